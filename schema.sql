@@ -4,7 +4,7 @@
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -230,9 +230,15 @@ INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisi
 
 -- The posts whose words have changed since they were indexed.
 CREATE TABLE search_pending (
+    only_tags INTEGER NOT NULL,  -- whether only a tag changed, in every post
     published INTEGER NOT NULL,  -- whether the post is published, or was
     post_id INTEGER NOT NULL,
-    PRIMARY KEY (published, post_id)
+    PRIMARY KEY (only_tags, published, post_id)
+) STRICT, WITHOUT ROWID;
+
+-- The names of these tags, before and after: other searches do not wait for their posts.
+CREATE TABLE search_retagged (
+    name TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_made (

@@ -80,6 +80,11 @@ class Request(flask.Request):
         return self.key.digest if self.key else b""
 
     @property
+    def client(self) -> bytes | str:
+        """The name by which a client takes turns: its key or its session; strangers share one."""
+        return self.digest or self.session
+
+    @property
     def database(self) -> Database:
         """The database of the service."""
         return self.service.database

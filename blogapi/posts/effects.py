@@ -51,7 +51,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
     """Pass on that a tag, which is changed in every post, changes in this one: the event is that of the tag."""
     if tx.keeps_history:
         history.keep_tags(tx, post_id, author, old["tags"])
-    search.note(tx, post_id, old, new)
+    search.note(tx, post_id, old, new, only_tags=True)
 
 
 def lost(tx: Transaction, post_id: int) -> None:
@@ -62,8 +62,10 @@ def lost(tx: Transaction, post_id: int) -> None:
     search.note(tx, post_id, {"status": "published"}, {})
 
 
-def happened(tx: Transaction, event: str, data: Fields) -> None:
-    """Pass on an event that is no change of one post."""
+def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
+    """Run all side effects of a change of a tag in every post, besides those of each post."""
+    for name in {data["tag"]["name"], data.get("previous_name", "")}:
+        search.note_tag(tx, name)
     webhooks.record(tx, data, event)
 
 

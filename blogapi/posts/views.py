@@ -49,7 +49,7 @@ def list_posts(request: Request) -> Response:
     `title` or `text`, for where the words were found, an underscore and its `id`.
     """
     query = in_scope(request)
-    page = Page([], None) if query is None else find_page(request.database, query, request.digest)
+    page = Page([], None) if query is None else find_page(request.database, query, request.client)
     content = b"[%b]\n" % b",".join(page.items)
     return list_response(request, content, page.next)
 

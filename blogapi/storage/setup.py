@@ -17,18 +17,23 @@ SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 # What decides what a word is: the tables of Unicode, and the version of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 5  # as in both schemas
+VERSION = 6  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
     5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post", "purge", "purge_time"),
+    6: ("search", "search_published", "search_others", "search_pending", "search_retagged"),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
 # What a version dropped: copies of what other tables have, and sessions, which end
-DROPPED = {2: ("TABLE session",), 4: ("TABLE tag", "INDEX post_tag_published", "TABLE search", "TABLE recent")}
+DROPPED = {
+    2: ("TABLE session",),
+    4: ("TABLE tag", "INDEX post_tag_published", "TABLE recent"),
+    6: ("TABLE search", "TABLE search_published", "TABLE search_others", "TABLE search_pending"),
+}
 # What a version needs besides on SQLite
 ON_SQLITE = {
     5: (
@@ -38,7 +43,9 @@ ON_SQLITE = {
     ),
 }
 # The words of all posts are indexed again, while the service runs.
-NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
+NOTE_ALL = """
+INSERT INTO search_pending SELECT false, status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING
+"""
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 OTHER_WORDS = (
@@ -86,7 +93,9 @@ def derived(schema: str) -> Iterator[str]:
 def upgrade(schema: str, version: int) -> Iterator[str]:
     """Yield the statements of a schema that bring a database of an older version to this one."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
-    statement = re.compile(rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX|TRIGGER)|INSERT INTO) ({added}) ", re.MULTILINE)
+    statement = re.compile(
+        rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX|TRIGGER)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE
+    )
     for number, names in DROPPED.items():
         yield from (f"DROP {name.replace(' ', ' IF EXISTS ')}" for name in names if number > version)
     yield from filter(statement.search, schema.split("\n\n")) if added else ()

@@ -18,12 +18,13 @@ from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import MISSING, VERSION, check_sqlite, set_up
 
+MAX_WAL = 16 * 1024 * 1024  # bytes, to which a larger -wal is cut when it restarts
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # acknowledged writes survive a power cut
     "fullfsync": 1,  # also on a Mac, where fsync leaves them in the cache of the disk
     "temp_store": "memory",  # savepoints need no file
-    "journal_size_limit": 16 * 1024 * 1024,  # bytes, to which a larger -wal is cut when it restarts
+    "journal_size_limit": MAX_WAL,
 }
 # After these, SQLite's cached pages of the file may stay wrong.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
@@ -195,7 +196,9 @@ class Sqlite(Engine):
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # Others can write during this.
-            self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
+            # Otherwise it is kept: overwriting is faster than appending.
+            if self._wal.stat().st_size > MAX_WAL:
+                self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         except Unavailable as error:  # The writes are on disk anyway.
             log.warning("the -wal of the database stays large: %s", error)
 

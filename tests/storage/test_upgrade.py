@@ -102,7 +102,7 @@ def test_a_database_of_postgresql_is_upgraded(url):
             ", preview_link"
         )
         connection.execute("DROP INDEX post_tag_by_time")
-        connection.execute("DROP TABLE search, search_pending")
+        connection.execute("DROP TABLE search, search_pending, search_retagged")
         connection.execute("CREATE TABLE search (post_id bigint)")
         connection.execute("CREATE TABLE tag (tag text); CREATE INDEX post_tag_published ON post_tag (tag)")
         connection.execute("UPDATE blogapi SET version = 1")

@@ -75,7 +75,7 @@ def categories(request: Request) -> Fields:
     start = query.get("offset", 0)
     end = start + query["limit"]
     first = query.get("filter", ""), status, query.get("after", ""), end + 1
-    found = request.database.read_in_thread(request.digest, tags_with, *first)
+    found = request.database.read_in_thread(request.client, tags_with, *first)
     paging = {"paging": {"after": fold(found[end - 1])}} if len(found) > end else {}
     return {"categories": found[start:end]} | paging
 
@@ -117,7 +117,7 @@ def page_of(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
         return Page([], None)
     status = "published" if request.published_only else status
     if offset := query.get("offset"):
-        before = request.database.read_in_thread(request.digest, last_of, status, before, offset)
+        before = request.database.read_in_thread(request.client, last_of, status, before, offset)
     return lists.page(request.database, lists.ListQuery(query["limit"], status, before=before))
 
 

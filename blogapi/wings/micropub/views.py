@@ -113,7 +113,7 @@ def convert_content(request: Request, properties: Any) -> None:
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         value = entry.single(properties, "content")
-        content, dropped = request.database.in_background(request.digest, partial(entry.as_markdown, value))
+        content, dropped = request.database.in_background(request.client, partial(entry.as_markdown, value))
         properties["content"] = [content]
         properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # ignored, and named
 
@@ -167,7 +167,7 @@ def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fi
 def undelete(request: Request, ref: PostRef) -> Response:
     """Restore a post from the trash."""
     if isinstance(ref, str):
-        ref = request.database.read_in_thread(request.digest, revisions.find_deleted, ref)
+        ref = request.database.read_in_thread(request.client, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))
     new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
     return changed(request, old, new)

@@ -174,7 +174,7 @@ def known_tags() -> list[str]:
     """Return the names of tags to offer in a form; none without a session."""
     if request.session:
         with suppress(Unavailable):
-            return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).items]
+            return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
     return []
 
 

@@ -58,7 +58,7 @@ def upload_image() -> Response:
 def show_image(image_id: str, **shown: Any) -> str:
     """Show an image, and what shows it."""
     image = images.find(request.database, image_id)
-    uses = request.database.read_in_thread(request.digest, images.shown_by, image_id)
+    uses = request.database.read_in_thread(request.client, images.shown_by, image_id)
     return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
 
 

@@ -40,6 +40,8 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
 MAX_HOSTS = 5  # named
+MAX_RENDERED = 2_000_000  # characters of texts and their HTML that are kept
+rendered: dict[str, str] = {}  # the latest texts, each with its HTML
 views = Views()
 
 
@@ -143,7 +145,7 @@ def show(post: Any) -> Response:
     """Render a post in a thread, while other requests are answered."""
     content = post.get("content", "")
     shown = "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
-    html = request.database.in_background(request.digest, partial(markdown.render, shown))
+    html = rendered.get(shown) or request.database.in_background(request.client, partial(render, shown))
     title = post.get("title", "")
     heading = HEADING.match(shown)
     if heading and heading[1].strip() == title.strip():
@@ -157,6 +159,15 @@ def show(post: Any) -> Response:
     page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
     headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
     return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
+
+
+def render(text: str) -> str:
+    """Render a text once: anybody who has the address of a shared preview can ask for it again and again."""
+    if text not in rendered:
+        rendered[text] = markdown.render(text)
+        while len(rendered) > 1 and sum(len(text) + len(html) for text, html in rendered.items()) > MAX_RENDERED:
+            del rendered[next(iter(rendered))]
+    return rendered[text]
 
 
 def origin(url: str) -> str:

@@ -23,7 +23,7 @@ views = Views()
 def show_tags(**shown: Any) -> str:
     """Show the tags by name, with the number of posts."""
     after = fold(request.args.get("after", ""))
-    page = request.database.read_in_thread(request.digest, tags.page, TAGS, after)
+    page = request.database.read_in_thread(request.client, tags.page, TAGS, after)
     return render_template("owner/tags.html", page=page, **shown)
 
 

@@ -22,7 +22,7 @@ MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 # [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
-    r"\[caption\b([^\]]*+)\](\s*(?:<a\b[^>]*>)?\s*<img\b[^>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
+    r"\[caption\b([^\[\]]*+)\](\s*(?:<a\b[^<>]*>)?\s*<img\b[^<>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
     re.DOTALL,
 )
 CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
@@ -31,7 +31,8 @@ CODE = re.compile(r"\[(code|sourcecode)\b([^\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:sour
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
 BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable one, which is an item of its own
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of one, and in a post
-FOOTNOTE = re.compile(r"<sup\b[^>]*\bdata-fn=\"([\w-]+)\"[^>]*>.*?</sup>", re.DOTALL)
+# It stops where the next one begins, so that each text is searched once.
+FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
