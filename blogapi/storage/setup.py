@@ -13,13 +13,14 @@ from blogapi.storage.errors import Unavailable
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}"  # the tables that decide what a word is
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 5  # as in both schemas
+VERSION = 6  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
     5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post", "purge", "purge_time"),
+    6: ("draft_copy", "draft_copy_post"),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
