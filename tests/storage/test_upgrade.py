@@ -122,7 +122,7 @@ def test_a_database_of_postgresql_is_upgraded(url):
         before = [connection.execute(query).fetchall() for query in (columns, indexes)]
         connection.execute(
             "DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session, purge"
-            ", preview_link"
+            ", preview_link, draft_copy"
         )
         connection.execute("DROP INDEX post_tag_by_time")
         connection.execute("DROP TABLE search, search_pending")

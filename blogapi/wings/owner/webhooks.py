@@ -36,7 +36,7 @@ HOSTS = {
         "headers": "Authorization: Bearer TOKEN",
     },
 }
-PLACEHOLDERS = ("/…", "/OWNER/", "/REPOSITORY/", "Bearer TOKEN")
+PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
 NO_CHECK = "It is shown only once. This host does not check it: you need not keep it."
 views = Views()
 
@@ -102,8 +102,8 @@ def typed_fields() -> dict[str, Any]:
     """Return the fields that were typed, as a body in JSON would have them. Raises ValidationError."""
     fields: dict[str, Any] = {"url": g.form.get("url", "").strip()}
     for name in ("url", "headers"):
-        if found := next((each for each in PLACEHOLDERS if each in g.form.get(name, "")), ""):
-            raise ValidationError(f"still has “{found.strip('/')}”: put your own in its place", name)
+        if found := PLACEHOLDER.search(g.form.get(name, "")):
+            raise ValidationError(f"still has “{found[0]}”: put your own in its place", name)
     fields["events"] = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
     if seconds := g.form.get("after_seconds", "").strip():
         fields["after_seconds"] = int(seconds) if re.fullmatch("[0-9]{1,4}", seconds) else seconds
