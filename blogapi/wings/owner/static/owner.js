@@ -381,8 +381,7 @@ if (post) {
   const search = field("Search by name", "search");
   const alt = field("Description, for those who do not see it (may stay empty)", "text");
   let [choose, next] = [null, ""];
-  const more = button("More", () => show(next));
-  const all = upload.action.replace(/\/upload$/, "");
+  const [more, all] = [button("More", () => show(next)), upload.action.replace(/\/upload$/, "")];
   const show = async (address) => {
     const isFirst = address !== next;
     next = address;
