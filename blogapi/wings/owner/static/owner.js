@@ -415,8 +415,7 @@ if (post) {
   });
   const takeCover = ({ target }) => {
     const [image] = target.files;
-    target.value = "";
-    enqueue(() => store(image).then(({ url }) => url && setCover(url)));
+    enqueue(() => store(image).then(({ url }) => url && setCover(url)), (target.value = ""));
   };
   const coverFile = create("input", { type: "file", accept: file.accept, hidden: true, onchange: takeCover });
   const insertImage = (url) => insert(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, content.selectionEnd);
@@ -509,8 +508,9 @@ if (post) {
   count();
   content.after(words);
 
-  // The content grows with its text, also where the style sheet cannot do that; the bar stays above a phone's keyboard.
-  const grow = () => content.scrollHeight > content.clientHeight + 2 && (content.style.height = `${content.scrollHeight + 4}px`);
+  // The content grows with its text, unless that is so large that it would take long; the bar stays above a phone's keyboard.
+  const isTight = () => content.value.length < 1e5 && content.scrollHeight > content.clientHeight + 2;
+  const grow = () => isTight() && (content.style.height = `${content.scrollHeight + 4}px`);
   content.addEventListener("input", grow);
   grow();
   visualViewport?.addEventListener("resize", () => {
