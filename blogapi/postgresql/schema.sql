@@ -54,6 +54,22 @@ CREATE TABLE preview_link (
 
 CREATE INDEX preview_link_post ON preview_link (post_id);
 
+CREATE TABLE draft_copy (
+    id text COLLATE "C" NOT NULL PRIMARY KEY,
+    post_id bigint,
+    state text COLLATE "C" NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
+    number bigint NOT NULL,
+    etag text COLLATE "C" NOT NULL,
+    next text COLLATE "C" NOT NULL,
+    saved_at text COLLATE "C" NOT NULL,
+    browser text COLLATE "C" NOT NULL,
+    title text COLLATE "C" NOT NULL,
+    bytes bigint NOT NULL,
+    fields text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+
 CREATE TABLE post (
     id bigint NOT NULL PRIMARY KEY DEFAULT next_id('post'),
     slug text COLLATE "C" NOT NULL UNIQUE,

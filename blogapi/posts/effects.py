@@ -7,15 +7,13 @@ from typing import Any, Literal, NamedTuple
 
 from blogapi.posts import publication, tags
 from blogapi.storage.engine import Transaction
-from blogapi.storage.models import AUTOSAVE
 from blogapi.wings.history import storage as history
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# amended: a draft that saved itself does so again; repeated: a change that changes nothing; published: at its
-# scheduled time; purged: deleted with its history
-Kind = Literal["created", "updated", "amended", "repeated", "published", "deleted", "purged"]
+# repeated: a change that changes nothing; published: at its scheduled time; purged: deleted with its history
+Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
 KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # how the history calls what it keeps
@@ -43,7 +41,7 @@ def changed(tx: Transaction, change: Change) -> None:
     publication.reschedule(tx, post_id, old, new)
     tags.change(tx, old, new)
     search.note(tx, post_id, old, new)
-    if not change.is_silent and change.author != AUTOSAVE:
+    if not change.is_silent:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
 

@@ -4,25 +4,22 @@ The row of a post has its document, the JSON that is answered. What else a chang
 """
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cache
 from typing import Literal, NamedTuple
 
 from peewee import Field, Node
 
 from blogapi import documents
-from blogapi.clock import earlier
 from blogapi.posts import effects, publication, slugs
 from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected, SlugTaken
-from blogapi.storage.models import AUTOSAVE, DOCUMENT, Post
+from blogapi.storage.models import DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
-AUTOSAVE_PERIOD = timedelta(minutes=10)
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
 PostRef = int | str  # the id of a post, or its slug
@@ -223,25 +220,14 @@ def as_put(old: Fields, fields: Fields, now: str) -> Fields:
 def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
-    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken.
-
-    A draft that saves itself has one version in AUTOSAVE_PERIOD.
-    """
+    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken."""
     if new["slug"] != old["slug"] and slugs.is_taken(tx, new["slug"]):
         raise SlugTaken
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    is_version = author != AUTOSAVE or not _is_autosaved(tx, post.id)
-    kind: Kind = "updated" if is_version else "amended"
-    effects.changed(tx, Change(kind, post.id, old, new, author, post.version, is_silent=not with_events))
-    _update(tx, old, new, document, author if is_version else None)
-    return StoredPost(post.id, document.encode(), post.version + is_version)
-
-
-def _is_autosaved(tx: Transaction, post_id: int) -> bool:
-    """Return whether the present version of a post is a draft that saved itself, begun within AUTOSAVE_PERIOD."""
-    author, since = tx.one(Post.select(Post.author, Post.since).where(Post.id == post_id))
-    return author == AUTOSAVE and since > earlier(tx.now, AUTOSAVE_PERIOD)
+    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, is_silent=not with_events))
+    _update(tx, old, new, document, author)
+    return StoredPost(post.id, document.encode(), post.version + 1)
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:

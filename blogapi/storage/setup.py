@@ -24,7 +24,15 @@ ADDED = {
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
     5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post", "purge", "purge_time"),
-    6: ("search", "search_published", "search_others", "search_pending", "search_retagged"),
+    6: (
+        "search",
+        "search_published",
+        "search_others",
+        "search_pending",
+        "search_retagged",
+        "draft_copy",
+        "draft_copy_post",
+    ),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)

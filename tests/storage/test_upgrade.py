@@ -1,4 +1,4 @@
-"""The upgrade of a database that 1.0.0 has written."""
+"""The upgrade of databases that earlier releases have written."""
 
 import gzip
 import sqlite3
@@ -17,15 +17,21 @@ from tests.blogs import SAMPLES
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS
 
-KEY = "blog_" + "A" * 43  # of the sample
+KEY = "blog_" + "A" * 43  # of the samples
+RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5)}  # their samples, and versions of the tables
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 
 
+@pytest.fixture(params=RELEASES)
+def release(request):
+    return request.param
+
+
 @pytest.fixture
-def old(tmp_path):
-    """A database of 1.0.0."""
+def old(release, tmp_path):
+    """A database of a release."""
     path = tmp_path / "old.db"
-    path.write_bytes(gzip.decompress((SAMPLES / "blog-1.0.0.db.gz").read_bytes()))
+    path.write_bytes(gzip.decompress((SAMPLES / RELEASES[release][0]).read_bytes()))
     return path
 
 
@@ -47,20 +53,42 @@ def answers(database):
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
     paths = ["/v1/posts", "/v1/posts/1/revisions/1", "/v1/trash", "/v1/tags", "/v1/posts?q=words", "/v1/webhooks"]
-    found = [client.get(path).json for path in paths]
-    assert client.get("/v1/images").json == []
+    found = [client.get(path).json for path in [*paths, "/v1/images"]]
     app.extensions["blogapi"].database.close()
     return found
 
 
-def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, tmp_path):
+SEEN = {
+    "1.0.0": {
+        "posts": ["Post 1", "Changed"],
+        "tags": [{"name": "Travel", "posts": 2}],
+        "found": ["Post 1", "Changed"],
+        "webhook": {"url": "https://8.8.8.8/"},
+        "images": [],
+    },
+    "1.1.1": {
+        "posts": ["Post 9", "Autosaved", "Post 7", "Post 5", "Post 4", "Post 3", "Post 1", "Changed"],
+        "tags": [{"name": "Diary", "posts": 1}, {"name": "Travel", "posts": 6}],
+        "found": ["Post 9", "Post 5", "Post 4", "Post 3", "Post 1", "Changed"],
+        "webhook": {"url": "https://8.8.8.8/", "after_seconds": 30},
+        "images": ["red.png"],
+    },
+}
+
+
+def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp_path):
     tables = [name for (name,) in query(old, "SELECT name FROM sqlite_master WHERE type = 'table'")]
     changed = "search", "recent", "session", "tag", "api_key", "sqlite_sequence"  # A key has the day of its last use.
     before = {name: query(old, f"SELECT * FROM {name}") for name in tables if not name.startswith(changed)}
-    (posts, revision, trash, tags, found, webhooks) = answers(old)
-    assert [post["title"] for post in posts] == ["Post 1", "Changed"]
+    (posts, revision, trash, tags, found, webhooks, images) = answers(old)
     assert (revision["title"], trash[0]["post"]["title"]) == ("Post 0", "Post 2")
-    assert (tags, found, webhooks[0]["url"]) == ([{"name": "Travel", "posts": 2}], posts, "https://8.8.8.8/")
+    assert {
+        "posts": [post["title"] for post in posts],
+        "tags": tags,
+        "found": [post["title"] for post in found],
+        "webhook": {name: webhooks[0][name] for name in ("url", "after_seconds") if name in webhooks[0]},
+        "images": [image["name"] for image in images],
+    } == SEEN[release]
     assert {name: query(old, f"SELECT * FROM {name}") for name in before} == before
     new = tmp_path / "new.db"
     upgrade(new)
@@ -69,12 +97,14 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, tmp_path):
     assert query(old, "PRAGMA user_version") == [(VERSION,)]
 
 
-def test_a_command_that_may_not_upgrade_refuses_an_old_database(old):
+@pytest.mark.parametrize("release", [name for name, (_, version) in RELEASES.items() if version < VERSION])
+def test_a_command_that_may_not_upgrade_refuses_an_old_database(old, release):
     with pytest.raises(Unavailable, match=OLDER):
         engine_for(old).open(create=False)
-    assert query(old, "PRAGMA user_version") == [(1,)]
+    assert query(old, "PRAGMA user_version") == [(RELEASES[release][1],)]
 
 
+@pytest.mark.parametrize("release", ["1.0.0"])
 def test_an_upgrade_that_fails_changes_nothing(old):
     with closing(sqlite3.connect(old)) as connection, connection:
         connection.execute("CREATE TABLE image_part (another)")
@@ -99,7 +129,7 @@ def test_a_database_of_postgresql_is_upgraded(url):
         before = [connection.execute(query).fetchall() for query in (columns, indexes)]
         connection.execute(
             "DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session, purge"
-            ", preview_link"
+            ", preview_link, draft_copy"
         )
         connection.execute("DROP INDEX post_tag_by_time")
         connection.execute("DROP TABLE search, search_pending, search_retagged")
@@ -143,6 +173,7 @@ def test_an_upgrade_keeps_the_ids_of_deleted_posts(tmp_path):
         sound_posts(path)
 
 
+@pytest.mark.parametrize("release", ["1.0.0"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_file_whose_version_is_not_that_of_its_tables_is_refused(old, version):
     with closing(sqlite3.connect(old)) as connection:

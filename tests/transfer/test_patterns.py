@@ -4,22 +4,48 @@ import time
 
 import pytest
 
-from blogapi.wings.markdown import files, front_matter
+from blogapi.wings.markdown import files, front_matter, html
 from blogapi.wings.transfer import content, wordpress
 
 # Each pattern that searches a whole text, with texts that make it begin, and perhaps fail, again and again.
 PATTERNS = [
     (wordpress.FOOTNOTE, ['<sup data-fn="a" ', '<sup data-fn="a">', "<sup ", 'data-fn="a" ']),
     (wordpress.CAPTION, ["[caption ", "[caption]<img ", "[caption]<img>", "[caption]<a ", "[caption]"]),
-    (
-        content.CODE_OR_IMAGE,
-        ["![", "![a](", "<img ", '<img src="', "```\n", "`", "![[", "[a]: ", "\n[a]: a", "![a](()"],
-    ),
+    (wordpress.CODE, ["[code ", "[code]", "[code]a[/code", "[sourcecode]", "[/code]"]),
+    (content.INLINE, ["![", "![a](", "<img ", '<img src="', "`", "![[", "](", "](<", "](a (", "]((", '](a "']),
+    (content.MAY_SHOW, ["![", "<img ", "[a]: ", "\n[a", "\n[a]"]),
+    (content.TAG, ["<img ", '<img src="', "<video", "<"]),
+    (content.ATTRIBUTE, [" src=", ' src="', " srcset = ", " "]),
+    (content.IN_SET, ["a ", "a 1", "a 1x,", ","]),
     *(
         (each, ["[", "[[", "](", "[a](", "<a ", "</", "{{", "import a ", "[a b=", "."])
         for each in content.NOT_PORTABLE.values()
     ),
-    (content.CODE, ["```\n", "~~~", "`", "` `", "\n```a"]),
+    *(
+        (
+            each,
+            [
+                "<a ",
+                "<li",
+                "<pre>",
+                "<table",
+                "\n ",
+                "\n\n",
+                "<b>",
+                "<!--kg-card-begin: html-->",
+                "background-image: url(",
+            ],
+        )
+        for each in (
+            html.REOPENED,
+            html.LINE_BREAKS,
+            html.BLOCK,
+            html.PART,
+            html.WHOLE,
+            html.BLANK_LINES,
+            html.HTML_CARD,
+        )
+    ),
     (front_matter.TOML_STRING, ['"', "'", '"""', "'''", '\\"', "#"]),
     (front_matter.TOML_VALUE, ['"', "= ", "a = ", "2020-01-01 ", "\n", "'"]),
     (front_matter.LONG_NAME, ["a.", "a .", '"a".', "a-"]),

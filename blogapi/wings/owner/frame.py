@@ -21,7 +21,6 @@ from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
-from blogapi.storage.models import AUTOSAVE
 from blogapi.wings.forms import FORM, Form, Write
 from blogapi.wings.images.uploads import FileForm
 from blogapi.wings.owner import sessions
@@ -29,8 +28,10 @@ from blogapi.wings.tags import storage as tags
 
 ROOT = "/settings"
 UPLOAD = "/images/upload"
+COPIES = "/copies/"
 PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
+MAX_COPY_BYTES = 4 * 1024 * 1024  # of a form as it is typed
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # after which the use of a session is noted again
 MAX_TRAIL = 100  # pages: an address must not become too long
@@ -63,7 +64,7 @@ def check_session() -> None:
             session = sessions.find(request.database, sessions.SESSION, token)
             if session is None:
                 raise Forbidden(NO_SESSION)
-            request.session, request.info.is_known = token, True
+            request.session, request.info.is_known, g.browser = token, True, session.browser
             if session.used_at <= earlier(request.database.now, USE_PERIOD):
                 with suppress(Unavailable):
                     request.database.write_at_once(sessions.use, session)
@@ -74,7 +75,7 @@ def check_session() -> None:
         raise
     if is_change:
         g.form = load_form()
-        if not is_public:
+        if not is_public and request.method != "PUT":  # No other site can send that: browsers ask first.
             check_token(g.form)
 
 
@@ -92,7 +93,8 @@ def load_form() -> MultiDict[str, str]:
     every line break as CRLF.
     """
     check_content_type(request, (FORM,))
-    form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
+    form = Form(request, most, most, MAX_FIELDS)
     if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
         g.opened = ExitStack()
         form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
@@ -124,12 +126,9 @@ def form_token(action: str) -> str:
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
 
 
-def form_secret(*, whatever_it_has: bool = False) -> bytes:
-    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
-
-    They depend on all that was typed, or not, as for a draft that saves itself again and again.
-    """
-    sent = [g.form["nonce"], AUTOSAVE if whatever_it_has else sorted(g.form.lists())]
+def form_secret() -> bytes:
+    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
+    sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
@@ -222,7 +221,7 @@ def read_notice() -> dict[str, Any]:
     return {}
 
 
-def shows_errors(show: Callable[..., str]) -> Callable:
+def shows_errors(show: Callable[..., str | Response]) -> Callable:
     """Make a view answer an invalid field with the page that has the form: `show` is the view of that page.
 
     It gets `wrong`, the messages by the names of the fields.
@@ -267,7 +266,7 @@ def context() -> dict[str, Any]:
 
 def error_page(status: int, message: str) -> str:
     """Return the page of an error, which keeps the post that was typed; one that was deleted is created again."""
-    keeps_form = "content" in g.form and own_path() != PREVIEW
+    keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
     template = f"owner/{'write' if keeps_form else 'error'}.html"
     return render_template(template, action=action, error=status, message=message)

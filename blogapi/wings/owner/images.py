@@ -16,7 +16,7 @@ from blogapi.wings.images.views import delete_unused, parse_image_cursor
 from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 
-IMAGES = 20  # shown at once
+IMAGES = 12  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
 list_query = parameters(before=parsed(parse_image_cursor, ""))
 views = Views()

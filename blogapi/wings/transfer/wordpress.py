@@ -27,7 +27,7 @@ CAPTION = re.compile(
 )
 CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
 # [code language="python"]…[/code] of plugins, which show it exactly
-CODE = re.compile(r"\[(code|sourcecode)\b([^\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
+CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
 BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable one, which is an item of its own
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of one, and in a post
