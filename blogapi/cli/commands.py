@@ -28,6 +28,8 @@ LAZY = {
     "import": "blogapi.cli.transfer:import_posts",
     "images": "blogapi.cli.images:list_images",
     "openapi": "blogapi.cli.docs:openapi",
+    "pull": "blogapi.cli.transfer_remote:pull",
+    "push": "blogapi.cli.transfer_remote:push",
     "settings": "blogapi.cli.owner:settings",
     "undo": "blogapi.cli.transfer:undo_posts",
 }

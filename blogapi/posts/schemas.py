@@ -171,7 +171,7 @@ class PostChangeSchema(PostInputSchema):
 
 
 class PutPostSchema(PostInputSchema):
-    """A whole post: what is left out is cleared, except status and published_at."""
+    """A whole post: what is left out is cleared, except slug, status and published_at."""
 
     status = choice(documents.STATUSES, "If left out, it stays; a new post is a `draft`.")
 

@@ -181,22 +181,24 @@ def is_same(old: Fields, new: Fields) -> bool:
 
 def put(
     tx: Transaction,
-    slug: str,
+    ref: PostRef,
     fields: Fields,
     author: str,
     check: Check = accept,
     created_at: str | None = None,
     with_events: bool = True,
 ) -> Put:
-    """Replace the post with this slug, or create it as `add` does. Raises Rejected.
+    """Replace a post, or create the one with this slug as `add` does. Raises Rejected; NotFound for an id.
 
-    Fields that are left out are cleared, except status and published_at. An identical post is not written.
+    Fields that are left out are cleared, except slug, status and published_at. An identical post is not written.
     """
     try:
-        post = publish_if_due(tx, slug)
+        post = publish_if_due(tx, ref)
     except NotFound:
+        if isinstance(ref, int):
+            raise
         check(None)
-        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": ref}, author, created_at, with_events), "created")
     check(post.document)
     old = documents.load(post.document)
     new = as_put(old, fields, tx.now)

@@ -143,6 +143,26 @@ def put_post(request: Request, post: str) -> Response:
 
 
 @views.operation(
+    "PUT /v1/posts/<id:post>",
+    CHANGED,
+    query=parameters(unknown=UNKNOWN),
+    body=PutPostSchema(),
+    content_types=POST_TYPES,
+    parse_file=parse_file,
+    request_headers=("If-Match", "If-None-Match"),
+)
+def replace_post(request: Request, post: int) -> Response:
+    """Replace a post.
+
+    Its slug can change, too; if the body leaves it out, it stays. If the post is the same already, nothing is written.
+    The body can also be a Markdown file.
+    """
+    fields = load_body(request)
+    put = request.database.write(posts.put, post, fields, request.author, precondition(request))
+    return post_response(request, put.post.document)
+
+
+@views.operation(
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),

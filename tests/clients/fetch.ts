@@ -23,6 +23,9 @@ async function main(): Promise<void> {
   await ok(PATCH("/v1/posts/{post}", { params: { path }, body: { status, excerpt: null } }));
   const got = await ok(PATCH("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { excerpt: "Short." } }));
   await ok(PUT("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { ...got, content: "More." } }));
+  const whole = { title: "Käse", content: "Words.", tags: ["a", "b"], slug: post.slug, excerpt: "Short." };
+  await ok(PUT("/v1/posts/{post}", { params: { path }, body: whole }));
+  if ((await ok(GET("/v1/key"))).scope !== "full") throw new Error("another scope");
   const other = { params: { path: { post: "other" } } };
   await ok(PUT("/v1/posts/by-slug/{post}", { ...other, body: { title: "Other", content: "Words." } }));
   const query = { limit: 1, status, tag: "a", before: "99", fields: ["slug", "tags"] as ("slug" | "tags")[] };

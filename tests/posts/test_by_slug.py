@@ -212,3 +212,31 @@ def test_if_match_only_replaces(client, put, count):
     assert put({"If-Match": tag}, title="C").json["title"] == "C"
     assert put({"If-Match": tag}, title="D").status_code == 412
     assert put({"If-Match": "*"}, title="D").status_code == 200
+
+
+# By the id
+
+
+def test_put_by_the_id_replaces_the_post_and_its_slug(client, put, count):
+    put(excerpt="E", tags=["x"], status="published")
+    answer = client.put("/v1/posts/1", json={"title": "A", "content": "C", "slug": "other"})
+    assert answer.status_code == 200
+    assert answer.json == MADE | {"content": "C", "slug": "other", "status": "published", "published_at": NOW}
+    same = client.put("/v1/posts/1", json={"title": "A", "content": "C", "slug": ""})
+    assert (same.data, same.headers["ETag"]) == (answer.data, answer.headers["ETag"])
+    file = b"---\nslug: third\nauthor: Ada\n---\n\n# A\n"
+    markdown = client.put("/v1/posts/1?unknown=params", data=file, content_type="text/markdown").json
+    assert (markdown["slug"], markdown["params"]) == ("third", {"author": "Ada"})
+    assert count(Post) == 1
+
+
+def test_put_by_the_id_creates_nothing_and_takes_no_slug_of_another_post(client, put, count):
+    fields = {"title": "A", "content": "B"}
+    assert message(client.put("/v1/posts/1", json=fields, headers={"If-Match": "*"}), 404).startswith("no such post")
+    tag = put().headers["ETag"]
+    put(at="b")
+    assert message(client.put("/v1/posts/1", json=fields | {"slug": "b"})).startswith("slug: ")
+    for headers in ({"If-Match": '"x"'}, {"If-None-Match": "*"}):
+        assert client.put("/v1/posts/1", json=fields | {"content": "C"}, headers=headers).status_code == 412
+    assert client.put("/v1/posts/1", json=fields | {"content": "C"}, headers={"If-Match": tag}).status_code == 200
+    assert count(Post) == 2

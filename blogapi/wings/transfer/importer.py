@@ -48,7 +48,7 @@ def store(
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
     """Yield the result that `store` would have for each post."""
 
-    return (_result(_would_put, database, _checked(source, keep)) for source in sources)
+    return (_result(_would_put, database, checked(source, keep)) for source in sources)
 
 
 def _would_put(reader: Reader, item: Item) -> str:
@@ -64,7 +64,7 @@ def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iter
     """Yield checked posts in batches: their contents are in memory together."""
     batch, size = [], 0
     for source in sources:
-        batch.append(_checked(source, keep))
+        batch.append(checked(source, keep))
         size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
         if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
             yield batch
@@ -72,7 +72,8 @@ def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iter
     yield batch
 
 
-def _checked(source: Item | Failure, keep: Keep | None) -> Checked:
+def checked(source: Item | Failure, keep: Keep | None = None) -> Checked:
+    """Return a post whose fields are valid and whose images are kept, or its faults."""
     if isinstance(source, Failure):
         return [source]
     try:
