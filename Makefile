@@ -1,18 +1,21 @@
-PYTHON ?= python3
+PYTHON := $(or $(PYTHON),python3)
 BIN = .venv/bin
 
-.PHONY: install postgresql run test test-all coverage soak bench instructions check lock
+.PHONY: help install postgresql run test test-all coverage soak bench instructions check lock
 
-install: .venv/installed
+help:  # list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*# *\(.*\)/\1@\2/p' Makefile | while IFS=@ read -r name what; do printf 'make %-13s %s\n' "$$name" "$$what"; done
 
-postgresql: .venv/postgresql  # psycopg, for BLOGAPI_DATABASE=postgresql://…
+install: .venv/installed  # install blogapi and what it needs into .venv
 
-run: .venv/installed $(wildcard .venv/postgresql)
+postgresql: .venv/postgresql  # install psycopg, for BLOGAPI_DATABASE=postgresql://…
+
+run: .venv/installed $(wildcard .venv/postgresql)  # start the service, with blog.db in this folder
 	@exec $(BIN)/blogapi serve
 
 PYTEST = $(BIN)/pytest -n auto
 
-test: .venv/tested  # a few minutes: run it before each commit
+test: .venv/tested  # the tests that you run before each commit; a few minutes
 	$(PYTEST)
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
@@ -24,34 +27,40 @@ LIFE = $(foreach name,posts/test_create posts/test_life images/test_images webho
 
 API = $(addprefix tests/,api posts tags history search webhooks images markdown docs micropub)
 
-coverage: .venv/tested  # of all tests
+coverage: .venv/tested  # the branch coverage of all tests
 	$(PYTEST) -m "" --cov
 
-soak: .venv/tested  # about an hour: all tests with up to a hundred times as many requests, kills and keys
+soak: .venv/tested  # all tests, with up to a hundred times as many requests, kills and keys; an hour
 	$(BIN)/pytest -m "" --soak --hypothesis-profile soak
 	$(PYTEST) -q --over wsgiref $(API)
 	$(PYTEST) -q --over waitress $(API)
 
-bench: .venv/tested .venv-bench/installed  # needs wrk; POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
+bench: .venv/tested .venv-bench/installed  # the speed beside plain Flask; needs wrk. POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
 
-instructions: .venv/tested .venv-bench/installed  # of each request, the same on every machine; needs valgrind; BASE=path compares
+instructions: .venv/tested .venv-bench/installed  # the instructions of each request; needs valgrind. BASE=path compares with another checkout
 	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
-check: .venv/tested  # lint, formatting, which room imports which, and types
+check: .venv/tested  # lint, formatting, layers of imports, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-# The programs in .venv contain the path of the checkout: if that has moved, .venv is created again.
+# The programs in .venv contain the path of the checkout, and use the Python that created it.
 ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))
+AGAIN = the checkout has moved
+else ifneq (,$(shell test -s .venv/installed && ! $(BIN)/python -c "import gunicorn" 2>/dev/null && echo dead))
+AGAIN = its Python was removed or replaced
+endif
+ifdef AGAIN
+$(info .venv is created again: $(AGAIN).)
 .PHONY: .venv/installed
 endif
 
 # The locks are complete: without --no-deps, pip looks for newer versions of extras.
 .venv/installed: requirements/base.txt setup.cfg pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Install one (apt install python3.11, brew install python, or uv python install 3.11), then: make PYTHON=python3.11" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Install one (brew install python@3.13, or uv python install 3.13), then: make PYTHON=python3.13" % sys.version_info[:2])'
 	@echo "Installing into .venv, which takes a minute ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
@@ -72,14 +81,16 @@ endif
 	.venv-bench/bin/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
 	@touch $@
 
-# The newest versions that setup.cfg allows, for every platform.
+# For every platform
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-header --no-annotate setup.cfg --extra build
 
-lock:
+lock:  # lock the newest versions that setup.cfg allows
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet uv
+	.venv-lock/bin/pip install --quiet uv packaging
 	$(COMPILE) --output-file requirements/base.txt
 	$(COMPILE) --extra postgresql --output-file requirements/postgresql.txt
 	$(COMPILE) --extra test --output-file requirements/test.txt
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-deps --format pylock.toml \
+		requirements/base.txt | .venv-lock/bin/python requirements/wheels.py
 	rm -r .venv-lock

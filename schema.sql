@@ -36,6 +36,23 @@ CREATE TABLE preview_link (
 
 CREATE INDEX preview_link_post ON preview_link (post_id);
 
+-- What is typed into the forms of posts on the owner's page, and not saved
+CREATE TABLE draft_copy (
+    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page, for each form that is opened
+    post_id INTEGER,  -- NULL: a new post
+    state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
+    number INTEGER NOT NULL,  -- rises each time that the form sends it
+    etag TEXT NOT NULL,  -- of the version of the post that is typed over; saved: of the version that this made
+    next TEXT NOT NULL,  -- continued, aside: the copy in its place
+    saved_at TEXT NOT NULL,
+    browser TEXT NOT NULL,  -- "Firefox on Android"
+    title TEXT NOT NULL,  -- as typed
+    bytes INTEGER NOT NULL,  -- of the fields; continued, saved: 0
+    fields TEXT NOT NULL  -- a JSON object of texts, as typed
+) STRICT;
+
+CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+
 CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY,
     slug TEXT NOT NULL UNIQUE,
@@ -236,9 +253,15 @@ INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisi
 
 -- The posts whose words have changed since they were indexed.
 CREATE TABLE search_pending (
+    only_tags INTEGER NOT NULL,  -- whether only a tag changed, in every post
     published INTEGER NOT NULL,  -- whether the post is published, or was
     post_id INTEGER NOT NULL,
-    PRIMARY KEY (published, post_id)
+    PRIMARY KEY (only_tags, published, post_id)
+) STRICT, WITHOUT ROWID;
+
+-- The names of these tags, before and after: other searches do not wait for their posts.
+CREATE TABLE search_retagged (
+    name TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_made (

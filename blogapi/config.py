@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
+OF_CLIENTS = ("BLOGAPI_KEY", "BLOGAPI_REMOTE")  # of push and pull, on the same machine
 # http or https, a host, and optionally a port and a path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be taken for one of the service itself, or that is the address of the API
@@ -84,7 +85,7 @@ class Config:
         """Read the settings; raise ValueError naming the variable and what would be right."""
         variables = cls.variables()
         for variable, value in environ.items():
-            if variable.startswith(PREFIX) and variable not in variables:
+            if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS):
                 raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
         given = {variable: setting for variable, setting in variables.items() if variable in environ}
         values: dict[str, Any] = {

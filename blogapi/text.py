@@ -4,9 +4,10 @@ import unicodedata
 
 import regex
 
-# Control characters, and unpaired surrogates
-CONTROL = regex.compile(r"[[\p{Cc}\p{Cs}]--[\t\n\r]]", regex.V1)
-CONTROL_OR_BREAK = regex.compile(r"[\p{Cc}\p{Cs}\u2028\u2029]")
+# Control characters, unpaired surrogates, and the two others that XML cannot contain: a feed would be malformed
+CONTROL = regex.compile(r"[[\p{Cc}\p{Cs}\uFFFE\uFFFF]--[\t\n\r]]", regex.V1)
+CONTROL_OR_BREAK = regex.compile(r"[\p{Cc}\p{Cs}\uFFFE\uFFFF\u2028\u2029]")
+FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in words
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # What Unicode calls white space; str.strip() would also take some control characters, U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))

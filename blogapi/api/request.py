@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
 import flask
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.exceptions import BadRequest
 from xxhash import xxh3_128_hexdigest
@@ -27,9 +28,12 @@ READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
+MAX_DEPTH = 100  # of arrays and objects; Python's parser has other limits in each version
 MAX_SHOWN = 80  # characters of a header, or a name, in a message
 MAX_QUOTED = 20  # characters of an invalid body in a message
 MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
+READ_ONLY = ("id", "created_at", "updated_at")  # fields of answers that a body may carry back
+LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
@@ -76,6 +80,11 @@ class Request(flask.Request):
         return self.key.digest if self.key else b""
 
     @property
+    def client(self) -> bytes | str:
+        """The name by which a client takes turns: its key or its session; strangers share one."""
+        return self.digest or self.session
+
+    @property
     def database(self) -> Database:
         """The database of the service."""
         return self.service.database
@@ -114,7 +123,7 @@ def current_request() -> Request:
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
-    The result is shared and must not be changed.
+    A list can be given as a=x,y, as a=x&a=y, or as a[]=x&a[]=y. The result is shared and must not be changed.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
@@ -122,7 +131,9 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
         raise BadRequest("query: must be UTF-8, with or without percent-encoding") from None
     values: dict[str, str] = {}
     for name, value in pairs:
-        if name in values:
+        if isinstance(schema.fields.get(listed := LIST_INDEX.sub("", name)), fields.List):
+            name, value = listed, f"{values[listed]},{value}" if listed in values else value
+        elif name in values:
             raise ValidationError("given more than once", name)
         values[name] = value
     return schema.load(values)
@@ -147,14 +158,20 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 
 
 def parse_body(request: Request) -> dict[str, Any]:
-    """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error."""
+    """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error.
+
+    What a client got can be changed and sent back: READ_ONLY fields are dropped.
+    """
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
     if mimetype not in JSON_TYPES and request.operation.parse_file:
         return request.operation.parse_file(request)
     if "unknown" in request.query:
         raise ValidationError("is for text/markdown only", "unknown")
-    return parse_json(request.body)
+    body = parse_json(request.body)
+    for name in READ_ONLY:
+        body.pop(name, None)
+    return body
 
 
 class Unsupported(exceptions.UnsupportedMediaType):
@@ -216,6 +233,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
             if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
                 raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
         data = STRICT.decode(text)
+        if text.count("[") + text.count("{") > MAX_DEPTH:
+            _check_depth(data)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
@@ -233,6 +252,16 @@ def parse_json(body: bytes) -> dict[str, Any]:
     if len(data) > MAX_FIELDS:
         raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
     return data
+
+
+def _check_depth(data: Any) -> None:
+    """Raise RecursionError for values that are nested more than MAX_DEPTH deep."""
+    nested = [data]
+    for _ in range(MAX_DEPTH + 1):
+        values = [each.values() if isinstance(each, dict) else each for each in nested if isinstance(each, dict | list)]
+        nested = [*chain.from_iterable(values)]
+    if values:
+        raise RecursionError
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from marshmallow.validate import Length, OneOf, Regexp
 from blogapi.documents import ID, MAX_URL
 from blogapi.paging import Cursor
 from blogapi.storage.models import MAX_ID
-from blogapi.text import CONTROL, CONTROL_OR_BREAK, VISIBLE, WHITE_SPACE, in_ascii
+from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE, WHITE_SPACE, in_ascii
 
 MAX_NAME = 60  # characters of a field's name in a message
 # An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
@@ -23,7 +23,8 @@ URL = (
 URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"
 TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f-\x9f]*\s*$"
 TIME = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?"
+    r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
 MAX_PAGE_SIZE = 1000  # posts, or tags
@@ -68,12 +69,12 @@ def about(description: str, **more: Any) -> dict[str, Any]:
 
 
 class Text(fields.String):
-    """Text without control characters except tab, LF and CR, and without unpaired surrogates."""
+    """Text without control characters except tab, LF and CR, and without the others of FORBIDDEN."""
 
     default_error_messages = NOT_NULL | {
         "required": "missing",
         "invalid": "must be a string",
-        "characters": "must not contain control characters or unpaired surrogates",
+        "characters": f"must not contain {FORBIDDEN}",
     }
     forbidden = CONTROL
     forbidden_bytes = in_ascii(CONTROL)
@@ -110,7 +111,7 @@ class Text(fields.String):
 class Line(Text):
     """One line, with a visible character. White space at both ends is removed."""
 
-    default_error_messages = {"characters": "must be one line without control characters or unpaired surrogates"}
+    default_error_messages = {"characters": f"must be one line without {FORBIDDEN}"}
     forbidden = CONTROL_OR_BREAK
     forbidden_bytes = in_ascii(CONTROL_OR_BREAK)
     removed = WHITE_SPACE
@@ -150,6 +151,15 @@ class Distinct(fields.List[str]):
         for item in super()._deserialize(value, attr, data, **kwargs):
             items.setdefault(self.key(item or ""), item)
         return list(items.values())
+
+
+class Names(fields.List):
+    """Names in a query, separated by commas: text, for `post_load`. A client can repeat the parameter instead."""
+
+    def _deserialize(  # type: ignore[override]
+        self, value: str, attr: str | None, data: Any, **kwargs: Any
+    ) -> str:
+        return value
 
 
 class Time(fields.AwareDateTime):

@@ -28,9 +28,13 @@ LAZY = {
     "import": "blogapi.cli.transfer:import_posts",
     "images": "blogapi.cli.images:list_images",
     "openapi": "blogapi.cli.docs:openapi",
+    "pull": "blogapi.cli.transfer_remote:pull",
+    "push": "blogapi.cli.transfer_remote:push",
     "settings": "blogapi.cli.owner:settings",
     "undo": "blogapi.cli.transfer:undo_posts",
 }
+# gunicorn puts the current folder first in sys.path: a checkout there, called blogapi, must not hide the package.
+GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 ITEMS_A_LINE = 1000  # of progress
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
@@ -126,7 +130,7 @@ def serve(host: str | None, port: str | None) -> None:
     if is_loopback(url):
         click.echo(f"Addresses of images begin with {url}: set BLOGAPI_URL before others see them.", err=True)
     # In place of this process, as it has imported modules that gevent must patch first
-    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", "--config", SETTINGS])
+    os.execv(sys.executable, [sys.executable, "-P", "-c", GUNICORN, "--config", SETTINGS])
 
 
 @command_line.group()

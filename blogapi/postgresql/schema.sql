@@ -54,6 +54,22 @@ CREATE TABLE preview_link (
 
 CREATE INDEX preview_link_post ON preview_link (post_id);
 
+CREATE TABLE draft_copy (
+    id text COLLATE "C" NOT NULL PRIMARY KEY,
+    post_id bigint,
+    state text COLLATE "C" NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
+    number bigint NOT NULL,
+    etag text COLLATE "C" NOT NULL,
+    next text COLLATE "C" NOT NULL,
+    saved_at text COLLATE "C" NOT NULL,
+    browser text COLLATE "C" NOT NULL,
+    title text COLLATE "C" NOT NULL,
+    bytes bigint NOT NULL,
+    fields text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+
 CREATE TABLE post (
     id bigint NOT NULL PRIMARY KEY DEFAULT next_id('post'),
     slug text COLLATE "C" NOT NULL UNIQUE,
@@ -220,29 +236,36 @@ CREATE TABLE search (
     published boolean NOT NULL,
     title text COLLATE "C" NOT NULL,
     text text COLLATE "C" NOT NULL,  -- with the title
+    words text COLLATE "C" NOT NULL,  -- of the text, each once, for the index: it would sort all of them
     labels text COLLATE "C" NOT NULL
 );
 
--- Two indexes: a search among published posts reads nothing of any other. A tsvector holds at most a megabyte. A longer
--- list of what is to be merged (in kB) would take a write up to 0.2 s.
+-- Compressing the words of a large post would take longer than all the rest.
+ALTER TABLE search ALTER text SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTERNAL;
+
+-- Two indexes: a search among published posts reads nothing of any other. What is to be merged into them (at most that
+-- many kB) is merged outside of transactions, as it can take 0.2 s.
 CREATE INDEX search_published ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
-    array_to_tsvector(string_to_array(btrim(text), ' ')),
+    array_to_tsvector(string_to_array(words, ' ')),
     array_to_tsvector(string_to_array(btrim(labels), ' '))
-) WITH (gin_pending_list_limit = 256) WHERE published AND octet_length(text) <= 1000000;
+) WITH (gin_pending_list_limit = 16384) WHERE published;
 
 CREATE INDEX search_others ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
-    array_to_tsvector(string_to_array(btrim(text), ' ')),
+    array_to_tsvector(string_to_array(words, ' ')),
     array_to_tsvector(string_to_array(btrim(labels), ' '))
-) WITH (gin_pending_list_limit = 256) WHERE NOT published AND octet_length(text) <= 1000000;
-
-CREATE INDEX search_large ON search (published, post_id) WHERE octet_length(text) > 1000000;
+) WITH (gin_pending_list_limit = 16384) WHERE NOT published;
 
 CREATE TABLE search_pending (
+    only_tags boolean NOT NULL,
     published boolean NOT NULL,
     post_id bigint NOT NULL,
-    PRIMARY KEY (published, post_id)
+    PRIMARY KEY (only_tags, published, post_id)
+);
+
+CREATE TABLE search_retagged (
+    name text COLLATE "C" NOT NULL PRIMARY KEY
 );
 
 ANALYZE;

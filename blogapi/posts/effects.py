@@ -8,15 +8,14 @@ from typing import Any, Literal, NamedTuple
 from blogapi.posts import publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
-from blogapi.storage.models import AUTOSAVE, Drafter
+from blogapi.storage.models import Drafter
 from blogapi.wings.history import storage as history
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# amended: a draft that saved itself does so again; repeated: a change that changes nothing; published: at its
-# scheduled time; purged: deleted with its history
-Kind = Literal["created", "updated", "amended", "repeated", "published", "deleted", "purged"]
+# repeated: a change that changes nothing; published: at its scheduled time; purged: deleted with its history
+Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
 KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # how the history calls what it keeps
@@ -55,7 +54,7 @@ def changed(tx: Transaction, change: Change) -> None:
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
     search.note(tx, post_id, old, new)
-    if not change.is_silent and change.author != AUTOSAVE:
+    if not change.is_silent:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
 
@@ -64,7 +63,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
     permit(author, old, new)
     if tx.keeps_history:
         history.keep_tags(tx, post_id, author, old["tags"])
-    search.note(tx, post_id, old, new)
+    search.note(tx, post_id, old, new, only_tags=True)
 
 
 def lost(tx: Transaction, post_id: int, author: str) -> None:
@@ -77,8 +76,10 @@ def lost(tx: Transaction, post_id: int, author: str) -> None:
     search.note(tx, post_id, {"status": "published"}, {})
 
 
-def happened(tx: Transaction, event: str, data: Fields) -> None:
-    """Pass on an event that is no change of one post."""
+def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
+    """Run all side effects of a change of a tag in every post, besides those of each post."""
+    for name in {data["tag"]["name"], data.get("previous_name", "")}:
+        search.note_tag(tx, name)
     webhooks.record(tx, data, event)
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from blogapi.text import CONTROL, CONTROL_OR_BREAK, VISIBLE
+from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 
 MAX_NAME = 64  # characters
 MAX_DEPTH = 8
@@ -64,7 +64,7 @@ def _check_scalar(value: Any, place: str) -> None:
     if value is None:
         raise ParamsError(place, "must not be null")
     if isinstance(value, str) and CONTROL.search(value):
-        raise ParamsError(place, "must not contain control characters or unpaired surrogates")
+        raise ParamsError(place, f"must not contain {FORBIDDEN}")
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
         raise ParamsError(place, "must be within ±2^53, or a string")
     if isinstance(value, float) and not abs(value) < INFINITY:

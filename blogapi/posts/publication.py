@@ -4,38 +4,40 @@ A scheduled post whose time has come is published for every read from that secon
 database it is published a little later (`posts.publish_due`), or by the next change of the post.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from peewee import fn
 
 from blogapi import documents
+from blogapi.clock import later
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 
+CLOCK_SKEW = timedelta(minutes=1)  # by which the clock of a client may be ahead
 SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
 
 
-def published_at(old: dict[str, Any], changes: dict[str, Any], now: str) -> str | None:
+def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_drafts: bool = False) -> str | None:
     """Return the published_at of a post after some changes. Raises Rejected if it cannot have one.
 
-    Times in RFC 3339 UTC, whole seconds, compare as text.
+    With `plans_drafts`, that of a draft can be in the future. Times in RFC 3339 UTC, whole seconds, compare as text.
     """
     status = changes.get("status") or old["status"]
     given = changes.get("published_at")
-    stored = None if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
+    time = given if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
     if status == "scheduled":
-        time = given or stored
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
-    if given and given > now:
+    # A draft can have a time to come, and any post after the clock was set back: it stays while the status does.
+    is_kept = time == old.get("published_at") and status == old.get("status")
+    if time and (time <= now or is_kept or (plans_drafts and status == "draft")):
+        return time
+    if given and given > later(now, CLOCK_SKEW):
         raise Rejected("published_at", f"must not be in the future unless the status is scheduled; {SCHEDULING}")
-    if given:
-        return given
-    # Keep a date that is now in the future if the clock was set back since.
-    kept = stored if stored and (stored <= now or old["status"] == status == "published") else None
-    return kept or (now if status == "published" else None)
+    return now if given or status == "published" else None
 
 
 def reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -4,8 +4,9 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from marshmallow import ValidationError, fields, missing, validates_schema
 
@@ -16,6 +17,7 @@ from blogapi.api.schemas import (
     TEXT,
     Distinct,
     Line,
+    Names,
     Pattern,
     QuerySchema,
     StrictSchema,
@@ -29,15 +31,20 @@ from blogapi.api.schemas import (
     page_size,
     parse_cursor,
     parse_id,
+    parse_time,
     parsed,
     visible,
 )
+from blogapi.clock import later
 from blogapi.paging import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.posts.publication import SCHEDULING
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 LONG = 10_000  # characters of a content
+CLEARED = ("excerpt", "cover_image")  # the texts that "" clears in a change
+DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
+SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 
@@ -153,18 +160,27 @@ class PostInputSchema(StrictSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change of a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params."""
+    """A change of a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params.
+
+    "" clears excerpt and cover_image, too.
+    """
 
     example = {"status": "archived"}
     status = choice(documents.STATUSES, "Any status may follow any other.")
     params = Params(merges=True)
+
+    def load(self, data: Any, **kwargs: Any) -> Any:
+        """Load a change. "" clears a text that can be cleared."""
+        if isinstance(data, dict):
+            data = {name: None if value == "" and name in CLEARED else value for name, value in data.items()}
+        return super().load(data, **kwargs)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.allow_none = field_name in documents.OPTIONAL - {"published_at"} | {"tags"}
 
 
 class PutPostSchema(PostInputSchema):
-    """A whole post: what is left out is cleared, except status and published_at."""
+    """A whole post: what is left out is cleared, except slug, status and published_at."""
 
     status = choice(documents.STATUSES, "If left out, it stays; a new post is a `draft`.")
 
@@ -226,22 +242,15 @@ class Before(fields.String):
         return parse_cursor(value, f"sort={sort}") if sort in ("published_at", "relevance") else parse_id(value)
 
 
-class FieldNames(fields.List):
-    """Names of fields, separated by commas."""
-
-    def _deserialize(  # type: ignore[override]
-        self, value: str, attr: str | None, data: Any, **kwargs: Any
-    ) -> str:
-        return parse_names(value)
-
-
 def parse_moment(text: str) -> str:
-    """Return a time in UTC, given as a date, which stands for its midnight, or a time in RFC 3339."""
+    """Return a time in UTC, given as a date, which stands for its midnight, or a time in RFC 3339.
+
+    A fraction of a second is rounded up: the first whole second from then on.
+    """
     try:
-        return cast(
-            str, Time().deserialize(f"{text}T00:00:00Z" if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text)
-        )
-    except ValidationError:
+        time = parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
+        return later(time, SECOND) if FRACTION.search(text) else time
+    except (ValueError, OverflowError):
         raise ValidationError(
             "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
         ) from None
@@ -279,8 +288,9 @@ class ListQuerySchema(QuerySchema):
     published_before = parsed(
         parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
     )
-    fields = FieldNames(  # type: ignore[assignment]  # a parameter's name, which Schema has, too
+    fields = Names(  # type: ignore[assignment]  # a parameter's name, which Schema has, too
         choice(documents.FIELDS, "A field."),
+        post_load=parse_names,
         **about(
             "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
             minItems=1,

@@ -4,25 +4,22 @@ The row of a post has its document, the JSON that is answered. What else a chang
 """
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cache
 from typing import Literal, NamedTuple
 
 from peewee import Field, Node
 
 from blogapi import documents
-from blogapi.clock import earlier
 from blogapi.posts import effects, publication, slugs
 from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected
-from blogapi.storage.models import AUTOSAVE, DOCUMENT, Post
+from blogapi.storage.models import DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most, in one transaction
 PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
-AUTOSAVE_PERIOD = timedelta(minutes=10)
 STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
 COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
 
@@ -112,13 +109,22 @@ PUBLISHED_WITH_SLUG = Prepared(_published.where(slugs.has_slug(Param("ref"))))
 
 
 def add(
-    tx: Transaction, fields: Fields, author: str, created_at: str | None = None, with_events: bool = True
+    tx: Transaction,
+    fields: Fields,
+    author: str,
+    created_at: str | None = None,
+    with_events: bool = True,
+    *,
+    plans_drafts: bool = False,
 ) -> StoredPost:
     """Create a post of validated fields, and its slug from the title if none is given.
 
-    It is created now unless `created_at` is given. Raises Rejected.
+    It is created now unless `created_at` is given. With `plans_drafts`, a draft can have a time to come. Raises
+    Rejected.
     """
-    published = publication.published_at({}, fields, tx.now)  # first: on PostgreSQL, `slugs.new` uses up an id
+    published = publication.published_at(
+        {}, fields, tx.now, plans_drafts
+    )  # first: on PostgreSQL, `slugs.new` uses up an id
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -144,15 +150,17 @@ INSERT = Prepared(Post.insert(params(Post)))
 # Change
 
 
-def change(tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept) -> bytes:
-    """Change a post: None clears a field, and params can be a MergePatch. Returns its document.
+def change(
+    tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept, *, plans_drafts: bool = False
+) -> bytes:
+    """Change a post as `add` creates one: None clears a field, and params can be a MergePatch. Returns its document.
 
     Raises NotFound, Rejected.
     """
     post = publish_if_due(tx, ref)
     check(post.document)
     old = documents.load(post.document)
-    changes = changes | {"published_at": publication.published_at(old, changes, tx.now)}
+    changes = changes | {"published_at": publication.published_at(old, changes, tx.now, plans_drafts)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):
@@ -180,25 +188,28 @@ def is_same(old: Fields, new: Fields) -> bool:
 
 def put(
     tx: Transaction,
-    slug: str,
+    ref: PostRef,
     fields: Fields,
     author: str,
     check: Check = accept,
     created_at: str | None = None,
     with_events: bool = True,
 ) -> Put:
-    """Replace the post with this slug, or create it as `add` does. Raises Rejected.
+    """Replace a post, or create the one with this slug as `add` does. Raises Rejected; NotFound for an id.
 
-    Fields that are left out are cleared, except status, published_at and former_slugs. An identical post is not
+    Fields that are left out are cleared, except slug, status, published_at and former_slugs. An identical post is not
     written.
     """
     try:
-        post = publish_if_due(tx, slug)
+        post = publish_if_due(tx, ref)
     except NotFound:
+        if isinstance(ref, int):
+            raise
         check(None)
-        return Put(add(tx, {"status": "draft"} | fields | {"slug": slug}, author, created_at, with_events), "created")
+        return Put(add(tx, {"status": "draft"} | fields | {"slug": ref}, author, created_at, with_events), "created")
     old = documents.load(post.document)
-    check_present(old, slug)
+    if isinstance(ref, str):
+        check_present(old, ref)
     check(post.document)
     new = as_put(old, fields, tx.now)
     effects.permit(author, old, new)  # also if nothing is written
@@ -229,26 +240,15 @@ def as_put(old: Fields, fields: Fields, now: str) -> Fields:
 def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
-    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken.
-
-    A draft that saves itself has one version in AUTOSAVE_PERIOD.
-    """
+    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken."""
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post.id)
     slugs.check_former(tx, post.id, old, new)
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    is_version = author != AUTOSAVE or not _is_autosaved(tx, post.id)
-    kind: Kind = "updated" if is_version else "amended"
-    effects.changed(tx, Change(kind, post.id, old, new, author, post.version, is_silent=not with_events))
-    _update(tx, old, new, document, author if is_version else None)
-    return StoredPost(post.id, document.encode(), post.version + is_version)
-
-
-def _is_autosaved(tx: Transaction, post_id: int) -> bool:
-    """Return whether the present version of a post is a draft that saved itself, begun within AUTOSAVE_PERIOD."""
-    author, since = tx.one(Post.select(Post.author, Post.since).where(Post.id == post_id))
-    return author == AUTOSAVE and since > earlier(tx.now, AUTOSAVE_PERIOD)
+    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, is_silent=not with_events))
+    _update(tx, old, new, document, author)
+    return StoredPost(post.id, document.encode(), post.version + 1)
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:

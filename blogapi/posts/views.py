@@ -49,7 +49,7 @@ def list_posts(request: Request) -> Response:
     `title` or `text`, for where the words were found, an underscore and its `id`.
     """
     query = in_scope(request)
-    page = Page([], None) if query is None else find_page(request.database, query, request.digest)
+    page = Page([], None) if query is None else find_page(request.database, query, request.client)
     content = b"[%b]\n" % b",".join(page.items)
     return list_response(request, content, page.next)
 
@@ -148,6 +148,27 @@ def put_post(request: Request, post: str) -> Response:
     check = precondition(request)
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, request.author, check)
     return created(request, post_id, document) if outcome == "created" else post_response(request, document)
+
+
+@views.operation(
+    "PUT /v1/posts/<id:post>",
+    CHANGED,
+    query=parameters(unknown=UNKNOWN),
+    body=PutPostSchema(),
+    content_types=POST_TYPES,
+    parse_file=parse_file,
+    request_headers=("If-Match", "If-None-Match"),
+    scopes=WRITERS,
+)
+def replace_post(request: Request, post: int) -> Response:
+    """Replace a post.
+
+    Its slug can change, too; if the body leaves it out, it stays. If the post is the same already, nothing is written.
+    The body can also be a Markdown file.
+    """
+    fields = load_body(request)
+    put = request.database.write(posts.put, post, fields, request.author, precondition(request))
+    return post_response(request, put.post.document)
 
 
 @views.operation(

@@ -10,6 +10,7 @@ from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.wings import idempotency
 from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
+from blogapi.wings.owner import copies
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -43,6 +44,8 @@ def prune(work: Background) -> None:
     work.repeat(images.prune)
     if not work.config.keep_days or work.watch.even_seconds() >= EVEN_SECONDS:
         work.repeat(history.prune, work.config.keep_days)
+    if work.watch.even_seconds() >= EVEN_SECONDS:
+        work.repeat(copies.prune, max(1, work.config.keep_days))
 
 
 def deliver(work: Background) -> None:

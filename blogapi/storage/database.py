@@ -38,11 +38,20 @@ class Database(Reader):
             tx.may_be_slow = True  # Nothing else shares it.
             return commit(tx, operation, *args, **kwargs)
 
+    def write_alone(
+        self, until: float, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation as `write` does, but in a transaction of its own. Raises Busy if it cannot begin until then.
+
+        `until` is a time of the monotonic clock.
+        """
+        return commit(self.begin(until), operation, *args, **kwargs)
+
     def write_at_once(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
-        return commit(self.begin(0.0), operation, *args, **kwargs)
+        return self.write_alone(0.0, operation, *args, **kwargs)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs

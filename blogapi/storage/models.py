@@ -8,8 +8,8 @@ from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model
 from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"  # of keys
-AUTOSAVE = "autosave"  # of a draft on the owner's page, while it is written
-AUTHORS = ("settings", AUTOSAVE, "import", "rebase", "undo")  # in the history, for changes without a key
+# In the history, for changes without a key; autosave: of 1.1
+AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 
 

@@ -1,9 +1,12 @@
 """Set up and upgrade SQLite databases; some of it is shared with PostgreSQL."""
 
+import os
 import re
 import sqlite3
+import sys
 import unicodedata
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import regex
@@ -11,7 +14,8 @@ import regex
 from blogapi.storage.errors import Unavailable
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
-UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}"  # the tables that decide what a word is
+# What decides what a word is: the tables of Unicode, and the version of wings/search/words.py
+UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 6  # as in both schemas
 # What each version has added to the one before: an upgrade runs those statements of the schema that name it.
@@ -20,12 +24,25 @@ ADDED = {
     3: ("upload", "image_total"),
     4: ("post_tag_by_time", "search", "search_published", "search_others", "search_large", "search_pending"),
     5: ("deleted_post", "newest_post_deleted", "preview_link", "preview_link_post", "purge", "purge_time"),
-    6: ("former_slug",),
+    6: (
+        "former_slug",
+        "search",
+        "search_published",
+        "search_others",
+        "search_pending",
+        "search_retagged",
+        "draft_copy",
+        "draft_copy_post",
+    ),
 }
 # The statements of a schema that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
 # What a version dropped: copies of what other tables have, and sessions, which end
-DROPPED = {2: ("TABLE session",), 4: ("TABLE tag", "INDEX post_tag_published", "TABLE search", "TABLE recent")}
+DROPPED = {
+    2: ("TABLE session",),
+    4: ("TABLE tag", "INDEX post_tag_published", "TABLE recent"),
+    6: ("TABLE search", "TABLE search_published", "TABLE search_others", "TABLE search_pending"),
+}
 # What a version needs besides on SQLite
 ON_SQLITE = {
     5: (
@@ -37,13 +54,30 @@ ON_SQLITE = {
 # The tables whose constraints a version changed: SQLite needs them built again
 REBUILT = {6: ("api_key",)}
 # The words of all posts are indexed again, while the service runs.
-NOTE_ALL = "INSERT INTO search_pending SELECT status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING"
+NOTE_ALL = """
+INSERT INTO search_pending SELECT false, status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING
+"""
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-OTHER_WORDS = "another version of Python or regex has indexed its words; run blogapi init to index them again"
+OTHER_WORDS = (
+    "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
+)
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
+NO_FTS5 = (
+    "SQLite {} lacks FTS5, which the search needs; {} uses it: install blogapi with another Python"
+    " (in a checkout, rm -r .venv && make PYTHON=…)"
+)
+
+
+def check_sqlite() -> None:
+    """Raise Unavailable if the SQLite of this Python cannot search."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("SELECT fts5_source_id()")
+        except sqlite3.Error as error:
+            raise Unavailable(NO_FTS5.format(sqlite3.sqlite_version, os.path.realpath(sys.executable))) from error
 
 
 def check_version(version: int, is_released: bool) -> None:
@@ -70,7 +104,9 @@ def derived(schema: str) -> Iterator[str]:
 def upgrade(schema: str, version: int) -> Iterator[str]:
     """Yield the statements of a schema that bring a database of an older version to this one."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
-    statement = re.compile(rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX|TRIGGER)|INSERT INTO) ({added}) ", re.MULTILINE)
+    statement = re.compile(
+        rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX|TRIGGER)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE
+    )
     for number, names in DROPPED.items():
         yield from (f"DROP {name.replace(' ', ' IF EXISTS ')}" for name in names if number > version)
     yield from filter(statement.search, schema.split("\n\n")) if added else ()
@@ -87,7 +123,7 @@ def _on_sqlite(schema: str, version: int) -> Iterator[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
-    """Set a SQLite database up if it is empty, upgrade it, and index its words if other Unicode tables did.
+    """Set a SQLite database up if it is empty, upgrade it, and index its words again if another UNICODE did.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """

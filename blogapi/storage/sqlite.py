@@ -16,14 +16,15 @@ from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import MISSING, VERSION, set_up
+from blogapi.storage.setup import MISSING, VERSION, check_sqlite, set_up
 
+MAX_WAL = 16 * 1024 * 1024  # bytes, to which a larger -wal is cut when it restarts
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # acknowledged writes survive a power cut
     "fullfsync": 1,  # also on a Mac, where fsync leaves them in the cache of the disk
     "temp_store": "memory",  # savepoints need no file
-    "journal_size_limit": 16 * 1024 * 1024,  # bytes, to which a larger -wal is cut when it restarts
+    "journal_size_limit": MAX_WAL,
 }
 # After these, SQLite's cached pages of the file may stay wrong.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
@@ -92,6 +93,7 @@ class Sqlite(Engine):
         Without `create` nothing is set up. Raises Unavailable, saying why in one line, if it cannot be used.
         """
         try:
+            check_sqlite()  # before it creates the file
             # Keys and drafts are private: mode 0600, which SQLite also gives to -wal and -shm.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
@@ -110,11 +112,14 @@ class Sqlite(Engine):
 
     def _reason(self, error: Exception) -> str:
         """Return why the database cannot be used: the rights of this user, or the error itself."""
+        reason = getattr(error, "strerror", None) or str(error)
+        if self.path.exists() and not self.path.is_file():
+            return reason
         if self.path.exists() and not os.access(self.path, os.R_OK | os.W_OK):
             return "this user cannot read and write the file"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
             return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
-        return getattr(error, "strerror", None) or str(error)
+        return reason
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with a connection of its own to the same database, for another thread.
@@ -191,7 +196,9 @@ class Sqlite(Engine):
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
             self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # Others can write during this.
-            self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
+            # Otherwise it is kept: overwriting is faster than appending.
+            if self._wal.stat().st_size > MAX_WAL:
+                self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         except Unavailable as error:  # The writes are on disk anyway.
             log.warning("the -wal of the database stays large: %s", error)
 

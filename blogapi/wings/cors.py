@@ -47,8 +47,8 @@ def headers_for(request: Request) -> dict[str, str]:
 
 
 def is_covered(path: str) -> bool:
-    """Return whether a path is one of the API itself."""
-    return f"{path}/".startswith("/v1/")
+    """Return whether a path is one of the API itself, or of Micropub."""
+    return f"{path}/".startswith(("/v1/", "/micropub/"))
 
 
 def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from blogapi.storage.models import BaseModel
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
+REPEAT_TTL = timedelta(minutes=10)  # of a request without a name
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
@@ -39,6 +41,18 @@ class IdempotencyKey(NamedTuple):
     client: bytes  # the digest of its API key, or the secret of a form
     name: str
     request: bytes  # SHA-256 of the body and the query
+    ttl: timedelta = TTL
+
+
+def repeat_of(request: Request, content: bytes) -> IdempotencyKey:
+    """Return the Idempotency-Key of a request with this content; without one, a key of the content itself.
+
+    Raises ValidationError for a bad one.
+    """
+    digest = hashlib.sha256(content)
+    if HEADER in request.environ:
+        return key_of(request)._replace(request=digest.digest())
+    return IdempotencyKey(request.digest, f" {digest.hexdigest()}", digest.digest(), REPEAT_TTL)  # no header's name
 
 
 def key_of(request: Request) -> IdempotencyKey:
@@ -51,31 +65,44 @@ def key_of(request: Request) -> IdempotencyKey:
 
 
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
-    """Return the request that had the same Idempotency-Key within a day, as in the key, and the id of its post."""
+    """Return the request that recently had the same Idempotency-Key, as in the key, and the id of its post."""
     used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
-    is_valid = Idempotency.created_at > earlier(reader.now, TTL)
+    is_valid = Idempotency.created_at > earlier(reader.now, key.ttl)
     return reader.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
 
 
-def add_once(tx: Transaction, fields: posts.Fields, author: str, key: IdempotencyKey) -> posts.StoredPost:
-    """Create a post, unless a request with the same Idempotency-Key did so within a day: then return that post.
+def add_once(
+    tx: Transaction,
+    fields: posts.Fields,
+    author: str,
+    key: IdempotencyKey,
+    add: Callable[[Transaction, posts.Fields, str], posts.StoredPost] = posts.add,
+) -> posts.StoredPost:
+    """Create a post by `add`, unless a request with the same Idempotency-Key recently did so: then return that post.
 
-    Raises Rejected if that request was different, or if its post is deleted.
+    Raises Rejected if that request was different, or if its post is deleted. Without a name, it is created anew then.
     """
     former = find(tx, key)
     if former is None:
-        post = posts.add(tx, fields, author)
-        forget_old(tx)
-        row = {"digest": key.client, "name": key.name, "request": key.request}
-        tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
-        return post
+        return _remember(tx, key, add(tx, fields, author))
     request, post_id = former
     if request != key.request:
         raise Rejected("Idempotency-Key", "was used for another body within the last 24 hours")
     try:
         return posts.publish_if_due(tx, post_id)
     except NotFound:
+        if key.ttl == REPEAT_TTL:
+            return _remember(tx, key, add(tx, fields, author))
         raise Rejected("Idempotency-Key", "the post that it created was deleted") from None
+
+
+def _remember(tx: Transaction, key: IdempotencyKey, post: posts.StoredPost) -> posts.StoredPost:
+    forget_old(tx)
+    if key.ttl == REPEAT_TTL:  # One that is over may still be there.
+        tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))
+    row = {"digest": key.client, "name": key.name, "request": key.request}
+    tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
+    return post
 
 
 def forget_old(tx: Transaction) -> None:

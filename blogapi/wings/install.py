@@ -2,6 +2,7 @@
 
 from flask import Blueprint
 
+from blogapi.api import key
 from blogapi.api.operations import CONVERTERS
 from blogapi.config import Config
 from blogapi.posts import views as posts
@@ -19,6 +20,7 @@ def create_blueprint(config: Config) -> Blueprint:
     """Create the blueprint, in which the posts and each wing register their views."""
     blueprint = Blueprint("api", __name__)
     blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
+    key.register(blueprint)
     posts.register(blueprint)
     pages.register(blueprint)
     history.register(blueprint)

@@ -1,10 +1,12 @@
 import { eleventyImageTransformPlugin } from "@11ty/eleventy-img";
 import markdownIt from "markdown-it";
 import footnote from "markdown-it-footnote";
-import { readPosts } from "./posts.js";
+import { absolute, readPosts } from "./posts.js";
 
 /** A tag as part of an address, letters of all scripts included. */
 const slugOf = (name) => name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
+
+const LOCAL_IMAGE = /<img\b(?!(?:"[^"]*"|[^">])*\ssrc="https?:)/gi;
 
 export default async function (config) {
   const posts = await readPosts();
@@ -13,7 +15,7 @@ export default async function (config) {
     for (const name of post.tags ?? []) {
       const tag = tags.get(slugOf(name)) ?? { name, posts: [] };
       tags.set(slugOf(name), tag);
-      tag.posts.push(post);
+      if (tag.posts.at(-1) !== post) tag.posts.push(post);
     }
   }
   const markdown = markdownIt({ html: true }).use(footnote);
@@ -23,6 +25,9 @@ export default async function (config) {
   config.addGlobalData("taggedPosts", [...tags.values()]);
   config.addGlobalData("site", { title: "My blog", url: process.env.SITE_URL ?? "https://blog.example.org" });
   config.addFilter("markdown", (text) => markdown.render(text));
+  config.addFilter("absolute", absolute);
+  // Images of the site itself, which the build cannot read, stay as they are.
+  config.addFilter("remoteImagesOnly", (html) => html.replace(LOCAL_IMAGE, "<img eleventy:ignore"));
   config.addFilter("slugOf", slugOf);
   config.addFilter("day", (time) => time.slice(0, 10));
   config.addPassthroughCopy("style.css");

@@ -23,3 +23,12 @@ function withoutTitle({ title, content }) {
   const heading = content.match(/^\s*# +(.*?)(?: +#+)? *\r?(?:\n|$)/);
   return heading?.[1] === title ? content.slice(heading[0].length) : content;
 }
+
+/** Make the addresses in a text absolute, as readers show it elsewhere. */
+export function absolute(html, base) {
+  return html.replace(/<[a-z](?:"[^"]*"|[^">])*>/gi, (tag) =>
+    tag.replace(/(\s(?:href|src|poster)=")([^"]*)/g, (all, start, address) =>
+      URL.canParse(address, base) ? start + new URL(address, base) : all,
+    ),
+  );
+}

@@ -33,7 +33,9 @@ def client(own_app):
     return with_key(own_app(cors_origins=frozenset({PAGE, OTHER})))
 
 
-@pytest.mark.parametrize("path", ["/v1/posts", "/v1/posts/1", "/v1/tags/a/b", "/v1/nothing", "/v1"])
+@pytest.mark.parametrize(
+    "path", ["/v1/posts", "/v1/posts/1", "/v1/tags/a/b", "/v1/nothing", "/v1", "/micropub", "/micropub/media"]
+)
 def test_a_preflight_is_answered_without_a_key_and_not_counted(client, path):
     client.environ_base.pop("HTTP_AUTHORIZATION")
     answer = client.options(path, headers=PREFLIGHT)

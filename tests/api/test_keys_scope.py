@@ -14,7 +14,8 @@ MAY = {
     "read-only": "this key is read-only: it may GET and HEAD posts, their history, tags and images",
     "published-only": "this key is published-only: it may GET and HEAD published posts and their tags",
 }
-READABLE = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>", "/v1/tags", "/v1/tags/<tag:tag>"}
+POST_PATHS = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>"}
+READABLE = POST_PATHS | {"/v1/tags", "/v1/tags/<tag:tag>", "/v1/key"}
 HISTORY = re.compile("/revisions|/trash|/images")  # of which read-only keys may read all
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"]
 
@@ -57,6 +58,11 @@ def test_posts_and_tags_can_be_read_and_all_else_is_403_or_to_published_only_key
             assert answer.json == {"error": 403, "message": MAY[scope]}
         elif scope == "published-only" and HISTORY.search(path) and method != "HEAD":
             assert answer.json == {"error": 404, "message": "no such path"}
+
+
+def test_every_key_may_know_its_own_name_and_scope(app, client, reader, scope):
+    assert reader.get("/v1/key").json == {"name": scope, "scope": scope}
+    assert client.get("/v1/key").json == {"name": "tests", "scope": "full"}
 
 
 def test_a_new_view_is_forbidden_until_it_says_otherwise(own_app, scope):

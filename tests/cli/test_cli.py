@@ -16,7 +16,7 @@ from blogapi import cli
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
-from tests.service import BIN, unmeasured
+from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
 
@@ -197,6 +197,13 @@ def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path, with_option
     assert list(tmp_path.iterdir()) == []
 
 
+def test_serve_above_a_checkout_called_blogapi_serves(tmp_path):
+    (tmp_path / "blogapi").symlink_to(CHECKOUT)
+    command = ("sh", "-c", f'cd "{tmp_path}" && exec "{BIN / "blogapi"}" serve')
+    with Server(tmp_path / "blog.db", command=command) as service:
+        assert service.stop() == 0
+
+
 def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
     path = tmp_path / "nowhere" / "blog.db"
     monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
@@ -209,7 +216,7 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("commands", ["flask", "bs4", "yaml", "gevent", "urllib3"]),
+        ("commands", ["flask", "turbohtml", "yaml", "gevent", "urllib3"]),
         ("transfer", ["flask", "werkzeug", "gevent"]),
     ],
 )

@@ -17,6 +17,10 @@ def test_the_defaults():
     assert (config.webhook_seconds, config.webhook_private) == (15, False)
 
 
+def test_the_variables_of_push_and_pull_are_ignored():
+    assert Config.from_environ({"BLOGAPI_REMOTE": "https://a", "BLOGAPI_KEY": "blog_"}) == Config()
+
+
 def test_the_environment_overrides():
     config = Config.from_environ({"HOST": "::1", "PORT": "80", "BLOGAPI_DATABASE": "x.db", "BLOGAPI_RATE_LIMIT": "7"})
     assert (config.host, config.port, config.rate_limit, config.database) == ("::1", 80, 7, Path("x.db"))

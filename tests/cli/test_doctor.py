@@ -1,4 +1,4 @@
-"""`blogapi doctor`, the version, and a checkout that was moved."""
+"""`blogapi doctor`, the version, and an environment that is created again."""
 
 import os
 import re
@@ -6,9 +6,12 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 from contextlib import closing
 from importlib.metadata import version
+
+import pytest
 
 from tests.service import BIN, CHECKOUT, Server, free_port
 
@@ -77,15 +80,24 @@ def test_the_version_is_printed(run):
     assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
 
 
-def test_a_checkout_that_was_moved_gets_a_new_environment(tmp_path):
+@pytest.mark.parametrize(
+    ("path", "python", "expected"),
+    [
+        ("", sys.executable, "Nothing to be done for"),
+        ("/somewhere/else", sys.executable, ".venv is created again: the checkout has moved."),
+        ("", "/no/python3", ".venv is created again: its Python was removed or replaced."),
+        ("", "/bin/false", ".venv is created again: its Python was removed or replaced."),
+    ],
+)
+def test_an_environment_that_does_not_work_is_created_again(tmp_path, path, python, expected):
     for name in ("Makefile", "setup.cfg", "pyproject.toml"):
         shutil.copy(CHECKOUT / name, tmp_path)
     shutil.copytree(CHECKOUT / "requirements", tmp_path / "requirements")
-    (tmp_path / ".venv").mkdir()
-
-    def steps(path):
-        (tmp_path / ".venv/installed").write_text(f"{path}\n")
-        return subprocess.run(["make", "-n", "install"], cwd=tmp_path, capture_output=True, text=True).stdout
-
-    assert "Nothing to be done" in steps(tmp_path)
-    assert "-m venv --clear .venv" in steps("/somewhere/else")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    (tmp_path / ".venv/installed").write_text(f"{path or tmp_path}\n")
+    options = {"cwd": tmp_path, "env": os.environ | {"PYTHON": ""}, "capture_output": True, "text": True}
+    steps = subprocess.run(["make", "-n", "install"], **options).stdout
+    assert expected in steps
+    assert ("python3 -m venv --clear .venv\n" in steps) is steps.startswith(".venv is created again")

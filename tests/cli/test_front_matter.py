@@ -64,6 +64,9 @@ def test_each_name_of_front_matter_keeps_its_value_and_a_second_import_changes_n
     names = original(file)
     assert len(names) >= 7
     for values in (yaml.safe_load(exported), read_as_1_2(exported)):
+        assert "lastmod" in names or values.pop("lastmod")
+        if values.get("permalink") is False:  # that of a draft
+            del values["permalink"]
         assert others(values) | {name: names[name] for name in ("taxonomies",) if name in names} == names
     assert run("import", "--no-images", tmp_path / "flat")[1][0] == "made 0, changed 0, unchanged 1, refused 0"
     assert stored(storage) == before

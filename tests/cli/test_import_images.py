@@ -227,6 +227,34 @@ def test_a_dry_run_foresees_that_images_have_no_room(run, storage, write, monkey
         assert "images: new 1, known 1, missing 0" in output
 
 
+def written(run, write, files, *options):
+    return run("import", write(files), *options)[1]
+
+
+def test_images_of_params_of_liquid_and_of_decomposed_names_are_stored(run, write, tmp_path):
+    front = "coverImage: b.png\nheader: {teaser: c.png}\nresources: [{src: d.png}]\nother: gone.png"
+    content = "![a]({{ site.baseurl }}/e.png) ![a]({{ '/e.png' | relative_url }}) ![a]({{ gone }}) ![a](f\u00e9.png)"
+    files = {"a.md": f"---\n{front}\n---\n{content}"} | dict.fromkeys(("b.png", "c.png", "d.png", "e.png"), png())
+    output = written(run, write, files | {"fe\u0301.png": png()}, "--static", tmp_path / "blog")
+    assert output[1] == "images: new 1, known 4, missing 2"
+    assert any(line.startswith("Images that only params name were not found in 1 post") for line in output)
+    run("export", tmp_path / "out")
+    text = (tmp_path / "out/a.md").read_text()
+    assert (text.count("/images/"), text.count("gone")) == (6, 2)
+
+
+def test_missing_images_of_posts_that_are_refused_are_not_counted(run, write):
+    refused = "---\nstatus: gone\n---\n![](b.png)"
+    assert "images: new 0, known 0, missing 1" in written(run, write, {"a.md": refused, "b.md": "![](c.png)"})
+
+
+def test_a_picture_whose_colour_profile_is_damaged_is_stored_without_it(run, write):
+    whole = png()
+    damaged = whole[:33] + b"\0\0\0\3iCCPabc\0\0\0\0" + whole[33:]
+    output = written(run, write, {"a.md": "![](a.png) ![](b.png)", "a.png": damaged, "b.png": whole})
+    assert output[1] == "images: new 1, known 1, missing 0"
+
+
 # The export
 
 

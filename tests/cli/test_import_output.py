@@ -102,7 +102,7 @@ def test_refused_files_are_named_with_the_line_and_the_others_are_imported(run, 
     top = folder(
         a="# Good\n",
         b="---\ntitle: 'x\n---\n",
-        c=f"---\nslug: c\ntags:\n- {'x' * 65}\nexcerpt: {'y' * 1001}\n---\n# C",
+        c="---\nslug: c\nslug: d\n---\n# C",
         d="---\ntitle: D\nstatus: scheduled\n---\n",
         e="---\ntitle: E\nstatus: scheduled\n---\nE",
         f="---\ntitle: F\nstatus: gone\n---\nF",
@@ -114,10 +114,9 @@ def test_refused_files_are_named_with_the_line_and_the_others_are_imported(run, 
     refusals = [
         "/nonexistent: no such file or folder",
         f"{top}/b.md:2: not valid YAML: found unexpected end of stream",
-        f"{top}/c.md:3: tags[0]: must have 1 to 64 characters",
-        f"{top}/c.md:5: excerpt: must have at most 1,000 characters",
+        f"{top}/c.md:3: `slug` is given twice",
         f"{top}/d.md: content: must contain a visible character",
-        f"{top}/e.md: published_at: must be given, and in the future, for a scheduled post",
+        f"{top}/e.md:3: published_at: must be given, and in the future, for a scheduled post",
         f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
         f"{top}/none.md: no such file or folder",
     ]
@@ -161,7 +160,7 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
         "params: layout 1",
         "would be made 2, changed 1, unchanged 1, refused 1",
     ]
-    assert error == [f"{top}/d.md: published_at: must be given, and in the future, for a scheduled post"]
+    assert error == [f"{top}/d.md:2: published_at: must be given, and in the future, for a scheduled post"]
     assert (path.stat().st_mtime_ns, stored(storage)) == (before, posts_before)
     assert run("import", top)[1][0] == "made 2, changed 1, unchanged 1, refused 1"
 
@@ -262,7 +261,7 @@ def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder
 
 def test_tags_beyond_the_first_fifty_are_left_out_and_said(run, folder, storage):
     top = folder(a=f"---\ntags: [{', '.join(f't{n}' for n in range(61))}]\n---\nA")
-    said = f"Tags beyond the first 50 are left out of 1 post ({top}/a.md:2): a post has at most 50."
+    said = f"Tags are left out or shortened in 1 post ({top}/a.md:2): a post has at most 50, each of 64 characters."
     assert run("import", top) == (0, ["made 1, changed 0, unchanged 0, refused 0", said], [])
     assert stored(storage)["a"]["tags"] == [f"t{n}" for n in range(50)]
 

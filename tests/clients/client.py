@@ -9,6 +9,7 @@ from blogclient import AuthenticatedClient
 from blogclient.models import (
     Error,
     EventType,
+    ListPostsFieldsItem,
     PostChange,
     PostInput,
     PutPost,
@@ -35,9 +36,14 @@ post = do("posts.create_post", body=PostInput("Käse", "Words.", tags=["a", "b"]
 assert do("posts.get_post", post.id) == do("posts.get_post_by_slug", post.slug) == post
 post = do("posts.change_post", post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
 do("posts.change_post_by_slug", post.slug, body=PostChange(excerpt="Short."))
+do("posts.replace_post", post.id, body=PutPost("Käse", "Words.", tags=["a", "b"], slug=post.slug, excerpt="Short."))
+assert (do("key.get_key").name, do("key.get_key").scope) == ("tests", "full")
 do("posts.put_post", "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
 (found,) = do("posts.list_posts", limit=1, status=Status.PUBLISHED, tag="a", before="99")
 assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
+names = [ListPostsFieldsItem.SLUG, ListPostsFieldsItem.TAGS]
+(found,) = do("posts.list_posts", limit=1, tag="a", fields=names)
+assert (found.slug, found.tags) == (post.slug, post.tags)
 assert [tag.name for tag in do("tags.list_tags", limit=9)] == ["a", "b"]
 assert do("tags.get_tag", "a").posts == 1
 do("tags.change_tag", "a", body=TagChange("c"))

@@ -21,10 +21,16 @@ async function main(): Promise<void> {
   await ok(GET("/v1/posts/by-slug/{post}", { params: { path: bySlug } }));
   const status: components["schemas"]["Status"] = "published";
   await ok(PATCH("/v1/posts/{post}", { params: { path }, body: { status, excerpt: null } }));
-  await ok(PATCH("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { excerpt: "Short." } }));
+  const got = await ok(PATCH("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { excerpt: "Short." } }));
+  await ok(PUT("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { ...got, content: "More." } }));
+  const whole = { title: "Käse", content: "Words.", tags: ["a", "b"], slug: post.slug, excerpt: "Short." };
+  await ok(PUT("/v1/posts/{post}", { params: { path }, body: whole }));
+  if ((await ok(GET("/v1/key"))).scope !== "full") throw new Error("another scope");
   const other = { params: { path: { post: "other" } } };
   await ok(PUT("/v1/posts/by-slug/{post}", { ...other, body: { title: "Other", content: "Words." } }));
-  await ok(GET("/v1/posts", { params: { query: { limit: 1, status, tag: "a", before: "99" } } }));
+  const query = { limit: 1, status, tag: "a", before: "99", fields: ["slug", "tags"] as ("slug" | "tags")[] };
+  const [listed] = await ok(GET("/v1/posts", { params: { query } }));
+  if (listed.tags?.length !== 2) throw new Error("no tags");
   await ok(GET("/v1/tags", { params: { query: { limit: 9 } } }));
   await ok(GET("/v1/tags/{tag}", { params: { path: { tag: "a" } } }));
   await ok(PATCH("/v1/tags/{tag}", { params: { path: { tag: "a" } }, body: { name: "c" } }));

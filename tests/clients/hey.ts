@@ -20,6 +20,9 @@ async function main(): Promise<void> {
   await ok(api.getPostBySlug({ path: bySlug }));
   await ok(api.changePost({ path, body: { status: "published", excerpt: null } }));
   await ok(api.changePostBySlug({ path: bySlug, body: { excerpt: "Short." } }));
+  const whole = { title: "Käse", content: "Words.", tags: ["a", "b"], slug: post.slug, excerpt: "Short." };
+  await ok(api.replacePost({ path, body: whole }));
+  if ((await ok(api.getKey())).scope !== "full") throw new Error("another scope");
   await ok(api.putPost({ path: { post: "other" }, body: { title: "Other", content: "Words.", status: "archived" } }));
   const [first] = await ok(api.listPosts({ query: { limit: 1, status: "published", tag: "a", before: "99" } }));
   if (first.published_at === undefined) throw new Error("no published_at");

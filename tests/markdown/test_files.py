@@ -309,8 +309,11 @@ def test_unknown_names_of_toml_are_given_back_with_their_lines():
     assert [document.lines[name] for name in ("title", "weight", "extra", "more")] == [2, 3, 5, 7]
 
 
-@pytest.mark.parametrize("name", ["heroImage", "pubDatetime", "postSlug", "date", "description", "Title"])
+@pytest.mark.parametrize(
+    "name", ["heroImage", "pubDatetime", "postSlug", "date", "description", "Title", "tag", "lastmod", "permalink"]
+)
 def test_a_flat_file_keeps_names_that_mean_something_at_the_top_under_params(name):
     post = {"title": "A", "slug": "a", "status": "draft", "content": "B", "tags": [], "params": {name: "x", "own": "y"}}
+    post |= {"id": "1", "created_at": "2020-01-02T03:04:05Z"}
     fields = parse(render(post, flat=True), keeps_others=True).fields
     assert (fields["params"], fields.get("cover_image"), fields["slug"]) == ({"own": "y", name: "x"}, None, "a")

@@ -40,8 +40,8 @@ MADE = {
     "updated_at": NOW,
 }
 ABSOLUTE = "must be an absolute http or https URL without white space"
-CONTROL = "must not contain control characters or unpaired surrogates"
-ONE_LINE = "must be one line without control characters or unpaired surrogates"
+CONTROL = "must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"
+ONE_LINE = "must be one line without control characters, unpaired surrogates, U+FFFE or U+FFFF"
 FUTURE = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
 
 

@@ -13,8 +13,8 @@ from tests.markdown.test_files import front
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
-NO_MAPPING = "mapping values are not allowed in this context: put the text in quotes"
-NO_TOKEN = "found character that cannot start any token: put the text in quotes, and spaces instead of tabs"
+NO_MAPPING = "mapping values are not allowed here: put the text in quotes"
+NO_TOKEN = "a character cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown: put it into `params`, or add ?unknown=params to the address; "
     "there are title, slug, status, tags, former_slugs, excerpt, cover_image, published_at, params, "
@@ -68,7 +68,7 @@ YAML = [
     ("title: A\ndraft: true\nstatus: published", "line 3: `draft` and `status` say different things"),
     ("status: draft\npublished: true", "line 3: `published` and `status` say different things"),
     ("summary: A\ndescription: B", "line 2: `summary` and `description` say different things"),
-    ("date: 2026-11-20\npubDate: 2026-11-21", "line 3: `pubDate` and `date` say different things"),
+    ("date: 2026-11-20\npubDate: 2026-11-21", "line 2: `date` and `pubDate` say different things"),
     ("cover: a\nimage: b", "line 2: `cover` and `image` say different things"),
     ("date: tomorrow", f"line 2: {NO_DATE}"),
 ]

@@ -51,6 +51,55 @@ def test_sources_come_in_pages(client, post):
     assert bad(query(client, q="source", after="x")).startswith("after: must be")
 
 
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ({"limit": 2}, "43"),
+        ({"limit": 2, "offset": 2}, "21"),
+        ({"offset": 3}, "1A"),
+        ({"offset": 0, "limit": 1}, "4"),
+        ({"offset": 9}, ""),
+        ({"after": "4", "offset": 1}, "1A"),
+        ({"post-status": "draft"}, "42"),
+        ({"post-status": "publish", "offset": 1}, "1A"),
+        ({"post-status": "published", "offset": 2}, "A"),
+        ({"post-status": "scheduled", "offset": 1}, ""),
+    ],
+)
+def test_sources_are_asked_for_by_place_and_status(client, post, clock, asked, names):
+    for title, status in (("1", "published"), ("2", "draft"), ("3", "draft"), ("4", "draft")):
+        client.post("/v1/posts", json={"title": title, "content": "A", "status": status})
+    client.patch("/v1/posts/4", json={"status": "scheduled", "published_at": "2026-11-20T12:01:00Z"})
+    clock.now += 60  # It is due.
+    found = query(client, q="source", **asked).json["items"]
+    assert "".join(each["properties"]["name"][0] for each in found) == names
+
+
+@pytest.mark.parametrize(
+    ("asked", "wrong"),
+    [
+        ("q=source&page=2", '"page": unknown parameter; there are '),
+        ("q=source&offset=-1", "offset: must be a whole number from 0 to 10,000"),
+        ("q=source&offset=10001", "offset: must be a whole number from 0 to 10,000"),
+        ("q=source&offset=1&offset=2", "offset: given more than once"),
+        ("q=source&post-status=x", "post-status: must be one of published, draft, scheduled, archived"),
+        ("q=category&search=x", '"search": unknown parameter; there are '),
+        ("q=category&limit=0", "limit: must be a whole number from 1"),
+    ],
+)
+def test_a_query_that_would_be_answered_as_another_is_refused(client, asked, wrong):
+    assert bad(client.get(f"{PATH}?{asked}")).startswith(wrong)
+
+
+def test_categories_come_in_pages(client, post):
+    client.post("/v1/posts", json={"title": "A", "content": "A", "tags": ["C", "Ca"]})
+    first = {"categories": ["a", "b"], "paging": {"after": "b"}}
+    assert query(client, q="category", limit=2).json == first
+    for next_page in ({"after": "b"}, {"offset": 2}):
+        assert query(client, q="category", limit=2, **next_page).json == {"categories": ["C", "Ca"]}
+    assert query(client, q="category", filter="C", limit=1, offset=1).json == {"categories": ["Ca"]}
+
+
 def test_categories_can_be_filtered(client, post):
     client.post("/v1/posts", json={"title": "A", "content": "A", "tags": ["Abc", "Käse"]})
     assert query(client, q="category").json == {"categories": ["a", "Abc", "b", "Käse"]}
@@ -147,6 +196,8 @@ def test_803_804_what_a_key_may_do_depends_on_its_scope(stranger, new_key, clien
         assert error(stranger.post(MEDIA, **form(file=("a.jpg", jpeg())), headers=headers), 401, "insufficient_scope")
         assert len(stranger.get(f"{PATH}?q=source", headers=headers).json["items"]) == posts
         assert stranger.get(f"{PATH}?q=category", headers=headers).json == {"categories": tags}
+        drafts = stranger.get(f"{PATH}?q=source&post-status=draft", headers=headers).json["items"]
+        assert len(drafts) == (scope == "read-only")
         draft = stranger.get(f"{PATH}?q=source&url={URL}/v1/posts/2", headers=headers)
         assert draft.status_code == (200 if scope == "read-only" else 400)
 
@@ -164,6 +215,13 @@ def test_other_methods_are_405(client, stranger, path):
     for method in ("PUT", "PATCH", "DELETE"):
         error(client.open(path, method=method), 405, "invalid_request")
         error(stranger.open(path, method=method), 401, "unauthorized")
+
+
+def test_a_slash_at_the_end_makes_no_difference(client, stranger):
+    assert client.get(f"{PATH}/?q=syndicate-to").json == {"syndicate-to": []}
+    assert stranger.get(f"{PATH}/").mimetype == "text/html"
+    assert client.post(f"{PATH}/", data={"content": "A"}).status_code == 201
+    error(client.put(f"{PATH}/"), 405, "invalid_request")
 
 
 def test_without_a_key_there_is_a_page_by_which_programs_find_the_endpoint(stranger):
@@ -237,6 +295,13 @@ def test_a_form_is_read_wherever_its_pieces_end(create, rest):
 
 def test_a_field_for_a_file_may_be_left_empty(create):
     assert create(**form(content="A", photo=("", b"")))[0]["content"] == "A"
+
+
+@pytest.mark.parametrize("charset", ["iso-8859-1", "utf-16"])
+def test_json_in_another_charset_is_415(client, count, charset):
+    sent = {"data": '{"properties": {"content": ["A"]}}', "content_type": f"application/json; charset={charset}"}
+    assert error(client.post(PATH, **sent), 415, "invalid_request").startswith("Content-Type: must be ")
+    assert client.post(PATH, **sent | {"content_type": "application/json; charset=utf-8"}).status_code == 201
 
 
 @pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])

@@ -83,7 +83,7 @@ def test_a_python_client_does_every_operation(service, folder):
     tool = [BIN / "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none"]
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of ruff, which it formats by
     output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
-    assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 2
+    assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 3
     base = f"http://127.0.0.1:{service.port}"
     environ = {"PYTHONPATH": str(folder), "BASE": base, "KEY": service.key}
     assert run(sys.executable, CLIENTS / "client.py", cwd=folder, **environ) == ""

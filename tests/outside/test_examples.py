@@ -25,6 +25,9 @@ INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
 (REBUILD,) = EXAMPLES.take("Built when something is published", "python")
 SUBSCRIBE, RUN_REBUILD = EXAMPLES.take("Built when something is published")
 (SEARCH,) = EXAMPLES.take("A search box", "html")
+MIRROR, RESTORE = EXAMPLES.take("A mirror in git")
+(WORKFLOW,) = EXAMPLES.take("Automations", "json")
+(SHORTCUT,) = EXAMPLES.take("A shortcut for iOS")
 POSTS = [
     {"title": "Index", "content": "Not the list.", "published_at": "2026-01-04T00:00:00Z"},
     {"title": "Rye & spelt", "content": "*Patience.*", "tags": ["Bread"], "published_at": "2026-01-02T00:00:00Z"},
@@ -121,6 +124,34 @@ def test_a_webhook_rebuilds_the_site_when_something_on_it_changes(blog, site, tm
     finally:
         program.terminate()
         program.wait()
+
+
+def test_a_mirror_in_git_is_restored_to_a_new_service(blog, tmp_path):
+    service, environ = blog
+    who = dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "A") | {"HOME": str(tmp_path)}
+    environ = environ | who | dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "a@example.org")
+    mirror = MIRROR.replace("8000", str(service.port)).replace("blog_…", service.key)
+    shell(mirror, tmp_path, environ)
+    assert service.request("PATCH", "/v1/posts/2", {"content": "Ruined."})[0] == 200
+    assert service.request("DELETE", "/v1/posts/3")[0] == 204
+    for _ in range(2):
+        shell("sh ~/mirror.sh", tmp_path, environ)
+    log = shell("git -C ~/mirror log --oneline --stat", tmp_path, environ)
+    assert (log.count("Posts of "), "creme-brulee.md" in log, ".blogapi.json" in log) == (2, True, False)
+    with Server(tmp_path / "new.db") as new:
+        shell(RESTORE.replace("8001", str(new.port)).replace("blog_…", new.key), tmp_path, environ)
+        posts = {post["title"]: post for post in new.request("GET", "/v1/posts")[2]}
+    for wanted in [*({"status": "published"} | post for post in POSTS), DRAFT]:
+        assert posts[wanted["title"]].items() >= wanted.items()
+
+
+def test_automations_send_what_the_service_takes(blog):
+    service, environ = blog
+    sent = json.loads(WORKFLOW)["nodes"][0]["parameters"]
+    path = sent["url"].removeprefix("=https://blog.example.org").replace("{{ $json.slug }}", "n8n")
+    assert [service.request(sent["method"], path, {"title": "A", "content": "B"})[0] for _ in range(2)] == [201, 200]
+    shortcut = SHORTCUT.replace("8000", str(service.port)).replace("blog_…", service.key)
+    assert json.loads(shell(shortcut, CHECKOUT, environ))["title"] == "On the train"
 
 
 def test_a_search_box_finds_published_posts_only(browser, blog, site):

@@ -31,3 +31,21 @@ def test_the_readme_leads_to_every_page():
 def test_the_pages_name_every_setting():
     rows = re.compile(r"^\| `(HOST|PORT|WEB_CONCURRENCY|BLOGAPI_\w+)` \|", re.MULTILINE)
     assert rows.findall(Page("docs/settings.md").text) == list(Config.variables())
+
+
+def test_all_workflows_use_the_same_version_of_an_action():
+    files = [*CHECKOUT.glob(".github/workflows/*.yml"), *CHECKOUT.glob("examples/*/.github/workflows/*.yml")]
+    texts = [file.read_text() for file in (*files, CHECKOUT / "docs/rebuilding.md")]
+    used = {action for text in texts for action in re.findall(r"uses: (\S+)@(v\d+)", text)}
+    assert len(files) == 4
+    assert len(dict(used)) == len(used) == 5
+
+
+def test_the_supported_pythons_are_the_same_everywhere():
+    named = re.findall(r":: Python :: 3\.(\d+)", (CHECKOUT / "setup.cfg").read_text())
+    workflow = re.search(r"python: \[(.+)\]", (CHECKOUT / ".github/workflows/ci.yml").read_text())[1]
+    assert workflow == ", ".join(f'"3.{minor}"' for minor in named)
+    assert f"Python 3.{named[0]} to 3.{named[-1]}" in Page("README.md").text
+    assert re.findall(r"MINORS = range\((\d+), (\d+)\)", (CHECKOUT / "requirements/wheels.py").read_text()) == [
+        (named[0], str(int(named[-1]) + 1))
+    ]

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.slow
 README = Page("README.md")
 MAKE_RUN, CREATE = README.take("blogapi")
 (CREATED,) = README.take("blogapi", "json")
-SEND, SEND_ALL, GET = README.take("Posts as files")
+PUSH, SEND_ALL, GET = README.take("Posts as files")
+SEND = SEND_ALL.replace("*.md", "sourdough.md")
 (UPLOAD,) = README.take("Images")
 UNDO, REVISIONS, TRASH, FOR_GOOD = README.take("Undoing mistakes")
 (IMPORT,) = README.take("Importing a blog")
@@ -35,6 +36,7 @@ LISTING, BY_DATE, FIND = README.take("Reading posts")
 KEYS, LESS = README.take("Keys")
 SUBSCRIBE, PING = README.take("Webhooks")
 (SETTINGS,) = README.take("The owner's page")
+(SYNC,) = Page("docs/syncing.md").take("Push and pull")
 
 REFERENCE = Page("docs/reference.md")
 CHANGE, SCHEDULE, DELETE = REFERENCE.take("Changing a post")
@@ -134,9 +136,9 @@ def test_the_readme_on_posts_works(sh):
     ]
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
-    post = json.loads(sh(SEND))
+    assert sh(SEND) == "201 tests/articles/sourdough.md\n"
+    (post,) = json.loads(sh(FIND))
     assert (post["id"], post["slug"], post["status"], post["content"]) == ("2", "sourdough", "draft", content)
-    assert json.loads(sh(FIND)) == [post]
     file = sh(GET)
     assert file.startswith("---\ntitle: ")
     assert file.endswith(f"---\n\n{content}")
@@ -147,6 +149,14 @@ def test_the_readme_on_posts_works(sh):
     listed = json.loads(sh(LISTING.splitlines()[0]))
     assert [each["slug"] for each in listed] == ["tagebuch", "backups", "sourdough", "hello"]
     assert listed[2:] == [post, created]
+
+
+def test_the_readme_on_push_and_pull_works(sh, tmp_path):
+    shutil.copytree(CHECKOUT / "tests/articles", tmp_path / "articles")
+    unchanged = "created 0, updated 0, unchanged 3, conflict 0, failed 0"
+    first = sh(PUSH, HOME=str(tmp_path)).splitlines()
+    assert first[-2:] == ["created 3, updated 0, unchanged 0, conflict 0, failed 0", unchanged]
+    assert sh(SYNC, HOME=str(tmp_path)).splitlines()[-1] == f"would be {unchanged}"
 
 
 def test_the_reference_works(sh):

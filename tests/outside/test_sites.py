@@ -4,6 +4,8 @@ import io
 import re
 import shutil
 import sys
+from html import unescape
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +13,7 @@ import yaml
 from PIL import Image
 from selenium.webdriver.common.by import By
 
-from tests.outside.tools import install, installing, require_node, run, served
+from tests.outside.tools import install, installing, path_of_node, run, served
 from tests.pages import Page
 from tests.service import CHECKOUT, Server
 
@@ -41,10 +43,17 @@ And {{{{ 1 + 1 }}}}, {{% raw %}}.
 [^1]: And salt.
 """
 
+DOT = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+LOCAL = f"""![A dot]({DOT}) ![Here](/pictures/here.jpg) ![There](//127.0.0.1:1/there.jpg) ![Near](near.jpg)
+[Another post](/posts/post-2/), [a note](#note), [mail](mailto:ada@example.org) and `src="/code"`.
+"""
+# Tags that would lead to the start page or a post, and three that are one word
+LEADING = ["..", "???", "../posts/post-2", "%2e%2e/page/2", ".", "C", "C++", "C#"]
+
 
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory):
-    """A service with 120 published posts, of which the latest has all that a text can have, and a draft."""
+    """A service with 120 published posts, of which the latest have all that a text and tags can have, and a draft."""
     with Server(tmp_path_factory.mktemp("blog") / "blog.db") as service:
         picture = io.BytesIO()
         Image.radial_gradient("L").resize((1600, 1200)).save(picture, "JPEG")
@@ -54,6 +63,7 @@ def blog(tmp_path_factory):
         content, tags = CONTENT.format(image=image), ["Bread", "Crème 日本"]
         last = {"title": "Rye & spelt", "content": content, "cover_image": image, "tags": tags}
         last["published_at"] = "2026-01-02T03:04:05Z"
+        posts[-1] |= {"content": LOCAL, "tags": LEADING}
         for post in [last, *posts]:
             assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
         assert service.request("PATCH", "/v1/posts/by-slug/post-7", {"slug": "seven"})[0] == 200
@@ -66,14 +76,14 @@ def blog(tmp_path_factory):
 
 def with_npm(folder):
     """Return the command that builds a site with Node.js, whose packages are installed in examples/ once."""
-    require_node()
+    node = ["env", f"PATH={path_of_node()}"]
     source = EXAMPLES / folder.name
     with installing(source / "node_modules/.package-lock.json", source / "package.json") as needed:
         if needed:
             options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=0"]
-            install("npm", "install", *options, cwd=source)
+            install(*node, "npm", "install", *options, cwd=source)
     (folder / "node_modules").symlink_to(source / "node_modules")
-    return ["npm", "run", "build"]
+    return [*node, "npm", "run", "build"]
 
 
 def with_hugo(folder):
@@ -101,7 +111,7 @@ def generator(request, tmp_path_factory):
 def build(blog, generator, scope="--published-only", name="", **environ):
     """Build a site with a new key; return a folder with its pages."""
     folder, command = generator
-    key = blog.blogapi("keys", "create", f"{folder.name} {scope}", scope).stdout.strip()
+    key = blog.blogapi("keys", "create", f"{folder.name} {scope}{name}", scope).stdout.strip()
     service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
     run(*command, cwd=folder, **(SITE | service | environ))
     return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}{name}")
@@ -131,7 +141,7 @@ def test_a_site_redirects_from_former_slugs(site, former):
 
 
 def test_a_site_has_a_page_for_each_tag_and_a_feed(site):
-    assert {path.name for path in (site / "tags").iterdir() if path.is_dir()} == {"bread", "crème-日本"}
+    assert {path.name for path in (site / "tags").iterdir() if path.is_dir()} > {"bread", "crème-日本", "c", "other"}
     assert re.findall(r'<h2><a href="(.*?)">', (site / "tags/bread/index.html").read_text()) == ["/posts/rye-spelt/"]
     feed = ElementTree.parse(site / "feed.xml").getroot()
     entries = feed.findall("{*}entry")
@@ -140,6 +150,46 @@ def test_a_site_has_a_page_for_each_tag_and_a_feed(site):
     assert entries[0].findtext("{*}id") == f"{SITE['SITE_URL']}/posts/rye-spelt/"
     assert entries[0].findtext("{*}published") == "2026-01-02T03:04:05Z"
     assert re.match(r"\s*<p>Patience\..*<img src=.https?://", entries[0].findtext("{*}content"))
+
+
+def test_a_tag_leads_to_a_page_of_its_own_that_lists_each_post_once(site):
+    page = (site / "posts/post-119/index.html").read_text()
+    links = re.findall(r'<a href="(/tags/.*?)">(.*?)</a>', page)
+    assert [unescape(name) for _, name in links] == LEADING
+    assert re.search(r"</time>\s+<a ", page)
+    for address, _ in links:
+        (path,) = re.findall("^/tags/([^/]+)/$", unquote(unescape(address)))
+        assert path.strip(".")
+        assert (site / "tags" / path / "index.html").read_text().count('<h2><a href="/posts/post-119/">') == 1
+    assert "<h1>My blog</h1>" in (site / "index.html").read_text()
+    assert "<h1>Post 2</h1>" in (site / "posts/post-2/index.html").read_text()
+
+
+def test_images_that_the_build_cannot_read_stay_as_they_are(site):
+    page = (site / "posts/post-119/index.html").read_text()
+    shown = re.findall(r'<img src="(.*?)"', page)
+    assert shown == [DOT, "/pictures/here.jpg", "//127.0.0.1:1/there.jpg", "near.jpg"]
+
+
+def test_addresses_in_a_feed_are_absolute(site):
+    entries = ElementTree.parse(site / "feed.xml").getroot().findall("{*}entry")
+    content, url = entries[1].findtext("{*}content"), f"{SITE['SITE_URL']}/posts/post-119/"
+    assert re.findall(r'<(?:img src|a href)="(.*?)"', content) == [
+        DOT, f"{SITE['SITE_URL']}/pictures/here.jpg", "https://127.0.0.1:1/there.jpg", f"{url}near.jpg",
+        f"{SITE['SITE_URL']}/posts/post-2/", f"{url}#note", "mailto:ada@example.org",
+    ]  # fmt: skip
+    assert 'src="/code"' in unescape(content)
+
+
+@pytest.mark.parametrize("generator", ["hugo"], indirect=True)
+def test_hugo_does_not_let_a_page_take_the_place_of_another(blog, generator):
+    page = generator[0] / "content/another.md"
+    page.write_text("---\ntitle: Another\nurl: /posts/post-2/\n---\n")
+    try:
+        with pytest.raises(AssertionError, match="Duplicate target paths"):
+            build(blog, generator, name="-twice")
+    finally:
+        page.unlink()
 
 
 def test_a_site_in_a_browser(browser, site):
@@ -188,6 +238,28 @@ def test_a_site_without_posts_is_built(generator, tmp_path):
 def test_a_site_without_a_valid_key_is_not_built(blog, generator, site):
     with pytest.raises(AssertionError, match=r"401|Unauthorized"):
         build(blog, generator, BLOG_KEY="blog_wrong")
+
+
+@pytest.mark.parametrize("name", ["hugo", "eleventy"])
+def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    draft = {"title": "Secret", "content": "Not yet.", "published_at": "2020-01-02T00:00:00Z"}
+    with Server(tmp_path / "blog.db") as service:
+        for post in (draft, {"title": "Public", "content": "Words.", "status": "published"}):
+            assert service.request("POST", "/v1/posts", post)[0] == 201
+        assert service.blogapi("export", "--flat", folder / "content").returncode == 0
+    if name == "hugo":
+        (folder / "layouts").mkdir()
+        (folder / "layouts/single.html").write_text("{{ .Title }}")
+        command = with_hugo(folder)
+    else:
+        with_npm(folder)
+        command = ["npx", "--no-install", "@11ty/eleventy", "--input=content"]
+    run(*command, cwd=folder)
+    pages = {path.parent.name for path in (folder / BUILT[name]).rglob("index.html")}
+    assert "public" in pages
+    assert "secret" not in pages
 
 
 def test_a_site_is_built_when_a_webhook_says_so(generator):

@@ -34,7 +34,8 @@ def without(checkout, *wings):
     for wing in wings:
         for folder in ("blogapi/wings", "tests"):
             shutil.rmtree(checkout / folder / wing)
-        (checkout / f"blogapi/cli/{wing}.py").unlink(missing_ok=True)
+        for module in (checkout / "blogapi/cli").glob(f"{wing}*.py"):
+            module.unlink()
     names = "|".join(wings)
     for name in LISTS:
         lines = (checkout / name).read_text().splitlines(keepends=True)

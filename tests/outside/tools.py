@@ -3,6 +3,7 @@
 import fcntl
 import functools
 import http.server
+import os
 import re
 import shutil
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 
 from tests.service import CHECKOUT, unmeasured
 
-NODE = (20, 19)  # what the linters and the sites ask for
+NODE = (20, 19)  # what the linters ask for
+NODE_OF_SITES = "22.23.3"  # They ask for 22.12 or newer.
 OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|No matching distribution")
 
 
@@ -44,10 +46,26 @@ def installing(marker, source):
         yield not marker.exists() or marker.stat().st_mtime < source.stat().st_mtime
 
 
+def node_version():
+    return tuple(map(int, run("node", "--version", cwd=CHECKOUT)[1:].split(".")[:2])) if shutil.which("npm") else ()
+
+
 def require_node():
-    version = shutil.which("npm") and run("node", "--version", cwd=CHECKOUT)
-    if not version or tuple(map(int, version[1:].split(".")[:2])) < NODE:
+    if node_version() < NODE:
         pytest.skip("Node.js 20.19 or newer is not there")
+
+
+def path_of_node():
+    """Return a PATH with a Node.js that is new enough for the sites; it is installed in .venv-node once if need be."""
+    require_node()
+    if node_version() >= (22, 12):
+        return os.environ["PATH"]
+    target = CHECKOUT / ".venv-node"
+    target.mkdir(exist_ok=True)
+    with installing(target / "node_modules/.package-lock.json", Path(__file__)) as needed:
+        if needed:
+            install("npm", "install", "--no-audit", "--no-fund", f"node@{NODE_OF_SITES}", cwd=target)
+    return f"{target / 'node_modules/.bin'}:{os.environ['PATH']}"
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):

@@ -32,6 +32,7 @@ class Window:
         buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button, main summary, header button, a")
         button = next(each for each in buttons if each.is_displayed() and each.accessible_name.strip() == label)
         leaves = button.tag_name == "a" or (button.tag_name == "button" and button.get_attribute("type") == "submit")
+        self.browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", button)
         with self.next_page() if leaves else nullcontext():
             button.click()
 

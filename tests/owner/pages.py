@@ -46,7 +46,7 @@ class Page:
         buttons = self.soup.select("form button, button[form]")
         button = next(each for each in buttons if " ".join(each.text.split()) == label)
         form = self.soup.find(id=button["form"]) if button.has_attr("form") else button.find_parent("form")
-        fields = {}
+        fields = {button["name"]: button["value"]} if button.has_attr("value") else {}
         for each in form.select("input:not([form]), textarea, select"):
             if each.name == "select":
                 chosen = each.select_one("option[selected]") or each.option

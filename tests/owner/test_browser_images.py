@@ -13,13 +13,22 @@ pytestmark = pytest.mark.slow
 # The file of the form, as a paste or a drop has it; nothing else can put a file on the clipboard of a test.
 EVENT = """
 const data = new DataTransfer();
-data.items.add(document.getElementById("file").files[0]);
+data.items.add(window.chosen);
 const [target, kind] = [document.getElementById("content"), arguments[0]];
 const options = { bubbles: true, cancelable: true };
 target.dispatchEvent(
   kind === "paste"
     ? new ClipboardEvent(kind, { ...options, clipboardData: data })
     : new DragEvent(kind, { ...options, dataTransfer: data }));
+"""
+# What is chosen next can be pasted and dropped again.
+CHOSEN = "document.getElementById('file').addEventListener('input', (event) => (window.chosen = event.target.files[0]))"
+SLOW_UPLOAD = """
+const real = fetch;
+window.fetch = async (address, options) => {
+  await (String(address).endsWith("/upload") && new Promise((done) => setTimeout(done, 3000)));
+  return real(address, options);
+};
 """
 
 
@@ -41,6 +50,7 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
     window.open("/settings/posts/new")
     window.fill(title="Bread", content="Before.\n\n\n\nAfter.")
     window.press(Keys.UP, Keys.UP, Keys.END)
+    window.browser.execute_script(CHOSEN)
     window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
     (image,) = window.service.request("GET", "/v1/images")[2]
@@ -58,18 +68,35 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
 
 def test_images_that_are_added_one_after_the_other_or_at_once_stand_on_lines_of_their_own(window, loaf):
     window.open("/settings/posts/new")
+    window.browser.execute_script(CHOSEN)
     window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
-    one = 'data.items.add(document.getElementById("file").files[0]);'
+    one = "data.items.add(window.chosen);"
     window.browser.execute_script(EVENT.replace(one, one + one), "drop")
     eventually(lambda: window.value("content").count("![loaf]") == 3)
     first, second, third = window.value("content").split("\n\n")
     assert first == second == third
 
 
+def test_a_slow_upload_keeps_its_place_while_the_writer_goes_on_and_save_waits_for_it(window, loaf):
+    window.open("/settings/posts/new")
+    window.fill(title="Bread", content="Before. After.")
+    window.browser.execute_script(CHOSEN + "; " + SLOW_UPLOAD)
+    content = window.browser.find_element(By.ID, "content")
+    window.browser.execute_script("document.querySelector('#content').setSelectionRange(7, 7)")
+    window.fill(file=str(loaf))
+    window.browser.execute_script("const c = arguments[0]; c.focus(); c.setSelectionRange(7, 7)", content)
+    window.press(" Meanwhile.")
+    window.click("Create")
+    url = window.service.request("GET", "/v1/images")[2][0]["url"]
+    post = window.service.request("GET", "/v1/posts/1")[2]
+    assert post["content"] == f"Before. Meanwhile.![loaf]({url}) After."
+
+
 def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tmp_path):
     (tmp_path / "a.jpg").write_text("Hello")
     window.open("/settings/posts/new")
+    window.browser.execute_script(CHOSEN)
     window.fill(content="Words.", file=str(tmp_path / "a.jpg"))
     window.browser.execute_script(EVENT, "drop")
     eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text." in window.text)

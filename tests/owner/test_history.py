@@ -23,7 +23,7 @@ def get(client, post_id=1):
 def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
     before = post(**WORDS, published_at="2020-01-01T00:00:00Z", status="published", cover_image="https://example.org/a")
     typed = {"title": "Bye", "content": "x", "excerpt": "", "tags": "c", "slug": "bye", "cover_image": ""}
-    page = view(owner, "/settings/posts/1/edit").press("Save", **typed, status="archived")
+    page = view(owner, "/settings/posts/1/edit").press("Update", **typed, status="archived")
     after = get(client)
     assert (page.said[0], after["slug"], after["status"]) == ("“Bye” was saved.", "bye", "archived")
     page = page.press("Undo")
@@ -53,7 +53,8 @@ def test_an_undo_does_not_undo_what_another_changed_since(owner, client, post):
     page = view(owner, "/settings/posts/1/edit").press("Save", title="First")
     client.patch("/v1/posts/1", json={"excerpt": "theirs"})
     page = page.press("Undo")
-    assert (page.status, page.all("h1")) == (412, ["Nothing was changed"])
+    assert (page.status, page.all("h1")) == (412, ["First draft"])
+    assert page.all(".problem h3, .problem ins") == ["Excerpt", "theirs"]
     assert (get(client)["title"], get(client)["excerpt"]) == ("First", "theirs")
 
 
@@ -69,8 +70,8 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     page = view(owner, "/settings/posts/1/history")
     assert page.all("h1") == ["History of Third"]
     assert page.all(".posts li") == [
-        "Second replaced 2026-11-20 12:02 UTC by settings",
-        "First replaced 2026-11-20 12:01 UTC by tests",
+        "Second replaced 2026-11-20 12:02 UTC by settings, who changed title",
+        "First replaced 2026-11-20 12:01 UTC by tests, who changed title",
     ]
 
 
@@ -81,7 +82,7 @@ def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, p
     assert page.all("h1") == ["Hello earlier"]
     assert page.all("section h3") == ["Title", "Content", "Slug"]
     assert (page.all("del"), page.all("ins")) == (["Hello", "Two.", "hello"], ["Bye", "2.", "bye"])
-    assert page.soup.select_one(".text").text == "\nOne.\nTwo.\n"
+    assert page.soup.select_one(".text").text.strip() == "One.\nTwo."
     page = page.press("Restore this version")
     assert page.said[0] == "“Hello” is as it was."
     assert without_times(get(client)).items() >= (WORDS | {"slug": "bye"}).items()
@@ -128,7 +129,7 @@ def test_the_trash_shows_the_latest_deleted_first_and_each_can_be_read_and_resto
     ]
     post(slug="second")
     page = view(owner, page.soup.select_one(".posts a")["href"])
-    assert (page.all("h1"), page.soup.select_one(".text").text) == (["Second deleted"], "\nSecond.")
+    assert (page.all("h1"), page.soup.select_one(".text").text.strip()) == (["Second deleted"], "Second.")
     page = page.press("Restore")
     assert page.said[0] == "“Second” was restored, with the slug second-2."
     assert view(owner, "/settings/trash").titles == ["First"]

@@ -91,11 +91,11 @@ def test_the_form_of_a_post_shows_its_cover_if_it_is_an_image_of_this_service(ow
 
 
 def test_the_list_has_pages(owner, database):
-    for number in range(21):
+    for number in range(13):
         fields = (f"{number:032x}", f"{number}", f"{number}.png", "image/png", 0, 1, 1, "")
         database.write(images.add, images.StoredImage(*fields))
     shown = [page.all(".card h2") for page in pages(owner, "/settings/images")]
-    assert shown == [[f"{number}.png" for number in range(20, 0, -1)], ["0.png"]]
+    assert shown == [[f"{number}.png" for number in range(12, 0, -1)], ["0.png"]]
     assert view(owner, "/settings/images?before=1").status == 400
     found = view(owner, "/settings/images?q=2.PNG")
     assert found.all(".card h2") == ["12.png", "2.png"]

@@ -260,3 +260,14 @@ def test_deliveries_name_their_post_or_tag(owner, database, client):
     client.post("/v1/webhooks/1/ping")
     rows = view(owner, "/settings/webhooks").all(".rows li > span:nth-of-type(2)")
     assert rows == ["ping", "tag.deleted of “rye”", "post.created of “<b>Loaf”"]
+
+
+def test_a_placeholder_of_a_host_is_refused(owner, database):
+    page = view(owner, "/settings/webhooks?for=GitHub+workflow")
+    page = page.press("Add webhook")
+    assert (page.status, page.all(".wrong")) == (400, ["Still has “OWNER”: put your own in its place."])
+    page = page.press("Add webhook", url="https://api.github.com/repos/me/blog/dispatches")
+    assert page.all(".wrong") == ["Still has “TOKEN”: put your own in its place."]
+    page = view(owner, "/settings/webhooks?for=Netlify").press("Add webhook")
+    assert page.all(".wrong") == ["Still has “…”: put your own in its place."]
+    assert webhooks.listing(database) == []

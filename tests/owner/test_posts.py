@@ -115,8 +115,8 @@ def test_a_post_is_shown_with_all_that_it_has(owner, post):
     fields = {"excerpt": "Short.", "tags": ["One, two", "<i>"], "cover_image": "https://example.org/a.jpg"}
     post(title="Hello", content="\n# A\n\n<b>b</b>", status="published", **fields)
     page = view(owner, "/settings/posts/1")
-    assert page.all("h1") == ["Hello published"]
-    assert page.soup.select_one(".text").text.removeprefix("\n") == "\n# A\n\n<b>b</b>"
+    assert page.all("h1") == ["Hello published", "A"]
+    assert (page.all(".text h1"), page.all(".text p"), page.all("main b")) == (["A"], ["<b>b</b>"], [])
     assert page.all("dd") == [*["2026-11-20 12:00 UTC"] * 2, "hello", "One, two, <i>", "https://example.org/a.jpg"]
     assert page.all(".excerpt") == ["Short."]
 
@@ -172,6 +172,19 @@ def test_a_change_of_the_status_can_be_undone_exactly(owner, client, post, clock
     assert (page.said[0], page.all("h1")) == ("“Hello” is as it was before.", [f"Hello {old['status']}"])
     assert client.get("/v1/posts/1").json == old | {"updated_at": "2026-11-20T12:01:00Z"}
     assert view(owner, "/settings/posts/1").all(".notice") == []
+
+
+@pytest.mark.parametrize("label", ["Publish", "Archive", "Schedule", "Yes, delete"])
+def test_a_button_does_nothing_to_a_post_that_was_changed_since_it_was_shown(owner, client, post, label):
+    post(title="Hello", content="One.")
+    page = view(owner, "/settings/posts/1")
+    changed = client.patch("/v1/posts/1", json={"content": "Two."}).json
+    typed = {"published_at": "2026-11-21T08:30"} if label == "Schedule" else {}
+    page = page.press(label, **typed)
+    assert (page.status, page.all(".problem h2")) == (412, ["Nothing was done: the post was changed since"])
+    assert (page.all("del"), page.all("ins")) == (["One."], ["Two."])
+    assert client.get("/v1/posts/1").json == changed
+    assert page.press(label, **typed).status == 200
 
 
 @pytest.mark.parametrize("time", ["", "2026-11-20T11:00", "tomorrow"])

@@ -93,7 +93,7 @@ def test_ending_a_session_ends_it_for_everybody_with_its_cookie(app, database, o
     thief.set_cookie("blogapi", owner.get_cookie("blogapi", path="/settings").value, path="/settings")
     other = enter(app, database)
     assert thief.get("/settings/keys").status_code == 200
-    assert view(owner, "/settings").press("End session").said == [NO_SESSION]
+    assert view(owner, "/settings").press("Yes, end session").said == [NO_SESSION]
     assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
 
 
@@ -219,7 +219,7 @@ def test_an_unknown_path_is_answered_with_a_page(owner):
     for path in ("/settings/x", "/settings/x/y"):
         page = view(owner, path)
         assert (page.status, page.said[0]) == (404, "There is no such page.")
-    assert send(owner, "/settings/x", view(owner, "/settings/keys").form("End session")[1]).status_code == 403
+    assert send(owner, "/settings/x", view(owner, "/settings/keys").form("Yes, end session")[1]).status_code == 403
 
 
 def test_a_busy_database_is_answered_with_a_page(config, owner):

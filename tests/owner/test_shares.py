@@ -5,7 +5,7 @@ import re
 import pytest
 
 from blogapi.server.log import printable_target
-from blogapi.wings.owner import shares
+from blogapi.wings.owner import preview, shares
 from blogapi.wings.owner.shares import PreviewLink
 from tests.owner.pages import follow, view
 
@@ -35,6 +35,28 @@ def test_a_preview_shows_the_post_as_it_is_now_without_a_session_until_it_is_wit
     assert "Other words." in stranger.get(path).text
     view(owner, "/settings/posts/1").press("Withdraw")
     assert stranger.get(path).status_code == 404
+
+
+def test_a_version_of_a_post_is_rendered_once_however_often_it_is_asked_for(
+    owner, client, stranger, draft, monkeypatch
+):
+    monkeypatch.setattr(preview, "pages", {})
+    path = share(owner)
+    first = stranger.get(path).text
+    ((content, html),) = preview.pages.items()
+    assert html in first
+    preview.pages[content] = "<p>Kept.</p>"
+    assert "<p>Kept.</p>" in stranger.get(path).text
+    client.patch("/v1/posts/1", json={"content": "Other words."})
+    assert "Other words." in stranger.get(path).text
+
+
+def test_the_pages_that_are_kept_have_a_limited_size(monkeypatch):
+    monkeypatch.setattr(preview, "pages", {})
+    monkeypatch.setattr(preview, "MAX_RENDERED", 100)
+    for number in range(20):
+        assert preview.render(f"*{number}*") == f"<p><em>{number}</em></p>\n"
+    assert list(preview.pages) == ["*16*", "*17*", "*18*", "*19*"]
 
 
 def test_a_shared_preview_is_neither_indexed_nor_stored_and_can_do_nothing(owner, stranger, draft):

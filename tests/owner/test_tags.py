@@ -57,9 +57,11 @@ def test_a_tag_is_renamed_merged_and_deleted_and_each_is_undone(owner, tagged, c
 
 def test_a_name_that_is_taken_needs_a_merge(owner, tagged, client):
     page = press(owner, "a", "Rename", name="b")
-    assert (page.status, "another tag has this name" in page.text) == (400, True)
+    assert (page.status, page.all(".problem p")) == (400, ["Nothing was changed: there is a tag “b” already."])
     assert tags(client) == {"a": 1, "b": 1, "travel": 2}
-    page = press(owner, "a", "Rename", name=" ")
+    page.press("Merge the two")
+    assert tags(client) == {"b": 2, "travel": 2}
+    page = press(owner, "b", "Rename", name=" ")
     assert (page.status, "must have 1 to 64 characters" in page.all(".problem")[0]) == (400, True)
 
 
@@ -88,3 +90,8 @@ def test_a_tag_is_changed_in_a_thread(owner, tagged, client, database):
         assert tags(client) == {"travel": 2, "x": 1}
         page.press("Undo")
         assert tags(client) == {"a": 1, "travel": 2}
+
+
+def test_tags_are_searched(owner, tagged):
+    assert view(owner, "/settings/tags?q=RAV").all("tbody th") == ["travel"]
+    assert view(owner, "/settings/tags?q=zz").said[0] == "No tag has this in its name."

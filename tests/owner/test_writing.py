@@ -24,7 +24,7 @@ FULL = {
 
 def shown(page, label="Save"):
     """The fields of the form, without those that a person does not see."""
-    hidden = ("form_token", "preview_token", "etag", "nonce", "file")
+    hidden = ("form_token", "preview_token", "etag", "base", "copy", "number", "over", "post_id", "file")
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 
@@ -124,13 +124,13 @@ def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, po
     before = post(**text, tags=["a", "b"], params={"a": 1, "b": {"c": True}})
     page = view(owner, "/settings/posts/1/edit")
     expected = text | {"tags": "a, b", "slug": "hello", "cover_image": "", "params": "a: 1\nb:\n  c: true\n"}
-    assert shown(page).items() >= (expected | {"published_at": "2026-11-20T12:00:00"}).items()
-    page = page.press("Save", title="Good day", tags="b,, c ,", excerpt="", params="b:\n  d: x")
+    assert shown(page, "Update").items() >= (expected | {"published_at": "2026-11-20T12:00:00"}).items()
+    page = page.press("Update", title="Good day", tags="b,, c ,", excerpt="", params="b:\n  d: x")
     assert page.said[0] == "“Good day” was saved."
     after = before | {"title": "Good day", "tags": ["b", "c"], "params": {"b": {"d": "x"}}}
     del after["excerpt"]
     assert client.get("/v1/posts/1").json == after
-    view(owner, "/settings/posts/1/edit").press("Save", params="")
+    view(owner, "/settings/posts/1/edit").press("Update", params="")
     assert "params" not in client.get("/v1/posts/1").json
 
 
@@ -172,6 +172,24 @@ def test_the_largest_post_is_saved(owner, client):
     assert client.get("/v1/posts/1").json.items() >= (longest | {"tags": tags}).items()
 
 
+def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(owner, client, post):
+    hint = "The post’s name in addresses."
+    post(title="Bread")
+    view(owner, "/settings/posts/new").press("Create", title="Bread", content="B")
+    assert client.get("/v1/posts/2").json["slug"] == "bread-2"
+    view(owner, "/settings/posts/2/edit").press("Save", title="Rolls", slug="")
+    assert client.get("/v1/posts/2").json["slug"] == "rolls"
+    view(owner, "/settings/posts/2/edit").press("Save", slug="mine")
+    form = view(owner, "/settings/posts/2/edit")
+    assert form.all("#slug-hint") == [f"{hint} Leave it empty to create it from the title."]
+    form.press("Publish", title="Cake")
+    assert (client.get("/v1/posts/2").json["slug"], client.get("/v1/posts/2").json["status"]) == ("mine", "published")
+    form = view(owner, "/settings/posts/2/edit")
+    assert form.all("#slug-hint") == [f"{hint} Leave it empty to keep it."]
+    form.press("Update", title="Tea", slug="")
+    assert client.get("/v1/posts/2").json["slug"] == "mine"
+
+
 # Nothing typed is lost
 
 
@@ -180,12 +198,12 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     page = view(owner, "/settings/posts/1/edit")
     client.patch("/v1/posts/1", json={"content": "One.\n2.\nThree.", "tags": ["new"]})
     page = page.press("Save", content="One.\nTwo.\nThree!", title="Hi")
-    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was changed elsewhere"])
+    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was changed elsewhere, too"])
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
     assert shown(page)["content"] == "One.\nTwo.\nThree!"
-    assert page.all("section h3") == ["Title", "Content", "Tags"]
-    assert page.all("del") == ["Hello", "2.", "Three.", "new"]
-    assert page.all("ins") == ["Hi", "Two.", "Three!", ""]
+    assert page.all("section h3") == ["Content"]  # The title was changed here alone, the tags there alone.
+    assert (page.all("del"), page.all("ins")) == (["2.", "Three."], ["Two.", "Three!"])
+    assert (shown(page)["title"], shown(page)["tags"]) == ("Hi", "new")
     page = page.press("Save", content="One.\n2.\nThree!")
     assert page.said[0] == "“Hi” was saved."
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"

@@ -10,8 +10,8 @@ from blogapi.storage.models import Post
 from tests.api.fixtures import FIELDS_ARE, NOW
 from tests.conftest import message, without_id
 
-TITLE = "title: must be one line without control characters or unpaired surrogates"
-CONTENT = "content: must not contain control characters or unpaired surrogates"
+TITLE = "title: must be one line without control characters, unpaired surrogates, U+FFFE or U+FFFF"
+CONTENT = "content: must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"
 SLUG = "slug: must be lower-case letters a-z, digits and single hyphens between them"
 IMAGE = "cover_image: must be an absolute http or https URL without white space"
 
@@ -77,6 +77,10 @@ def test_every_field_is_kept(client):
         ({"content": "a\0"}, CONTENT),
         ({"content": "a\x85"}, CONTENT),
         ({"content": "\ud800"}, CONTENT),
+        ({"content": "\ufffe"}, CONTENT),
+        ({"title": "A\uffff"}, TITLE),
+        ({"tags": ["A\uffff"]}, f"tags[0]{TITLE.removeprefix('title')}"),
+        ({"params": {"a": "\ufffe"}}, f"params.a{CONTENT.removeprefix('content')}"),
         ({"excerpt": "x" * 1_001}, "excerpt: must have at most 1,000 characters"),
         ({"excerpt": None}, "excerpt: must not be null"),
         ({"slug": "a" * 101}, "slug: must have at most 100 characters"),
@@ -210,8 +214,10 @@ def test_the_look_ups_for_a_slug_grow_with_the_logarithm(post, database, stateme
         (b'{"title": -Infinity}', "body: must be JSON, which does not allow -Infinity"),
         (b'{"title": "a", "title": "b"}', 'body: must not have "title" twice in an object'),
         (b'{"tags": [{"a": 1, "a": 2}]}', 'body: must not have "a" twice in an object'),
-        (b"[" * 9_000, "body: must not be nested so deeply"),
-        (b'{"a":' * 4_000, "body: must not be nested so deeply"),
+        (b"[" * 100 + b"]" * 100, "body: must be a JSON object"),
+        (b"[" * 101 + b"]" * 101, "body: must not be nested so deeply"),
+        (b'{"a":' * 4_000 + b"1" + b"}" * 4_000, "body: must not be nested so deeply"),
+        (b"[" * 9_999 + b"]" * 9_999, "body: must not be nested so deeply"),
         (b"[" * 30_000, "body: must have at most 10,000 values"),
         (b'{"tags": [' + b"[]," * 10_000 + b'""]}', "body: must have at most 10,000 values"),
         (b'{"a": "x", ' + b"1," * 10_000, "body: must have at most 10,000 values"),

@@ -6,6 +6,7 @@ from blogapi import documents
 from blogapi.documents import FIELDS
 from blogapi.posts import lists
 from blogapi.storage.models import Post
+from tests.conftest import message
 from tests.posts.test_list import walk
 
 ALWAYS = ("id", "title", "status")
@@ -45,3 +46,26 @@ def test_a_page_of_some_fields_ends_by_what_is_read(client, post, monkeypatch):
         post(title=str(number), content="x" * 1000)
     for query in ("", "?fields=title,content", "?fields=title"):
         assert walk(client, f"/v1/posts{query}") == [["5", "4"], ["3", "2"], ["1", "0"]]
+
+
+@pytest.mark.parametrize("query", ["fields=tags&fields=slug", "fields[]=slug&fields[]=tags", "fields%5B0%5D=slug,tags"])
+def test_a_list_of_names_can_be_given_as_generated_clients_do(client, post, query):
+    post(title="1")
+    post(title="2")
+    answer = client.get(f"/v1/posts?limit=1&{query}")
+    assert answer.json == client.get("/v1/posts?limit=1&fields=slug,tags").json
+    assert [each["slug"] for each in client.get(answer.headers["Link"][1:].partition(">")[0]).json] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("fields=slug&fields[]=slug", "fields: must be names separated by commas, each once"),
+        ("fields=slug&fields=", "fields: must be names separated by commas, each once"),
+        ("limit=1&limit=1", "limit: given more than once"),
+        ("limit[]=1", '"limit[]": unknown parameter'),
+        ("fields[x]=slug", '"fields[x]": unknown parameter'),
+    ],
+)
+def test_only_a_list_can_be_repeated(client, query, wrong):
+    assert message(client.get(f"/v1/posts?{query}")).startswith(wrong)

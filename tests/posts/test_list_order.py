@@ -119,6 +119,9 @@ def test_a_new_date_moves_a_post_in_the_lists_of_its_tags_too(client, post, chan
         ("&published_after=2021-01-01&published_before=2023-01-01T00:00:00Z", "21"),
         ("&published_after=2021-01-01T01:00:00%2B01:00", "321"),
         ("&published_after=2021-01-01T00:00:01Z", "32"),
+        ("&published_after=2021-01-01T00:00:00.0Z", "321"),
+        ("&published_after=2021-01-01T00:00:00.01Z", "32"),
+        ("&published_before=2021-01-01T00:00:00.01Z", "10"),
         ("&published_after=2023-01-02", ""),
     ],
 )

@@ -48,6 +48,9 @@ def outcome(load, *arguments):
 def test_a_post_is_loaded_as_marshmallow_does(schema, body, is_whole):
     body = VALID | body if is_whole else body
     left_out = [name for name in ("excerpt", "slug", "cover_image") if body.get(name) == ""]
+    if isinstance(schema, PostChangeSchema):
+        body |= {name: None for name in left_out if name != "slug"}
+        left_out = [name for name in left_out if name == "slug"]
     left_out += [name for name in ("params",) if body.get(name) == {}]
     given_fields = {name: marked(value) for name, value in body.items() if name not in left_out}
     assert outcome(schema.load, body) == outcome(Schema.load, schema, given_fields)

@@ -118,3 +118,16 @@ def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_pa
     assert ended.returncode == 3
     assert ended.stderr.count("KeyError: 'background'") == 1
     assert ended.stderr.count("Booting worker") == 1
+
+
+def test_secrets_and_urls_are_in_no_log(serve, receiver):
+    service = serve(BLOGAPI_WEBHOOK_PRIVATE="true")
+    webhook = service.request("POST", "/v1/webhooks", {"url": f"{receiver.url}?token=hidden"})[2]
+    service.request("GET", f"/v1/webhooks/{webhook['secret']}")
+    receiver.status = 500
+    service.request("POST", "/v1/webhooks/1/ping")
+    eventually(lambda: receiver.messages)
+    service.stop()
+    assert webhook["secret"][6:-1] not in service.log
+    assert "hidden" not in service.log
+    assert service.log.count("whsec_[masked]") == 1

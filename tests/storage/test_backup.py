@@ -91,7 +91,9 @@ def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_pat
 
 
 def test_a_backup_of_an_unreleased_version_is_one_and_leaves_it_alone(tmp_path, monkeypatch):
-    Sqlite(tmp_path / "blog.db").open()
+    engine = Sqlite(tmp_path / "blog.db")
+    engine.open()
+    engine.close()
     with closing(sqlite3.connect(tmp_path / "blog.db")) as old:
         old.executescript("PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name")
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))

@@ -42,6 +42,13 @@ def query(path, sql):
         return connection.execute(sql).fetchall()
 
 
+def upgrade(path):
+    """Open a database, which upgrades it."""
+    engine = engine_for(path)
+    engine.open()
+    engine.close()
+
+
 def answers(database):
     """What a client of the sample sees."""
     app = create_app(Config(database=database))
@@ -86,7 +93,7 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
     } == SEEN[release]
     assert {name: query(old, f"SELECT * FROM {name}") for name in before} == before
     new = tmp_path / "new.db"
-    engine_for(new).open()
+    upgrade(new)
     schema = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
     assert query(old, schema) == query(new, schema)
     assert query(old, "PRAGMA user_version") == [(VERSION,)]
@@ -121,7 +128,7 @@ def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp
 
 # What makes a new database of PostgreSQL one of an earlier version
 TO_VERSION_5 = """
-    DROP TABLE former_slug;
+    DROP TABLE former_slug, draft_copy, search_retagged;
     ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check;
     ALTER TABLE api_key ADD CHECK (scope IN ('full', 'read-only', 'published-only'));
     UPDATE blogapi SET version = 5;
@@ -169,7 +176,7 @@ def test_an_upgrade_counts_the_images_and_the_uploads_that_did_not_end(tmp_path)
     paths = [tmp_path / "old.db", tmp_path / "copy.db"]
     paths[0].write_bytes(gzip.decompress((SAMPLES / "blog-2.db.gz").read_bytes()))
     copy(engine_for(paths[0]), engine_for(paths[1]))
-    engine_for(paths[0]).open()
+    upgrade(paths[0])
     for path in paths:
         ((upload, size),) = query(path, "SELECT upload, bytes FROM image")
         (unfinished,) = query(path, f"SELECT DISTINCT upload FROM image_part WHERE upload <> '{upload}'")
@@ -189,6 +196,7 @@ def test_an_upgrade_keeps_the_ids_of_deleted_posts(tmp_path):
         client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
         assert [post["title"] for post in client.get("/v1/posts?q=words").json] == ["Changed"]
         assert client.post("/v1/posts", json={"title": "New", "content": "B"}).json["id"] == "4"
+        app.extensions["blogapi"].database.close()
         sound_posts(path)
 
 

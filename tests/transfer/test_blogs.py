@@ -70,7 +70,7 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
     assert (note.created_at, note.notes) == ("2020-12-24T18:00:00Z", {"other slugs": None, "wiki links": 11})
     assert inbox.fields == {"title": "Inbox", "content": "- [ ] buy flour\n", "slug": "inbox"}
     assert inbox.created_at is None
-    reason = "not valid YAML: mapping values are not allowed in this context: put the text in quotes"
+    reason = "not valid YAML: mapping values are not allowed here: put the text in quotes"
     assert str(broken) == f"{SAMPLES}/obsidian/broken.md:2: {reason}"
 
 

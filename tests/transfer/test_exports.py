@@ -23,7 +23,7 @@ def test_the_posts_of_wordpress_are_read():
     blocks, salt, draft, friends, tomorrow = read(WORDPRESS)
     content = (
         "Two things:\n\n**salt**  \nand 2 \\* 3 hours.\n\n"
-        '[gallery ids="1,2"]\n\n> First\n>\n> Second\n\n```bash\necho "a"\n\necho b\n```\n'
+        '[gallery ids="1,2"]\n\n<!--more-->\n\n> First\n>\n> Second\n\n```bash\necho "a"\n\necho b\n```\n'
     )
     fields = {"title": "Salt & time", "slug": "salt-time", "status": "published", "content": content}
     fields |= {"tags": ["salt", "Bread"], "excerpt": "Salt, mostly.", "params": {"author": "ann", "format": "aside"}}
@@ -96,7 +96,7 @@ def test_what_only_the_templates_of_wordpress_know_is_in_params(wordpress):
         "sticky": True,
         "format": "quote",
     }
-    assert wordpress(elements, drop={"mood", "enclosure", "format", "sticky", "author"}).fields["params"] == {}
+    assert wordpress(elements, drop={"mood", "enclosure", "format", "sticky", "author"}).fields.get("params") is None
 
 
 def test_footnotes_of_wordpress_become_those_of_markdown(wordpress):
@@ -205,9 +205,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
         ({"markdown": 5}, "`markdown` must be text"),
         ({"html": 5}, "`html` must be text"),
         ({"html": "a", "id": 9}, "`tags` must be text"),
-        ({"html": "<![<!["}, "its HTML is malformed"),
         ({"slug": "", "html": "<b>" * 5000}, "its HTML is nested too deeply"),
-        ({"html": f"&#{'1' * 5000};"}, "its HTML is malformed"),
         ({"mobiledoc": "[]"}, "its fields are not those of a post"),
         ({"mobiledoc": "{"}, "its fields are not those of a post"),
         ({"created_at": {"a": 1}}, "its fields are not those of a post"),
@@ -302,8 +300,8 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("<p># a</p><p>1. b</p><p>- c</p><p>+ d</p><p>> e</p><p>--- f</p><p>2) g</p><p>3.4</p>",
          "\\# a\n\n1\\. b\n\n\\- c\n\n\\+ d\n\n\\> e\n\n\\--- f\n\n2\\) g\n\n3.4\n"),
         ("<p><b>a</b> - b</p>", "**a** - b\n"),
-        ("[l](m) ![x](y) ~~s~~ ~t", "[l\\](m) ![x\\](y) \\~\\~s\\~\\~ ~t\n"),
-        ('<a href="/x">t]x[ [b]</a>', "[t\\]x\\[ \\[b\\]](/x)\n"),
+        ("[l](m) ![x](y) ~~s~~ ~t", "\\[l\\](m) !\\[x\\](y) \\~\\~s\\~\\~ \\~t\n"),
+        ('<a href="/x">t]x[ [b]</a>', "[t\\]x\\[ [b]](/x)\n"),
         ('<img alt="a]b" src="/x">', "![a\\]b](/x)\n"),
         ('<table><tr><th><a href="/x">a|</a></th><th>c|d</th></tr></table>', "| [a\\|](/x) | c\\|d |\n| --- | --- |\n"),
         ("C:\\new \\*", "C:\\new \\\\\\*\n"),

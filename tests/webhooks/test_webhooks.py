@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from blogapi.posts.schemas import PostSchema
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Webhook, WebhookOptions
 from blogapi.wings.webhooks import storage as webhooks
@@ -77,6 +78,8 @@ def test_a_change_leaves_out_what_stays(client, subscribe):
         ({"url": "http://127.0.0.1\\@8.8.8.8/"}, ABSOLUTE),
         ({"url": "http://[1::2::3]"}, HOST),
         ({"url": "http://localhost"}, f"url: 127.0.0.1 {PRIVATE}"),
+        ({"url": "http://LOCALHOST./"}, f"url: 127.0.0.1 {PRIVATE}"),
+        ({"url": "http://127.0.0.1./"}, f"url: 127.0.0.1 {PRIVATE}"),
         ({"url": "http://[::1]:80/"}, f"url: ::1 {PRIVATE}"),
         ({"url": "http://%31%32%37.0.0.1/"}, f"url: 127.0.0.1 {PRIVATE}"),
         (
@@ -88,7 +91,7 @@ def test_a_change_leaves_out_what_stays(client, subscribe):
         ({"events": "ping"}, "events: must be an array of strings"),
         ({"events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
         ({"secret": "mine"}, f'"secret": {FIELDS}'),
-        ({"id": "2"}, f'"id": {FIELDS}'),
+        ({"secret": "2"}, f'"secret": {FIELDS}'),
         ({"headers": []}, "headers: must be an object of names and texts"),
         ({"headers": {"a": 1}}, "headers: must be an object of names and texts"),
         ({"headers": {"A": "b", "a": "c"}}, "headers: must not have a name twice"),
@@ -118,7 +121,7 @@ def test_a_bad_field_is_refused_at_creation_and_at_a_change(client, subscribe, b
         ("POST", "", {"url": URL, "active": True}, f'"active": {FIELDS}'),
         ("PATCH", "/1", {"active": 1}, "active: must be true or false"),
         ("PATCH", "/1", {"active": None}, "active: must not be null"),
-        ("PATCH", "/1", {"id": "2"}, f'"id": {FIELDS}, active'),
+        ("PATCH", "/1", {"secret": "2"}, f'"secret": {FIELDS}, active'),
     ],
 )
 def test_a_bad_creation_or_change_is_refused(client, subscribe, method, path, body, expected):
@@ -202,7 +205,8 @@ def test_a_ping_goes_to_one_webhook_with_any_events(client, subscribe, recorded)
     assert client.get("/v1/webhooks/2/deliveries").json == [answer.json]
     assert (answer.json["event"], answer.json["state"], answer.json["attempts"]) == ("ping", "pending", 0)
     assert client.get("/v1/webhooks/1/deliveries").json == []
-    assert recorded() == [("ping", {"type": "ping", "timestamp": NOW, "data": {}})]
+    sample = {name: value for name, value in PostSchema.example.items() if name != "content"}
+    assert recorded() == [("ping", {"type": "ping", "timestamp": NOW, "data": {"post": sample}})]
 
 
 def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, subscribe):

@@ -17,9 +17,9 @@ from werkzeug.routing import Rule
 
 from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
-from blogapi.api.schemas import StrictSchema
+from blogapi.api.schemas import Names, StrictSchema
 from blogapi.documents import LISTED, STATUSES
-from blogapi.posts.schemas import FieldNames, PostSchema
+from blogapi.posts.schemas import PostSchema
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.models import EVENTS
 
@@ -89,7 +89,7 @@ def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
 def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: dict[str, Any]) -> dict[str, Any]:
     """Return the other attributes of a parameter: its example, and the style of a list of names."""
     example = ret["schema"].pop("example", None)
-    names = {"style": "form", "explode": False} if isinstance(field, FieldNames) else {}
+    names = {"style": "form", "explode": False} if isinstance(field, Names) else {}
     return names | ({} if example is None else {"example": example})
 
 

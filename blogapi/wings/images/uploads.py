@@ -108,7 +108,7 @@ def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) ->
 def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
     """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
     try:
-        return request.database.in_background(request.digest, partial(images.identify, sent.file, sent.name))
+        return request.database.in_background(request.client, partial(images.identify, sent.file, sent.name))
     except InvalidImage as error:
         raise BadRequest(f"file: {error}") from None
     except UnsupportedImage as error:
@@ -125,7 +125,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
         return form.files[0]
     if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
-    opened.enter_context(places.hold(request.digest))
+    opened.enter_context(places.hold(request.client))
     file = new_file(request, opened)
     for piece in pieces(request, MAX_BYTES, TOO_LARGE):
         save(piece, file)
@@ -148,7 +148,7 @@ class FileForm(Form):
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:
-            self.opened.enter_context(places.hold(self.request.digest))
+            self.opened.enter_context(places.hold(self.request.client))
         file = new_file(self.request, self.opened)
         self.files.append(Upload(part.name.removesuffix("[]"), part.filename or "", file))
         return partial(save, target=file)

@@ -192,7 +192,7 @@ def delete_image(request: Request, image_id: str) -> Response:
 def delete_unused(request: Request, image_id: str) -> StoredImage:
     """Delete an image that nothing shows, and return it. Raises NotFound, Rejected."""
     image, since = images.find(request.database, image_id), request.database.now
-    if shown_by := request.database.read_in_thread(request.digest, images.shown_by, image_id):
+    if shown_by := request.database.read_in_thread(request.client, images.shown_by, image_id):
         raise images.still_shown(shown_by)
     images.delete_upload(request.database.write, request.database.write(images.delete, image_id, since))
     return image

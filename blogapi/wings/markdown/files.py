@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is small
 CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
 HERO = "heroImage"  # the cover in Astro's starter
 ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # those of its themes, and ours
+# What other programs call a status, and ours
+STATUS_WORDS = {"publish": "published", "future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"}
 LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # of front matter
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # The address of an image that has more properties.
@@ -27,6 +29,8 @@ NOT_READ = re.compile(
     r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
 )
 
+PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
+CHANGED, UNPUBLISHED = "lastmod", "permalink"  # what a flat file adds before `created_at` for Hugo and for Eleventy
 # The names in the order in which they are written
 WRITTEN = (
     *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
@@ -64,18 +68,28 @@ class MarkdownFile(NamedTuple):
     @property
     def is_exported(self) -> bool:
         """Whether it has all names that `render` always writes: then nothing is inferred from its name."""
-        return all(name in self.lines for name in ("id", "created_at", "title", "slug"))
+        return is_exported(self.lines)
+
+
+def is_exported(names: Container[str]) -> bool:
+    """Return whether there are all names that `render` always writes."""
+    return all(name in names for name in ("id", "created_at", "title", "slug"))
 
 
 def parse(
-    data: bytes, *, strict: bool = False, keeps_others: bool = False, divides_tags: bool = False, zone: tzinfo = UTC
+    data: bytes,
+    *,
+    strict: bool = False,
+    keeps_others: bool = False,
+    divides_tags: bool = False,
+    zone: tzinfo = UTC,
 ) -> MarkdownFile:
     """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
 
     With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
     white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
     error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
-    Times without an offset are of the zone.
+    Times without an offset are of the `zone`.
     """
     language = None if strict else LANGUAGE.match(data)
     if language:
@@ -100,7 +114,11 @@ def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tag
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
         values, lines = _adapted(values, lines)
-    others = {name: value for name, value in values.items() if name not in (*FIELD_READERS, *IGNORED)}
+    known = FIELD_READERS.keys() - (IMPORTED if strict else ())
+    if not strict and is_exported(values) and ("status" not in values or "draft" in values):  # It is flat.
+        head = {*[*values][: [*values].index("created_at")]} & {CHANGED, UNPUBLISHED}
+        values = {name: value for name, value in values.items() if name not in head}
+    others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
     if others and not keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
@@ -127,7 +145,7 @@ def _read_fields(
     """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name in [name for name in FIELD_READERS if name in values and not (strict and name in IGNORED)]:
+    for name in [name for name in FIELD_READERS if name in values and not (strict and name in (*IGNORED, *IMPORTED))]:
         if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
             others[name] = values[name]  # A field has only the address.
         field, value = _read_field(name, values[name], lines[name], strict, zone)
@@ -141,9 +159,12 @@ def _read_fields(
         if field == "tags":
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value:
-            if strict or field not in ("excerpt", "cover_image"):
+            if strict:
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
-            others[name] = values[name]
+            if field == "status" and value == "draft" and fields[field] == "published":
+                fields[field], sources[field], name = value, name, source
+            if field != "status" or name == "status":
+                others[name] = values[name]
     return fields, sources
 
 
@@ -168,6 +189,8 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
 
 def _read_field(name: str, value: Any, line: int, strict: bool, zone: tzinfo) -> tuple[str, Any]:
     """Return the field that a name stands for, and its value."""
+    if name == "status" and isinstance(value, str) and not strict:
+        value = STATUS_WORDS.get(value.lower(), value)
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
     field, convert = FIELD_READERS["published_at" if is_day else name]
     if isinstance(value, list) and name in IMAGE_NAMES and not strict:
@@ -188,20 +211,36 @@ def _is_read(name: str, post: Mapping[str, Any]) -> bool:
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """Write a post as a Markdown file; reading it gives the same post.
 
-    If it is `flat`, names in `params` are at the top level, except those that mean something else there.
+    If it is `flat`, it is written for other programs: status and date have their names, and the names in `params` are
+    at the top level, except those that mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
     at_top = {name: value for name, value in params.items() if flat and not _is_read(name, post)}
+    if at_top and UNPUBLISHED in at_top and post["status"] != "published":
+        at_top = dict([*at_top.items()][: [*at_top].index(UNPUBLISHED)])
     if at_top:
         values["params"] = {name: value for name, value in params.items() if name not in at_top}
     lines = []
-    for name, value in values.items():
+    for name, value in (_for_others(values, post) if flat else values).items():
         if name == "params":
             lines += [block(at_top), block({name: value}) if value else ""]
         else:
-            lines.append(f"{name}: {value if name.endswith('_at') else _written(value)}\n")
+            lines.append(f"{name}: {value if name in PLAIN else _written(value)}\n")
     return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
+
+
+def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a flat file has at its top: Hugo and Eleventy leave out drafts by these names, which Jekyll lacks."""
+    status, params = values["status"], {name.lower() for name in post.get("params", {})}
+    ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
+    top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
+    if status != "published":
+        top |= {"draft": "true", UNPUBLISHED: "false"}
+    top |= {"status": status} if status in ("scheduled", "archived") else {}
+    top |= {"date": values["published_at"]} if "published_at" in values else {}
+    top |= {} if CHANGED in params else {CHANGED: post.get("updated_at")}
+    return {name: value for name, value in (top | ours).items() if value or name == "params"}
 
 
 def block(values: Mapping[str, Any], indent: str = "") -> str:
@@ -273,15 +312,16 @@ FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, _text) for name in ("title", "slug", "status")},
     "draft": ("status", partial(_status, "draft", "published")),
     "published": ("status", partial(_status, "published", "draft")),
-    **dict.fromkeys(("tags", "categories", "category"), ("tags", _tags)),
+    **dict.fromkeys(("tags", "tag", "categories", "category"), ("tags", _tags)),
     "former_slugs": ("former_slugs", _tags),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
     **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),
-    **dict.fromkeys(("published_at", "date", "publishDate", "pubDate"), ("published_at", _time)),
+    **dict.fromkeys(("published_at", "publishDate", "pubDate", "date"), ("published_at", _time)),
     "created_at": ("created_at", _time),
     "params": ("params", _params),
 }
 IGNORED = ("id", "created_at")  # in a request
+IMPORTED = ("tag",)  # unknown in a request
 FIELD_NAMES = tuple(dict.fromkeys(field for field, _ in FIELD_READERS.values() if field not in IGNORED))
 # The names that mean something at the top level, without case
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxonomies")}

@@ -30,11 +30,11 @@ NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\
 # libyaml is ten times as fast, but not every wheel of PyYAML has it.
 Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
-# Hints to add to the messages of parsers.
+# Messages of parsers, with a hint. libyaml and PyYAML's own parser end, or begin, some of them differently.
 HINTS = {
-    "mapping values are not allowed": "put the text in quotes",
-    "that cannot start any token": "put the text in quotes, and spaces instead of tabs",
-    "Invalid value": "text must be in quotes",
+    "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
+    "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
+    "Invalid value": "Invalid value: text must be in quotes",
 }
 
 # Scalars of YAML's core schema (YAML 1.2, 10.3.2) that are not text
@@ -61,8 +61,8 @@ LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}
 # 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
-    r"(?:(?:[Tt]|[ \t]+)(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
-    r"(?:[ ](?P=year)(?=[ ]))?(?:[ \t]*(?:(?P<utc>Z|z|UTC|GMT)|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
+    r"(?:(?:[Tt]|[ \t]+)(?P<hour>[01]?\d|2[0-3]):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
+    r"(?:[ ](?P=year)(?=[ ]))?(?P<zoned>[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
     re.ASCII,
 )
 ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
@@ -239,7 +239,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 def _hinted(problem: str | None) -> str:
     """Return the message of a parser with a hint, if there is one."""
     problem = problem or ""
-    return next((f"{problem}: {hint}" for words, hint in HINTS.items() if words in problem), problem)
+    return next((message for words, message in HINTS.items() if words in problem), problem)
 
 
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
@@ -281,7 +281,7 @@ def _with_values(text: Any, value: Any) -> Any:
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
     """Return the time that `text` says as RFC 3339 in UTC, whole seconds.
 
-    A date without a time is midnight, a time without an offset is of the zone. Raise ValueError for anything else.
+    A date without a time is midnight, a time without an offset is of the `zone`. Raise ValueError for anything else.
     """
     return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
@@ -296,7 +296,7 @@ def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
         text = text.strip()
         if match := YEAR_FIRST.fullmatch(text):
             moment = datetime.fromisoformat(ISO.format_map(match.groupdict("0") | {"sign": match["sign"] or "+"}))
-            has_offset = match["sign"] or match["utc"]
+            has_offset = match["zoned"]
         elif match := MONTH_NAMED.fullmatch(text):
             has_offset = match["zone"] or match["offset"]
             offset = (has_offset or "+0000").replace(":", "")

@@ -2,38 +2,46 @@
 
 import re
 from html import escape, unescape
+from secrets import token_hex
 
-from bs4 import BeautifulSoup, Comment, NavigableString, Tag
-from bs4.exceptions import ParserRejectedMarkup
-from markdownify import ATX, MarkdownConverter
+from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
 
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-# Kept as it is: [gallery ids="1,2"], [/caption]
-SHORTCODE = re.compile(r"(\[/?[a-z][\w-]*(?:\s[^\[\]]*)?/?\](?!\())")
-# Text that CommonMark would take for markup: within a line, and at its start.
-MARKUP = re.compile(
-    r"[*`]|~(?=~)|(?<=~)~|\](?=[(\[])|\\(?=[!-/:-@\[-`{-~])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|(?<!\w)_|_(?!\w)"
+# Text that stays as it is: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d within words.
+PLAIN = re.compile(
+    r"\[/?[a-z][\w-]*(?:\s[^\[\]|]*)?/?\](?![(\[:])|\[\^\w+\]:?|https?://[^\s<>*`|\[\]\\]+"
+    r"|(?<=[^\W_])_+(?=[^\W_])|(?<=\d)\.(?=\d)|\\(?=[^\W_])"
 )
-MARKUP_OR_BRACKET = re.compile(rf"[\[\]]|{MARKUP.pattern}")
-LINE_MARKUP = re.compile(r"(?:\A|(?<=\n))(\d{0,9})(#{1,6}(?=\s|$)|[-+](?=\s)|>|(?<=\d)[.)](?=\s)|-{3}|=)")
-LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#-]+)")
-BLANKS = re.compile("[ \t]{2,}")
+LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\"")
+LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
+KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
+HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)  # of Ghost
 MAX_HTML = 4_000_000  # characters
-MAX_ELEMENTS = 100_000  # converted, they take five seconds; as many columns of cells that span several
+MAX_ELEMENTS = 4_000_000  # that its tags can become: a few hundred MB, and five seconds
 MAX_DEPTH = 400  # elements within each other
-MAX_MEAN_DEPTH = 40  # of the text: each element converts all that is in it once more
 MAX_GROWTH = 4  # times as long as the HTML, and the mark-up of a small table
-TOO_DEEP = "its HTML is nested too deeply"
-ELEMENT = re.compile("<[A-Za-z]")
-START = re.compile("[0-9]{1,9}")  # of a numbered list, as CommonMark has it
-LINE = re.compile("^(?=.)", re.MULTILINE)
-NOT_IN_ADDRESS = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"} | {"\\": r"\\"})
+# Tags that HTML opens again in each paragraph until they are closed: three of each kind at most; odd ones are kinds.
+REOPENED = re.compile(
+    r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])"
+    r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
+    re.IGNORECASE,
+)
+ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})  # in addresses
+NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+ACTIVE = "form, script, svg"  # elements that only an import keeps
+# Elements that stay HTML; those in a table and in code for which these stay HTML; those that an address can lead into
+KEPT = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
+NOT_IN_TABLE = ", ".join((*KEPT, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
+NOT_IN_CODE = "a[href]:not([href^='#']), img"
+TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
+LINE_BREAKS = re.compile(r"\s*\n\s*")
 
 # Elements in which WordPress creates no paragraphs from bare lines, and those that it leaves alone altogether.
 BLOCK = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
-    r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>",
+    r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
     re.IGNORECASE,
 )
 PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
@@ -42,72 +50,41 @@ BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
 
-class Converter(MarkdownConverter):
-    """Converts HTML to Markdown of the same meaning; elements that Markdown lacks stay HTML."""
-
-    def escape(self, text: str, parent_tags: set[str]) -> str:
-        """Escape text that Markdown would take for markup, except in shortcodes."""
-        if "a" in parent_tags:
-            escaped = MARKUP_OR_BRACKET.sub(r"\\\g<0>", text)
-        else:
-            parts = SHORTCODE.split(text)
-            parts[::2] = [LINE_MARKUP.sub(r"\1\\\2", MARKUP.sub(r"\\\g<0>", part)) for part in parts[::2]]
-            escaped = "".join(parts)
-        return escaped if parent_tags.isdisjoint(("td", "th")) else escaped.replace("|", r"\|")
-
-    def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """Fence a block of code, with more backticks than it has itself."""
-        fence = max(["``", *re.findall("`+", text)], key=len) + "`"
-        code = element.find("code")
-        classes = [*element.get_attribute_list("class"), *(code.get_attribute_list("class") if code else [])]
-        language = LANGUAGE.search(" ".join(filter(None, classes)))
-        text = text.strip("\n")
-        return f"\n\n{fence}{language[1] if language else ''}\n{text}\n{fence}\n\n" if text else ""
-
-    def convert_iframe(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """Leave an element as it is, in its own paragraph."""
-        return f"\n\n{' '.join(str(element).split())}\n\n"
-
-    convert_audio = convert_embed = convert_object = convert_summary = convert_video = convert_iframe
-
-    def convert_details(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """Leave an element as it is, with its content in Markdown."""
-        return f"\n\n<details{' open' if element.has_attr('open') else ''}>\n\n{text.strip()}\n\n</details>\n\n"
-
-    def convert_mark(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """Leave an element of a line as it is, with its text in Markdown."""
-        if "_noformat" in parent_tags or not text.strip():
-            return text
-        title = f' title="{escape(_attribute(element, "title"))}"' if element.get("title") else ""
-        return f"<{element.name}{title}>{text}</{element.name}>"
-
-    def convert_li(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """Convert an item, numbered by `_prepare`: markdownify counts all items before it."""
-        mark = f"{element['value']}. " if element.parent and element.parent.name == "ol" else "- "
-        text = LINE.sub(" " * len(mark), text.strip())
-        return f"{mark}{text[len(mark) :]}\n" if text else "\n"
-
-    convert_abbr = convert_sub = convert_sup = convert_mark
-    convert_aside = convert_figure = MarkdownConverter.convert_div  # type: ignore[attr-defined]
+def _as_html(element: Element, text: str) -> str:
+    """Return an element of a line as HTML, with its text in Markdown."""
+    title = f' title="{escape(title)}"' if (title := element.attr("title")) else ""
+    return f"<{element.tag}{title}>{text}</{element.tag}>" if text.strip() else text
 
 
-def markdown_of(html: str, max_elements: int = MAX_ELEMENTS) -> str:
-    """Convert HTML to Markdown in linear time. Raise MarkdownError if it is too large, too deep or malformed."""
+def _input(element: Element, text: str) -> str:
+    box = "[x]" if "checked" in element.attrs else "[ ]"
+    return box if element.attr("type") == "checkbox" else ""
+
+
+def _details(element: Element, text: str) -> str:
+    return f"<details{' open' if 'open' in element.attrs else ''}>\n\n{text.strip()}\n\n</details>"
+
+
+CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
+    "details": _details,
+    "input": _input,
+    "rp": lambda element, text: element.text,
+    "summary": lambda element, text: LINE_BREAKS.sub(" ", element.html),
+}
+STYLE = Markdown(converters=CONVERTERS)
+
+
+def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
+    """Convert HTML to Markdown in linear time. Raise MarkdownError if it is too large or too deep.
+
+    With `dropped`, scripts, forms and drawings are left out, and named in it.
+    """
     if len(html) > MAX_HTML:
         raise MarkdownError(f"its HTML must have at most {MAX_HTML:,} characters")
-    if len(ELEMENT.findall(html)) > max_elements:
-        raise MarkdownError(f"its HTML must have at most {max_elements:,} elements")
-    try:
-        # Within an element Beautiful Soup takes nothing for the name of a file.
-        soup = BeautifulSoup(f"<div>{html}</div>", "html.parser")
-        _check_depth(soup, len(html))
-        _check_columns(soup, max_elements)
-        _prepare(soup)
-        text = Converter(heading_style=ATX, bullets="-").convert_soup(soup)
-    except RecursionError:
-        raise MarkdownError(TOO_DEEP) from None
-    except (ParserRejectedMarkup, ValueError):  # ValueError: for example of <ol start="²">
-        raise MarkdownError("its HTML is malformed") from None
+    kinds = {match[0] if match["simple"] else match.start() for match in REOPENED.finditer(html)}
+    if html.count("<") * (1 + 3 * len(kinds)) > max_elements:
+        raise MarkdownError("its HTML has too many elements")
+    text = Preparation(html, dropped).markdown()
     if len(text) > MAX_GROWTH * len(html) + 100:
         raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
     return f"{text}\n" if text else ""
@@ -115,11 +92,8 @@ def markdown_of(html: str, max_elements: int = MAX_ELEMENTS) -> str:
 
 def image_of(label: str, address: str) -> str:
     """Return the Markdown of an image."""
-    return f"![{_escaped(label)}]({address})"
-
-
-def _escaped(label: str) -> str:
-    return re.sub(r"[\[\]\\]", r"\\\g<0>", label)
+    label = re.sub(r"[\[\]\\]", r"\\\g<0>", label)
+    return f"![{label}]({address})"
 
 
 def text_of(html: str) -> str:
@@ -127,62 +101,147 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
-def _attribute(element: Tag, name: str) -> str:
-    value = element.get(name) or ""
-    return value if isinstance(value, str) else " ".join(value)
+class Preparation:
+    """A tree of HTML in which everything that turbohtml would leave out, or write otherwise, is replaced.
+
+    Texts that are written as they are stand in it under names, which no text can have by chance.
+    """
+
+    def __init__(self, html: str, dropped: set[str] | None):
+        self.texts: list[str] = []
+        self.name = f"x{token_hex(8)}"
+        if dropped is None:
+            html = HTML_CARD.sub(lambda match: f"<p>{self._keep(_one_block(match[1]))}</p>", html)
+        self.tree = parse_fragment(html)
+        if dropped is not None:
+            self._drop(dropped)
+        self.targets = {(link.attr("href") or "")[1:] for link in self.tree.select("a[href^='#']")} - {""}
+
+    def markdown(self) -> str:
+        """Return the HTML as Markdown."""
+        self._prepare(self.tree)
+        return re.sub(rf"{self.name}(\d+)x", lambda match: self.texts[int(match[1])], self.tree.to_markdown(STYLE))
+
+    def _drop(self, dropped: set[str]) -> None:
+        for element in self.tree.select(ACTIVE):
+            dropped.add(element.tag)
+            if element.tag == "form":  # Its text stays.
+                element.tag = "div"
+            else:
+                element.decompose()
+
+    def _keep(self, text: str) -> str:
+        """Return the name of a text."""
+        self.texts.append(text)
+        return f"{self.name}{len(self.texts) - 1}x"
+
+    def _block(self, html: str) -> Element:
+        """Return an element that becomes HTML, in its own paragraph."""
+        return Element("div", {}, [Text(self._keep(_one_block(html)))])
+
+    def _prepare(self, tree: Node) -> None:
+        left: list[tuple[Node, int, bool]] = [(tree, 0, False)]
+        while left:
+            parent, depth, is_heading = left.pop()
+            if depth > MAX_DEPTH:
+                raise MarkdownError("its HTML is nested too deeply")
+            for node in list(parent.children):
+                if isinstance(node, Text):
+                    node.data = PLAIN.sub(lambda match: self._keep(match[0]), node.data)
+                elif isinstance(node, Comment) and (found := KEPT_COMMENT.match(node.data)):
+                    node.replace_with(self._block(f"<!--{found[1]}-->"))
+                elif isinstance(node, Element) and _stays_html(node):
+                    node.replace_with(self._block(node.html))
+                elif isinstance(node, Element) and is_heading and node.tag == "br":
+                    node.replace_with(Text(self._keep("<br>")))
+                elif isinstance(node, Element):
+                    self._prepare_element(node)
+                    left.append((node, depth + 1, is_heading or node.tag in HEADINGS))
+
+    def _prepare_element(self, element: Element) -> None:
+        match element.tag:
+            case "a" if element.select_one(", ".join(HEADINGS)):
+                _link_parts(element)
+            case "a" | "img":
+                for name, value in list(element.attrs.items()):
+                    if name in ("href", "src"):
+                        element.attrs[name] = str(value or "").strip().translate(ENCODED)
+                    elif name in ("alt", "title"):
+                        element.attrs[name] = " ".join(str(value or "").split())
+            case "center":
+                element.tag = "div"
+            case "legend":
+                element.tag = "p"
+            case "samp" | "tt":
+                element.tag = "code"
+            case "pre":
+                parts = [each for each in element.children if isinstance(each, Element) and each.tag == "code"]
+                if language := _language([element, *parts]):
+                    for each in (element, *parts):
+                        each.attrs["class"] = f"language-{language}"
+        if found := BACKGROUND.search(element.attr("style") or ""):
+            address, image = found[1].strip(), element.find("img")
+            if not image or image.attr("src") != address:
+                element.insert(0, Element("img", {"src": address, "alt": ""}))
+        self._mark_target(element)
+
+    def _mark_target(self, element: Element) -> None:
+        """Put an anchor where links of this HTML lead to, such as a footnote."""
+        anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
+        if anchor in self.targets and element.tag in TARGETS:
+            mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))
+            first = next((each for each in element.children if isinstance(each, Element)), None)
+            if element.tag == "a":
+                element.insert_before(mark)
+            else:
+                (first if first and first.tag == "p" else element).insert(0, mark)
+            self.targets.discard(anchor)
 
 
-def _check_depth(soup: BeautifulSoup, size: int) -> None:
-    """Raise MarkdownError for HTML that would take quadratic time."""
-    depths = {id(soup): 0}
-    left = MAX_MEAN_DEPTH * size
-    for element in soup.descendants:
-        depths[id(element)] = depth = depths[id(element.parent)] + 1
-        if isinstance(element, NavigableString):
-            left -= depth * len(element)
-        if depth > MAX_DEPTH or left < 0:
-            raise MarkdownError(TOO_DEEP)
+def _one_block(html: str) -> str:
+    """Return HTML without lines that would end its block in Markdown."""
+    html = html.strip()
+    return html.replace("\n", "&#10;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 
 
-def _check_columns(soup: BeautifulSoup, max_columns: int) -> None:
-    """Raise MarkdownError for tables that are wider than their cells, by too many columns in all."""
-    spans = [_attribute(element, "colspan") for element in soup.find_all(["td", "th"], colspan=True)]
-    if sum(min(1000, int(span[:4])) for span in spans if span.isdecimal()) > max_columns:
-        raise MarkdownError(f"its tables must have at most {max_columns:,} columns")
+def _stays_html(element: Element) -> bool:
+    match element.tag:
+        case "script":
+            return bool(element.attr("src"))
+        case "table":
+            return bool(element.select_one(NOT_IN_TABLE))
+        case "pre":
+            return bool(element.select_one(NOT_IN_CODE))
+        case "ol":
+            return "reversed" in element.attrs
+    return element.tag in KEPT
 
 
-def _prepare(soup: BeautifulSoup) -> None:
-    """Change HTML that markdownify does not convert well."""
-    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
-        comment.extract()
-    inline: set[int] = set()
-    for block in reversed(soup.select("a :is(div, figcaption, figure, h1, h2, h3, h4, h5, h6, p)")):
-        if not block.contents or id(block.contents[-1]) not in inline:  # which ends in a space
-            block.append(" ")
-        block.name, block.attrs = "span", {}  # A link in Markdown is within one paragraph; unwrap() is quadratic.
-        inline.add(id(block))
-    for numbered in soup.find_all("ol"):
-        first = int(start) if START.fullmatch(start := _attribute(numbered, "start")) else 1
-        for number, item in enumerate(numbered.find_all("li", recursive=False), first):
-            item["value"] = str(number)
-    soup.smooth()
-    for text in soup.find_all(
-        string=lambda text: bool(BLANKS.search(text or ""))
-    ):  # markdownify takes quadratic time for them
-        if not text.find_parent("pre"):
-            text.replace_with(BLANKS.sub(" ", text))
-    for element in soup.find_all(style=BACKGROUND):
-        found = BACKGROUND.search(_attribute(element, "style"))
-        address = found[1].strip() if found else ""
-        if not element.find("img", src=address):
-            element.insert(0, soup.new_tag("img", src=address, alt=""))
-    for image in soup.find_all("img", alt=True):
-        image["alt"] = _escaped(" ".join(_attribute(image, "alt").split()))
-    for element in soup.find_all(["a", "img"], title=True):  # markdownify escapes the quotes
-        element["title"] = " ".join(_attribute(element, "title").split()).replace("\\", r"\\")
-    for name, element in [(name, element) for name in ("href", "src") for element in soup.find_all(["a", "img"])]:
-        if isinstance(address := element.get(name), str):
-            element[name] = address.strip().translate(NOT_IN_ADDRESS)
+def _link_parts(link: Element) -> None:
+    """Make a link around headings and other blocks one in each of these: in Markdown, it is within one block."""
+    for part in list(link.children):
+        inner = Element("a", {"href": link.attr("href") or ""}, [])
+        if isinstance(part, Element):
+            inner.extend(list(part.children))
+            part.append(inner)
+        elif isinstance(part, Text) and part.data.strip():
+            inner.append(Text(part.data))
+            part.replace_with(inner)
+    link.tag = "div"
+    del link.attrs["href"]
+
+
+def _language(parts: list[Element]) -> str:
+    """Return the language of a block of code, as plugins and the comments of blocks say it."""
+    before = parts[0].previous_sibling
+    said = [before.data] if isinstance(before, Comment) else []
+    for each in parts:
+        said += [" ".join(each.attrs.get("class") or [])]
+        for name in ("lang", "data-lang", "data-language", "data-enlighter-language"):
+            if LANGUAGE_NAME.fullmatch(value := each.attr(name) or ""):
+                return value
+    found = LANGUAGE.search(" ".join(said))
+    return found[1] or found[2] if found else ""
 
 
 def paragraphs(html: str) -> str:

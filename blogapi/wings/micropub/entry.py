@@ -9,13 +9,14 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.documents import MAX_CONTENT, MAX_URL
+from blogapi.posts.publication import SCHEDULING
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import fold
 from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.wings.markdown.titles import title_of
-from blogapi.wings.micropub.message import Message
+from blogapi.wings.micropub.message import Message, without_empty
 
 # The properties with one value, and the fields that they become
 FIELDS = {
@@ -30,8 +31,9 @@ FIELDS = {
 PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by the names of fields
 CLEARED = ("summary", "featured")  # All other fields with one value need one.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
+SCHEDULED = "post-status is scheduled"  # in place of what `/v1` says
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
-MAX_HTML, MAX_ELEMENTS = 100_000, 2_500  # characters, and elements in them: these take 0.2 s
+MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements that they can become: at most 0.3 s
 MAX_VALUES = 100  # of a property
 
 Properties = Mapping[str, list[Any]]
@@ -46,15 +48,20 @@ def property_names() -> Iterator[None]:
         messages = error.normalized_messages()
         raise ValidationError({PROPERTIES.get(name, name): said for name, said in messages.items()}) from None
     except Rejected as error:
-        raise Rejected(PROPERTIES.get(error.field, error.field), str(error).partition(": ")[2]) from None
+        reason = str(error).partition(": ")[2].replace(f"the status is scheduled; {SCHEDULING}", SCHEDULED)
+        raise Rejected(PROPERTIES.get(error.field, error.field), reason) from None
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the names of properties that are ignored. Raises ValidationError for those of NOT_KEPT."""
+    """Return the names of properties that are ignored."""
+    return [name for name in properties if name not in KNOWN]
+
+
+def refuse(properties: Iterable[str]) -> None:
+    """Raise ValidationError if a new post has properties of NOT_KEPT, which would be another kind of post."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not kept by this service, so nothing was changed", name)
-    return [name for name in properties if name not in KNOWN]
 
 
 def fields_of(properties: Properties) -> dict[str, Any]:
@@ -64,7 +71,7 @@ def fields_of(properties: Properties) -> dict[str, Any]:
         if name in properties:
             fields[field] = _converted(name, single(properties, name))
     if "category" in properties:
-        fields["tags"] = [text(value, "category") for value in properties["category"] if value != ""]
+        fields["tags"] = [text(value, "category") for value in properties["category"]]
     check_visibility(properties)
     return fields
 
@@ -82,20 +89,31 @@ def _converted(name: str, value: Any) -> str:
             return rfc3339_of(found)
         except ValueError as error:
             raise ValidationError(str(error), name) from None
+    if name == "post-status":
+        return status_of(found)
     return slug_of(found) if name == "mp-slug" and found else found
 
 
-def as_markdown(value: Any) -> Any:
-    """Return a content in Markdown, if it is HTML: this may take 0.2 s. Raises ValidationError."""
+def status_of(text: str) -> str:
+    """Return the status that a program means: WordPress says `publish`."""
+    return "published" if text == "publish" else text
+
+
+def as_markdown(value: Any) -> tuple[Any, set[str]]:
+    """Return a content in Markdown, if it is HTML, and what is left out of it: this may take 0.3 s.
+
+    Raises ValidationError.
+    """
+    dropped: set[str] = set()
     if not isinstance(value, dict) or "html" not in value:
-        return value
+        return value, dropped
     html = text(value["html"], "content.html")
     if not html.lstrip().startswith("<"):
-        return html
+        return html, dropped
     if len(html) > MAX_HTML:
         raise ValidationError(f"must have at most {MAX_HTML:,} characters; send Markdown instead", "content.html")
     try:
-        return markdown_of(html, MAX_ELEMENTS)
+        return markdown_of(html, MAX_ELEMENTS, dropped), dropped
     except MarkdownError as error:
         raise ValidationError(error.reason, "content.html") from None
 
@@ -170,12 +188,11 @@ def with_photos(content: str, markdown: list[str]) -> str:
 
 
 def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """Return the changes of a post that an update asks for, None for a field that is cleared.
+    """Return the changes of a post that an update asks for, "" for a text that is cleared.
 
     Raises ValidationError.
     """
-    replaced, added, deleted = _parts_of(body)
-    ignored([*replaced, *added, *deleted])
+    replaced, added, deleted = parts_of(body)
     if "photo" in replaced:
         raise ValidationError("can only be added: the content shows the photos", "photo")
     changes = fields_of(replaced)
@@ -183,7 +200,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     changes |= _deleted(deleted, old, changes.get("tags", old["tags"]))
     if {"status", "published_at"} & changes.keys():
         changes = dated(changes, old["status"], now)
-    return {name: value if value != "" else None for name, value in changes.items()}
+    return changes
 
 
 def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,15 +223,18 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
         if name == "category":
             gone = {fold(value) for value in values or () if isinstance(value, str)}
             changes["tags"] = [tag for tag in tags if values is not None and fold(tag) not in gone]
-        elif name in KNOWN.difference(CLEARED):
+        elif name in (*FIELDS, "photo") and name not in CLEARED:
             raise ValidationError("cannot be deleted", name)
         elif name in CLEARED and (values is None or old.get(FIELDS[name]) in values):
             changes[FIELDS[name]] = ""
     return changes
 
 
-def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
-    """Return the properties to replace, to add and to delete; None stands for all values of a property."""
+def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
+    """Return the properties to replace, to add and to delete; None stands for all values of a property.
+
+    Empty values are left out: a property that is replaced by none is cleared if it can be. Raises ValidationError.
+    """
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
         parts, deleted = [replaced, added], dict.fromkeys(deleted)
@@ -224,7 +244,8 @@ def _parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[
         raise ValidationError("must have a list of values for each property", "replace, add, delete")
     for properties in (replaced, added, deleted):
         check_size(properties)
-    return replaced, added, deleted
+    cleared: dict[str, list[Any]] = {name: [] for name in (*CLEARED, "category") if name in replaced}
+    return cleared | without_empty(replaced), without_empty(added), deleted
 
 
 def check_size(properties: Mapping[str, list[Any] | None]) -> None:

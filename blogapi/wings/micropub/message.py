@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -11,18 +11,30 @@ from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import FORBIDDEN, WRITERS, key_required, rate_limited
-from blogapi.api.request import JSON, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
+from blogapi.api.request import (
+    JSON,
+    LIST_INDEX,
+    MAX_BODY_BYTES,
+    Request,
+    check_content_type,
+    parse_json,
+    read_body,
+)
 from blogapi.storage.keys import KnownKey
 from blogapi.wings.forms import FORM, Write, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
+TYPES = URLENCODED, FORM, JSON
 MAX_STRANGER_BYTES = 1024 * 1024  # of a form before its key is known
 MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # of a form besides its files
 MAX_FIELDS = 200  # of a form
 MAX_TOKEN_BYTES = 200  # of an `access_token`: more than any key has, even percent-encoded
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
+# The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)
+FIELD = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
+BY_POSITION = "mp-photo-alt"  # An empty value counts in it.
 RESERVED = ("h", "action", "url", "access_token", "q")  # names in a form that are no properties
 
 
@@ -70,20 +82,48 @@ def read(request: Request, opened: ExitStack) -> Message:
 
     Raises an HTTPException.
     """
-    if request.mimetype == JSON:
-        authorize_writer(request)
-        return _of_json(parse_json(read_body(request)))
     if request.mimetype == FORM:
         fields, files = read_form(request, opened)
+    elif request.mimetype == JSON:
+        authorize_writer(request)
+        check_content_type(request, TYPES)
+        return _of_json(parse_json(read_body(request)))
     else:
-        check_content_type(request, (URLENCODED, FORM, JSON))
+        check_content_type(request, TYPES)
         fields, files = _urlencoded(request), []
-    values: dict[str, list[Any]] = defaultdict(list)
-    for name, value in fields:
-        values[name.removesuffix("[]")].append(value)
-    action, url, kind = ("".join(values[name][:1]) for name in ("action", "url", "h"))
-    properties = {name: found for name, found in values.items() if name not in RESERVED}
+    texts = dict(reversed(fields))  # The first of each name counts.
+    action, url, kind = (texts.get(name, "") for name in ("action", "url", "h"))
+    properties = without_empty(_properties(pair for pair in fields if pair[0] not in RESERVED))
     return Message(action, url, f"h-{kind}" if kind else "", properties, {}, files)
+
+
+def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
+    """Return the properties in the fields of a form."""
+    properties: dict[str, list[Any]] = defaultdict(list)
+    objects: dict[tuple[str, str], dict[str, str]] = {}
+    for field, value in fields:
+        match = FIELD.fullmatch(field)
+        name = match["name"] if match else field
+        if not match or not match["part"]:
+            properties[name].append(value)
+            continue
+        place = name, match["index"] or ""
+        if place not in objects:
+            objects[place] = {}
+            properties[name].append(objects[place])
+        objects[place][match["part"]] = value
+    return properties
+
+
+def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return properties without empty values, and without those that have no other."""
+    found = {name: [each for each in values if not _is_empty(each)] for name, values in properties.items()}
+    return {name: properties[name] if name == BY_POSITION else values for name, values in found.items() if values}
+
+
+def _is_empty(value: Any) -> bool:
+    values = value.values() if isinstance(value, dict) else [value]
+    return all(each in ("", None, []) for each in values)
 
 
 def _of_json(body: dict[str, Any]) -> Message:
@@ -96,8 +136,8 @@ def _of_json(body: dict[str, Any]) -> Message:
         raise BadRequest("body: must have `properties`, an object; and `type`, `action` and `url`, if any, as text")
     lists: dict[str, list[Any]] = defaultdict(list)
     for name, each in properties.items():
-        lists[name.removesuffix("[]")] += each if isinstance(each, list) else [each]
-    return Message(action, url, kind, {**lists}, body, [])
+        lists[LIST_INDEX.sub("", name)] += each if isinstance(each, list) else [each]
+    return Message(action, url, kind, without_empty(lists), body, [])
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
@@ -113,7 +153,7 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
     tokens = [value for name, _, value in pairs if unquoted(name[:MAX_TOKEN_BYTES]) == b"access_token"]
     authorize_writer(request, [text_of(unquoted(token[:MAX_TOKEN_BYTES])) for token in tokens])
     return request.database.in_background(
-        request.digest, lambda: [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
+        request.client, lambda: [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
     )
 
 
@@ -130,7 +170,8 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
     form.read()
     form.authorize()
     # For a field without a file, a browser sends an empty one.
-    return form.texts(), [each for each in form.files if each.name or each.file.tell()]
+    files = [each for each in form.files if each.name or each.file.tell()]
+    return form.texts(), [each._replace(part=LIST_INDEX.sub("", each.part)) for each in files]
 
 
 class MessageForm(FileForm):

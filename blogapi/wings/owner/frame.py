@@ -21,7 +21,6 @@ from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
-from blogapi.storage.models import AUTOSAVE
 from blogapi.wings.forms import FORM, Form, Write
 from blogapi.wings.images.uploads import FileForm
 from blogapi.wings.markdown.front_matter import rfc3339_of
@@ -30,8 +29,10 @@ from blogapi.wings.tags import storage as tags
 
 ROOT = "/settings"
 UPLOAD = "/images/upload"
+COPIES = "/copies/"
 PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
+MAX_COPY_BYTES = 4 * 1024 * 1024  # of a form as it is typed
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # after which the use of a session is noted again
 MAX_TRAIL = 100  # pages: an address must not become too long
@@ -64,7 +65,7 @@ def check_session() -> None:
             session = sessions.find(request.database, sessions.SESSION, token)
             if session is None:
                 raise Forbidden(NO_SESSION)
-            request.session, request.info.is_known = token, True
+            request.session, request.info.is_known, g.browser = token, True, session.browser
             if session.used_at <= earlier(request.database.now, USE_PERIOD):
                 with suppress(Unavailable):
                     request.database.write_at_once(sessions.use, session)
@@ -75,7 +76,7 @@ def check_session() -> None:
         raise
     if is_change:
         g.form = load_form()
-        if not is_public:
+        if not is_public and request.method != "PUT":  # No other site can send that: browsers ask first.
             check_token(g.form)
 
 
@@ -93,7 +94,8 @@ def load_form() -> MultiDict[str, str]:
     every line break as CRLF.
     """
     check_content_type(request, (FORM,))
-    form = Form(request, MAX_FORM_BYTES, MAX_FORM_BYTES, MAX_FIELDS)
+    most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
+    form = Form(request, most, most, MAX_FIELDS)
     if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
         g.opened = ExitStack()
         form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
@@ -125,12 +127,9 @@ def form_token(action: str) -> str:
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
 
 
-def form_secret(*, whatever_it_has: bool = False) -> bytes:
-    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing.
-
-    They depend on all that was typed, or not, as for a draft that saves itself again and again.
-    """
-    sent = [g.form["nonce"], AUTOSAVE if whatever_it_has else sorted(g.form.lists())]
+def form_secret() -> bytes:
+    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
+    sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
@@ -175,7 +174,7 @@ def known_tags() -> list[str]:
     """Return the names of tags to offer in a form; none without a session."""
     if request.session:
         with suppress(Unavailable):
-            return [tag.name for tag in request.database.read_in_thread(request.digest, tags.page, OFFERED_TAGS).items]
+            return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
     return []
 
 
@@ -207,8 +206,9 @@ def local_time(text: str) -> str:
 
 def utc_time(text: str) -> str:
     """Return a time that was typed, of the zone of this page unless it has a Z, in UTC; what is no time stays."""
-    with suppress(ValueError):
-        return rfc3339_of(text, request.service.config.timezone)
+    if text and not text.endswith("Z"):
+        with suppress(ValueError):
+            return rfc3339_of(text, request.service.config.timezone)
     return text
 
 
@@ -236,7 +236,7 @@ def read_notice() -> dict[str, Any]:
     return {}
 
 
-def shows_errors(show: Callable[..., str]) -> Callable:
+def shows_errors(show: Callable[..., str | Response]) -> Callable:
     """Make a view answer an invalid field with the page that has the form: `show` is the view of that page.
 
     It gets `wrong`, the messages by the names of the fields.
@@ -282,7 +282,7 @@ def context() -> dict[str, Any]:
 
 def error_page(status: int, message: str) -> str:
     """Return the page of an error, which keeps the post that was typed; one that was deleted is created again."""
-    keeps_form = "content" in g.form and own_path() != PREVIEW
+    keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
     template = f"owner/{'write' if keeps_form else 'error'}.html"
     return render_template(template, action=action, error=status, message=message)

@@ -16,7 +16,7 @@ from blogapi.wings.images.views import delete_unused, parse_image_cursor
 from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 
-IMAGES = 20  # shown at once
+IMAGES = 12  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
 list_query = parameters(before=parsed(parse_image_cursor, ""))
 views = Views()
@@ -58,7 +58,7 @@ def upload_image() -> Response:
 def show_image(image_id: str, **shown: Any) -> str:
     """Show an image, and what shows it."""
     image = images.find(request.database, image_id)
-    uses = request.database.read_in_thread(request.digest, images.shown_by, image_id)
+    uses = request.database.read_in_thread(request.client, images.shown_by, image_id)
     return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
 
 

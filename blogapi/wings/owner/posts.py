@@ -1,13 +1,12 @@
-"""The views of the owner's page for posts: the list, a post to read and to write, its history, and the trash."""
+"""The views of the owner's page for posts: the list, a post to read, its history, and the trash."""
 
-import csv
-import re
-from collections.abc import Callable, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from flask import Response, g, jsonify, render_template
-from marshmallow import Schema, ValidationError
+from flask import Response, g, render_template
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
@@ -17,46 +16,29 @@ from blogapi.api.schemas import parameters
 from blogapi.api.views import Views
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
-from blogapi.posts.params import equal
-from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PutPostSchema
-from blogapi.posts.slugs import find_free, slug_of
+from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
 from blogapi.posts.views import find_page
+from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import AUTOSAVE
-from blogapi.wings import idempotency
 from blogapi.wings.history import revisions
 from blogapi.wings.history.storage import MAX_REVISIONS
 from blogapi.wings.history.views import DELETED, REVISION
-from blogapi.wings.idempotency import IdempotencyKey
-from blogapi.wings.markdown.files import block, read_block
-from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.titles import title_of
-from blogapi.wings.owner import shares
+from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.counts import MAX_COUNTED, counts
 from blogapi.wings.owner.diff import changed_lines
-from blogapi.wings.owner.frame import (
-    address,
-    asked,
-    done,
-    form_secret,
-    form_token,
-    local_time,
-    own_path,
-    paging,
-    shows_errors,
-    utc_time,
-)
-from blogapi.wings.owner.images import add_image
+from blogapi.wings.owner.fields import FORM_FIELDS, as_shown, as_typed, typed_fields
+from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
+COMPARING_SECONDS = 0.5  # for a page of the history
+COMPARED = 5  # versions, to find the one that a form was shown with
 SHOWN = "id,title,status,tags,published_at,updated_at"
-FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
 
 list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
-new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
+change_of_post = PostChangeSchema(partial=True)
 views = Views()
 
 
@@ -77,7 +59,9 @@ def show_posts() -> str:
         query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
     values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
-    values |= paging(page.next)
+    values |= {"unsaved": copies.posts_with_copies(request.database)} | paging(page.next)
+    if not given:
+        values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
         values["late"] = publication.later_than_now(request.database)
     return render_template("owner/posts.html", most=MAX_COUNTED, **values)
@@ -85,87 +69,53 @@ def show_posts() -> str:
 
 @views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post to read, and the actions on it."""
-    post = documents.load(posts.find(request.database, post_id))
-    links = shares.listing(request.database, post_id)
-    return render_template("owner/post.html", post=post, links=links, is_kept=request.database.keeps_history, **shown)
+    """Show a post to read, and the actions on it; if one was pressed over another version, what changed since."""
+    document = posts.find(request.database, post_id)
+    shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
+    shown |= {"links": shares.listing(request.database, post_id), "copy": copies.newest(request.database, post_id)}
+    return render_template("owner/post.html", **shown)
 
 
-@views.get("/posts/new")
-@views.get(f"{POST}/edit")
-def show_form(post_id: int | None = None, **shown: Any) -> str:
-    """Show the form of a post.
-
-    After an error it has what was typed; if the post was changed elsewhere, the page shows what saving would change.
-    """
-    post = {"status": "draft"} if post_id is None else as_typed(posts.find(request.database, post_id))
-    typed, changed = g.form.to_dict() or post, {}
-    if post_id and typed.get("etag") != post["etag"]:
-        changed = {name: changed_lines(post[name], typed.get(name, "")) for name in FORM_FIELDS}
-        typed["etag"] = post["etag"]
-    values = {"typed": typed, "changed": changed, "post_id": post_id, "action": own_path()}
-    return render_template("owner/write.html", **values | shown)
+def show_changed(post_id: int) -> tuple[str, int]:
+    """Show a post that was changed since the page with this form, and what was changed."""
+    now, old = posts.find(request.database, post_id), version_with(post_id, g.form.get("etag", ""))
+    changed = differences(old, now) if old else {}
+    return show_post(post_id, is_another=True, changed=changed), 412
 
 
-@views.post("/posts/new")
-@shows_errors(show_form)
-def create_post() -> Response | str:
-    """Create a post.
-
-    If the answer to a draft that saves itself was lost, this form comes again: what was typed since is saved, too.
-    """
-    if added := add_image():
-        return show_form(added=added)
-    fields = load(new_post, *typed_fields())
-    key, own = (IdempotencyKey(form_secret(whatever_it_has=each), "form", b"") for each in (False, True))
-    is_saved = author() == AUTOSAVE or idempotency.find(request.database, own)
-    post = request.database.write(idempotency.add_once, fields, author(), own if is_saved else key)
-    if is_saved:
-        created = documents.load(post.document)
-        is_unchanged = created["updated_at"] == created["created_at"]
-        g.form["etag"] = etag_of(post.document) if is_unchanged else ""
-        return save_post(post_id=post.id)
-    return done(f"/posts/{post.id}", "was created.", fields["title"])
+def version_with(post_id: int, etag: str) -> bytes | None:
+    """Return the version of a post that has this entity tag, if it is one of the latest."""
+    for kept in revisions.page(request.database, post_id, COMPARED).items:
+        document = revisions.find(request.database, post_id, kept.version)
+        if etag_of(document) == etag:
+            return document
+    return None
 
 
-@views.post(f"{POST}/edit")
-@shows_errors(show_form)
-def save_post(post_id: int) -> Response | str | tuple[str, int]:
-    """Save the fields that the form changes, unless the post was changed since the form was opened: show both then."""
-    if added := add_image():
-        return show_form(post_id, added=added)
-    old = documents.load(posts.find(request.database, post_id))
-    typed, wrong = typed_fields(old)
-    changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
-    empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
-    fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
-    if fields.get("params"):
-        fields["params"] = dict(fields["params"])  # all of them, and no merge patch
-    if "published_at" in old and "published_at" not in typed:
-        fields["published_at"] = None
-    if not typed["slug"] and old["status"] == "draft" and "published_at" not in old:
-        fields |= new_slug(old["slug"], fields.get("title", old["title"]))
-    try:
-        return change(post_id, "was saved.", posts.change, fields, g.form.get("etag"))
-    except PreconditionFailed:
-        return show_form(post_id), 412
+def differences(old: bytes, new: bytes) -> dict[str, list[tuple[str, str]]]:
+    """Return what differs between two versions of a post, by field."""
+    before, after = as_typed(old), as_typed(new)
+    return {name: changed_lines(as_shown(name, before), as_shown(name, after)) for name in FORM_FIELDS}
 
 
 @views.post(f"{POST}/status")
 @shows_errors(show_post)
-def change_status(post_id: int) -> Response:
+def change_status(post_id: int) -> Any:
     """Publish, schedule, archive or unpublish a post."""
     dated = {name: value for name, value in typed_fields()[0].items() if name in ("status", "published_at")}
     fields = change_of_post.load(dated)
     status = "a draft" if fields["status"] == "draft" else fields["status"]
-    return change(post_id, f"is {status} now.", posts.change, fields)
+    return change_shown(post_id, f"is {status} now.", posts.change, fields)
 
 
 @views.post(f"{POST}/delete")
-def delete_post(post_id: int) -> Response:
+def delete_post(post_id: int) -> Any:
     """Delete a post."""
     title = title_by(posts.find, post_id)
-    request.database.write(posts.delete, post_id, request.author)
+    try:
+        request.database.write(posts.delete, post_id, request.author, is_shown)
+    except PreconditionFailed:
+        return show_changed(post_id)
     undo: tuple[str, dict[str, str]] | None = (
         (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
     )
@@ -179,21 +129,17 @@ def title_by(find: Callable, post_id: int) -> str:
     return ""
 
 
-def change(post_id: int, text: str, operation: Callable, argument: Any, expected: str | None = None) -> Response:
-    """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed.
+def is_shown(document: bytes | None) -> None:
+    """Raise PreconditionFailed unless a post is the version that the form was shown with."""
+    if document is None or etag_of(document) != g.form.get("etag"):
+        raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
-    The post must have this entity tag; without one, that of now.
-    """
+
+def change(post_id: int, text: str, operation: Callable, argument: Any) -> Response:
+    """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed."""
     old = posts.find(request.database, post_id)
     before, former = etag_of(old), documents.slug_in(old)
-
-    def check(document: bytes) -> None:
-        if etag_of(document) != (before if expected is None else expected):
-            raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
-
-    document = request.database.write(operation, post_id, argument, check=check, author=author())
-    if AUTOSAVE in g.form:
-        return autosaved(post_id, document)
+    document = request.database.write(operation, post_id, argument, check=is_shown, author=request.author)
     after = etag_of(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
     new = documents.load(document)
@@ -202,97 +148,12 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, expected
     return done(f"/posts/{post_id}", text, new["title"], undo=undo)
 
 
-def author() -> str:
-    """Return the name in the history for a change of a post. Only a draft saves itself, and without events."""
-    return AUTOSAVE if AUTOSAVE in g.form and g.form.get("status") == "draft" else request.author
-
-
-def autosaved(post_id: int, document: bytes) -> Response:
-    """Answer the script that saves a draft with the form that it sends next, over this version."""
-    path = f"/posts/{post_id}/edit"
-    form = {"action": address(path), "form_token": form_token(path), "etag": etag_of(document)}
-    return jsonify(form)
-
-
-def new_slug(slug: str, title: str) -> dict[str, str]:
-    """Return a slug for a draft that has another title now, if any."""
-    wanted = slug_of(title)
-    is_same = re.fullmatch(rf"{re.escape(wanted)}(-\d+)?", slug)
-    return {} if is_same else {"slug": find_free(request.database, wanted)}
-
-
-def as_typed(document: bytes) -> dict[str, str]:
-    """Return the fields of a post as its form shows them."""
-    post = documents.load(document)
-    return {name: post.get(name, "") for name in FORM_FIELDS} | {
-        "etag": etag_of(document),
-        "content": with_line_feeds(post["content"]),
-        "excerpt": with_line_feeds(post.get("excerpt", "")),
-        "tags": as_line(post["tags"]),
-        "params": block(post.get("params", {})),
-        "published_at": local_time(post.get("published_at", "")),
-    }
-
-
-def as_line(tags: list[str]) -> str:
-    """Return tags with commas between them; one with a comma or a quote is in quotes."""
-    return ", ".join('"{}"'.format(tag.replace('"', '""')) if {*tag} & {*',"'} else tag for tag in tags)
-
-
-def from_line(line: str) -> list[str]:
-    """Return the tags in a line, or in several."""
+def change_shown(post_id: int, text: str, operation: Callable, argument: Any) -> Any:
+    """Change a post as `change` does; if it was changed since it was shown, show that and ask again."""
     try:
-        rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
-    except csv.Error:
-        raise ValueError(f"must be tags of 1 to {documents.MAX_TAG} characters") from None
-    return [name.strip() for row in rows for name in row if name.strip()]
-
-
-def with_line_feeds(text: str) -> str:
-    """Return a text with LF for each line break, as browsers show it in a form."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load the typed fields. Raises ValidationError for all that are wrong, also for those that cannot be read."""
-    try:
-        fields = schema.load(typed)
-    except ValidationError as error:
-        raise ValidationError({**error.normalized_messages(), **wrong}) from None
-    if wrong:
-        raise ValidationError(wrong)
-    return fields
-
-
-def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
-
-    Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
-    changed keeps CRLF if it had that.
-    """
-    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
-    for name in ("content", "excerpt"):
-        before = old.get(name, "")
-        if typed[name] == with_line_feeds(before):
-            typed[name] = before
-        elif "\r\n" in before:
-            typed[name] = typed[name].replace("\n", "\r\n")
-    if AUTOSAVE in g.form and not typed["title"].strip():
-        typed["title"] = title_of(typed["content"])
-    elif AUTOSAVE in g.form and not typed["content"].strip() and old.get("content") == old.get("title"):
-        typed["content"] = typed["title"]  # until a draft has one
-    wrong: dict[str, list[str]] = {}
-    for name, read in (("tags", from_line), ("params", read_block)):
-        try:
-            typed[name] = read(typed[name])
-        except (MarkdownError, ValueError) as error:
-            wrong[name] = [str(error)]
-            del typed[name]
-    if time := typed.pop("published_at"):
-        before = old.get("published_at", "")
-        is_same = not time.endswith("Z") and f"{time}:00"[:19] == local_time(before)  # Browsers leave out seconds of 0.
-        typed["published_at"] = before if is_same else utc_time(time)
-    return typed, wrong
+        return change(post_id, text, operation, argument)
+    except PreconditionFailed:
+        return show_changed(post_id)
 
 
 @views.get(f"{POST}/history")
@@ -300,33 +161,59 @@ def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
-    return render_template("owner/history.html", post=post, page=page, **paging(page.next))
+    changes = request.database.read_in_thread(
+        request.client, changes_in, post_id, [each.version for each in page.items]
+    )
+    unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
+    return render_template(
+        "owner/history.html", post=post, page=page, unsaved=unsaved, changes=changes, **paging(page.next)
+    )
+
+
+def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, str]:
+    """Return what the replacement of each version changed, such as "title, content (12 words)"."""
+    found, until = {}, time.monotonic() + COMPARING_SECONDS
+    newer, newer_version = as_typed(posts.find(reader, post_id)), versions[0] + 1 if versions else 0
+    for version in versions:
+        older = as_typed(revisions.find(reader, post_id, version))
+        if version + 1 == newer_version and time.monotonic() < until:
+            names = [name for name in FORM_FIELDS if older[name] != newer[name]]
+            count = words_changed(older["content"], newer["content"])
+            size = {"content": f" ({count} word{'s' if count > 1 else ''})" if count else ""}
+            found[version] = ", ".join(name.replace("_", " ") + size.get(name, "") for name in names)
+        newer, newer_version = older, version
+    return found
+
+
+def words_changed(old: str, new: str) -> int:
+    """Return how many words of one text the other does not have, whichever has more of them."""
+    before, after = Counter(old.split()), Counter(new.split())
+    return max((before - after).total(), (after - before).total())
 
 
 @views.get(VERSION)
 def show_version(post_id: int, version: int) -> str:
     """Show an earlier version of a post, and the changes since."""
     old, now = revisions.find(request.database, post_id, version), posts.find(request.database, post_id)
-    before, after = as_typed(old), as_typed(now)
-    changed = {name: changed_lines(before[name], after[name]) for name in FORM_FIELDS}
-    return render_template("owner/revision.html", post=documents.load(old), version=version, changed=changed)
+    shown = {"post": documents.load(old), "version": version, "etag": etag_of(now), "changed": differences(old, now)}
+    return render_template("owner/revision.html", **shown)
 
 
 @views.post(f"{VERSION}/restore")
-def restore_version(post_id: int, version: int) -> Response:
+def restore_version(post_id: int, version: int) -> Any:
     """Go back to the words of a version; slug, status and date stay."""
-    return change(post_id, "is as it was.", revisions.restore, version)
+    return change_shown(post_id, "is as it was.", revisions.restore, version)
 
 
 @views.post(f"{POST}/undo")
-def undo_change(post_id: int) -> Response:
+def undo_change(post_id: int) -> Any:
     """Undo the last change of a post: text, slug, status and date are as before."""
     kept = revisions.page(request.database, post_id, 1).items
     if not kept:
         raise NotFound("revision")
     old = documents.load(revisions.find(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FORM_FIELDS}
-    return change(post_id, "is as it was before.", posts.change, changes, g.form.get("etag"))
+    return change_shown(post_id, "is as it was before.", posts.change, changes)
 
 
 @views.get("/trash")
@@ -349,7 +236,8 @@ def restore_post(post_id: int) -> Response:
     old = documents.load(revisions.find_in_trash(request.database, post_id))
     new = documents.load(request.database.write(revisions.restore_deleted, post_id, request.author))
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
-    return done(f"/posts/{post_id}", text, new["title"], undo=(f"/posts/{post_id}/delete", {}))
+    undo = (f"/posts/{post_id}/delete", {"etag": etag_of(posts.find(request.database, post_id))})
+    return done(f"/posts/{post_id}", text, new["title"], undo=undo)
 
 
 @views.post(f"{TRASHED}/delete")

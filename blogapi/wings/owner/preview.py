@@ -20,7 +20,7 @@ from blogapi.api.views import Views
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
-from blogapi.wings.owner import shares
+from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
 
@@ -40,6 +40,8 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
 MAX_HOSTS = 5  # named
+MAX_RENDERED = 2_000_000  # at most this many characters of texts and their HTML are cached
+pages: dict[str, str] = {}  # the latest texts with their HTML
 views = Views()
 
 
@@ -76,6 +78,8 @@ def show_tasks(state: StateCore) -> None:
 def align_by_class(state: StateCore) -> None:
     """Align the columns of tables by a class: the policy of the preview allows no styles of its own."""
     for token in state.tokens:
+        if token.type in ("fence", "code_block", "table_open"):
+            token.attrSet("tabindex", "0")  # They scroll inside themselves.
         style = token.attrs.pop("style", "")
         if isinstance(style, str) and style.startswith("text-align:"):
             token.attrSet("class", style.removeprefix("text-align:"))
@@ -121,7 +125,8 @@ def show_shared() -> Response:
         document = shares.find(request.database, request.args.get("token", ""))
     except NotFound:
         raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
-    return show(documents.load(document))
+    post = documents.load(document)
+    return show(post, is_unsaved=copies.newest(request.database, int(post["id"])) is not None)
 
 
 @views.post(f"{POST}/share")
@@ -139,24 +144,44 @@ def withdraw_link(post_id: int) -> Response:
     return done(f"/posts/{post_id}", "The preview is no longer shared.")
 
 
-def show(post: Any) -> Response:
+def show(post: Any, *, is_unsaved: bool = False) -> Response:
     """Render a post in a thread, while other requests are answered."""
     content = post.get("content", "")
-    shown = "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
-    html = request.database.in_background(request.digest, partial(markdown.render, shown))
+    shown = bounded(content)
+    html = rendered(content)
     title = post.get("title", "")
     heading = HEADING.match(shown)
     if heading and heading[1].strip() == title.strip():
         title = ""  # The text begins with it.
-    values = {"title": title, "cover": post.get("cover_image", ""), "content": Markup(html)}
+    values = {"title": title, "cover": post.get("cover_image", ""), "content": html}
     own, sources = origin(request.service.config.base_url), "http: https:"
     if request.args.get("images") != "all":
         sources = f"'self' {own}"
         found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
         values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
-    page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content))
+    page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content), is_unsaved=is_unsaved)
     headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
     return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
+
+
+def bounded(content: str) -> str:
+    """Return as much of a text as is rendered."""
+    return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
+
+
+def rendered(content: str) -> Markup:
+    """Return a text as HTML, which contains no scripts. Another thread renders it."""
+    text = bounded(content)
+    return Markup(pages.get(text) or request.database.in_background(request.client, partial(render, text)))
+
+
+def render(text: str) -> str:
+    """Render a text, and cache the HTML: anybody with the address of a shared preview can ask for it repeatedly."""
+    if text not in pages:
+        pages[text] = markdown.render(text)
+        while len(pages) > 1 and sum(len(text) + len(html) for text, html in pages.items()) > MAX_RENDERED:
+            del pages[next(iter(pages))]
+    return pages[text]
 
 
 def origin(url: str) -> str:

@@ -7,14 +7,16 @@ from flask import Response, g, render_template
 
 from blogapi.api.request import request
 from blogapi.api.views import Views
+from blogapi.paging import Page
 from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import Rejected
 from blogapi.text import fold
 from blogapi.wings.history import undo
-from blogapi.wings.owner.frame import done, shows_errors
+from blogapi.wings.owner.frame import asked, done, shows_errors
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.tags.views import TagChangeSchema
 
-TAGS = 100  # shown at once
+TAGS, SEARCHED_TAGS = 100, 5000  # shown at once; at most looked through
 tag_change = TagChangeSchema()
 views = Views()
 
@@ -22,17 +24,24 @@ views = Views()
 @views.get("/tags")
 def show_tags(**shown: Any) -> str:
     """Show the tags by name, with the number of posts."""
-    after = fold(request.args.get("after", ""))
-    page = request.database.read_in_thread(request.digest, tags.page, TAGS, after)
-    return render_template("owner/tags.html", page=page, **shown)
+    query, after = request.args.get("q", ""), fold(request.args.get("after", ""))
+    limit = SEARCHED_TAGS if query else TAGS
+    page = request.database.read_in_thread(request.client, tags.page, limit, after)
+    if query:
+        page = Page([tag for tag in page.items if fold(query) in fold(tag.name)][:TAGS], None)
+    return render_template("owner/tags.html", page=page, asked=asked(), **shown)
 
 
 @views.post("/tags/rename")
 @shows_errors(show_tags)
-def rename_tag() -> Response:
+def rename_tag() -> Any:
     """Rename a tag in every post, or merge it with another."""
     change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
-    return changed(g.form.get("tag", ""), f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
+    tag = g.form.get("tag", "")
+    try:
+        return changed(tag, f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
+    except Rejected as error:
+        return show_tags(other=True, wrong={"name": str(error)}), 400
 
 
 @views.post("/tags/delete")

@@ -7,11 +7,10 @@ The words of published posts are apart from those of all others: a search among 
 others, or its time would tell of them.
 """
 
-import threading
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 from peewee import SQL, Select
@@ -21,99 +20,124 @@ from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.posts import publication
 from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
-from blogapi.storage.database import BUSY_SECONDS, Database, locked
+from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Busy, Damaged, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
+from blogapi.text import fold
 from blogapi.wings.search import words
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
-SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # in and of which a search indexes what was noted
-INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, as others wait for it
+SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
+INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, because others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
-LARGE = 32 * 1024  # bytes of a post that is indexed in a thread
+LARGE = 32 * 1024  # bytes of a post whose words are found before the transaction
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
-FIRST_READ = 200  # posts that PostgreSQL reads before the index
+FIRST_READ = 200  # posts that are read in order before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
-State = tuple[str, bool, bytes]  # of a post: its status, "" if it is deleted; whether it is due; its document
-large_posts = threading.Lock()  # indexed one at a time: their words can take 100 MB
 
 
 class Incomplete(Unavailable):
-    """Too many posts are noted: until they are indexed, a search would find too little."""
+    """Posts wait for the index: until then, a search would find too little."""
 
-    reason = "too many posts wait for the search index"
+    reason = "posts wait for the search index"
 
 
 # Indexing posts
 
 
-def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Note that the words of a post changed; {} stands for no post. Fields that stay can be left out."""
+def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], *, only_tags: bool = False) -> None:
+    """Note that the words of a post changed; {} stands for no post. Fields that stay can be left out.
+
+    With `only_tags`, a tag changed in every post, which `note_tag` names.
+    """
     if any(old.get(name) != new.get(name) for name in FIELDS):
-        tx.defer(NOTE, published="published" in (old.get("status"), new.get("status")), id=post_id)
+        published = "published" in (old.get("status"), new.get("status"))
+        tx.defer(NOTE, only_tags=only_tags, published=published, id=post_id)
 
 
-def settle(database: Database, only_published: bool = False, seconds: float = SETTLE_SECONDS) -> int:
-    """Index the posts that are noted by now, in short transactions, for some seconds; return how many are left."""
+def note_tag(tx: Transaction, name: str) -> None:
+    """Note that a tag changed in every post. Until these are indexed, searches for its words wait for them."""
+    tx.defer(NOTE_TAG, name=name)
+
+
+def settle(database: Database, query: ListQuery | None = None, seconds: float = SETTLE_SECONDS) -> int:
+    """Index the posts that a search waits for, or all that are pending, in short transactions.
+
+    Return how many are left after some seconds. Raises Incomplete if the database cannot be written until then.
+    """
     until = time.monotonic() + seconds
-    pending = database.rows(PENDING, published=only_published, now=database.now, limit=SETTLED_POSTS)
-    noted = [post_id for (post_id,) in pending]
-    count, large = 0, list[int]()
-    while count < len(noted) and time.monotonic() < until:
-        seen, more = database.write(_index_some, noted[count : count + INDEXED_POSTS])
-        count, large = count + seen, large + more
+    pending = _pending(database, query)
+    more = len(pending) >= SETTLED_POSTS
+    while pending and time.monotonic() < until:
+        found = _words_of_large(database, pending[0])
+        del pending[: _write(database, until, pending[:INDEXED_POSTS], found)]
         time.sleep(PAUSE_SECONDS)
-    while large and time.monotonic() < until:
-        large = large[_index_large(database, large[0]) :]
-    return database.one(COUNT_PENDING)[0] if large or count < len(noted) or count == SETTLED_POSTS else 0
+    return len(pending) + more
 
 
-def _index_some(tx: Transaction, noted: list[int]) -> tuple[int, list[int]]:
-    """Index the first of some noted posts; return how many these are, and the large ones, which are left."""
-    until, count, large = time.monotonic() + INDEXED_SECONDS, 0, []
-    for post_id in noted:
-        count += 1
-        state = _state(tx, post_id)
-        _, is_due, document = state
+def _pending(database: Database, query: ListQuery | None) -> list[int]:
+    """Return the posts that a search waits for: if their tags alone changed, only if it looks for these tags."""
+    published = query is not None and query.status == "published"
+    values = {"published": published, "now": database.now, "limit": SETTLED_POSTS}
+    rows = list(database.rows(PENDING, **values))
+    pending = [post_id for post_id, _ in rows if post_id]
+    if any(query is None or _concerns(query, tag) for post_id, tag in rows if not post_id):
+        pending.extend(post_id for (post_id,) in database.rows(RETAGGED, **values))
+    return pending
+
+
+def _concerns(query: ListQuery, tag: str) -> bool:
+    """Return whether a search can find other posts once a tag has changed."""
+    of_tag = [word for part in words.parts(tag) for word in part]
+    sought = [word for text, _ in words.sequences(query.q) for word in text.split()]
+    return query.tag == fold(tag) or any(word.startswith(start) for word in of_tag for start in sought)
+
+
+def _words_of_large(database: Database, post_id: int) -> dict[bytes, tuple[str, str, str]]:
+    """Return the words of a large post by its document: finding them takes 50 ms, and others run in between."""
+    document = _state(database, post_id)[2]
+    with suppress(Damaged):
         if len(document) > LARGE:
-            large.append(post_id)
-        elif tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
-            _index(tx, post_id, state, _words_of(document))
-        if time.monotonic() > until:
-            break
-    for statement in MERGE if tx.dialect == "sqlite" else ():
-        tx.execute(statement)
-    return count, large
+            return {document: words.of_post(documents.load(document), lambda: time.sleep(PAUSE_SECONDS))}
+    return {}
 
 
-def _index_large(database: Database, post_id: int) -> bool:
-    """Index a large post, whose words take seconds: others write meanwhile. Return False after waiting for others."""
-    with suppress(Busy), locked(large_posts, time.monotonic() + BUSY_SECONDS):
-        state = _state(database, post_id)
-        _, is_due, document = state
-        if is_due or database.row(IS_NOTED, id=post_id):  # else another search has indexed it meanwhile
-            # Not in the background: at a low priority, it would wait for the processor while it holds Python's lock.
-            found = database.engine.loop.run_in_thread(partial(_words_of, document))
-            database.write_in_thread(_index_words, post_id, state, found)
-        return True
-    return False
-
-
-def _index_words(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:
-    """Index the words that a post had in a state. If it has changed since, it stays noted."""
-    present = _state(tx, post_id)
-    if present == state:
-        tx.defer(FORGET, id=post_id)
-    if present[:2] == state[:2]:  # else those of a draft could be found in the published post
-        _index(tx, post_id, present, found)
-
-
-def _state(reader: Reader, post_id: int) -> State:
+def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
+    """Return the status of a post, "" if it is deleted, whether it is due, and its document."""
     status, is_due, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, b"")
     return status, is_due, document or b""  # NULL if it is damaged
+
+
+def _write(database: Database, until: float, pending: list[int], found: dict[bytes, tuple[str, str, str]]) -> int:
+    try:
+        count = database.write_alone(until, _index_some, pending, found)
+    except Unavailable as error:
+        raise Incomplete(error, RETRY_SECONDS) from error
+    if database.dialect == "postgresql":
+        with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
+            database.row(MERGE_PENDING)
+    return count
+
+
+def _index_some(tx: Transaction, pending: list[int], found: dict[bytes, tuple[str, str, str]]) -> int:
+    """Index the first of some pending posts, with words that were found before; return how many these are."""
+    until, count = time.monotonic() + INDEXED_SECONDS, 0
+    for post_id in pending:
+        status, is_due, document = _state(tx, post_id)
+        if count and len(document) > LARGE:
+            break
+        count += 1
+        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
+            texts = found.get(document) or _words_of(document)  # It may have changed meanwhile.
+            _index(tx, post_id, status, texts, status == "published" or is_due)
+        if time.monotonic() > until:
+            break
+    for statement in (*MERGE, FORGET_TAGS) if tx.dialect == "sqlite" else (FORGET_TAGS,):
+        tx.defer(statement)
+    return count
 
 
 def _words_of(document: bytes) -> tuple[str, str, str]:
@@ -123,46 +147,57 @@ def _words_of(document: bytes) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _index(tx: Transaction, post_id: int, state: State, found: tuple[str, str, str]) -> None:
+def _index(tx: Transaction, post_id: int, status: str, texts: tuple[str, str, str], is_published: bool) -> None:
     """Replace the words of a post in the index."""
     for statement in REMOVE:
         tx.defer(statement, id=post_id)
-    status, is_due, _ = state
     if status:
-        title, text, labels = found
-        is_published = status == "published" or is_due
-        tx.defer(ADD[is_published], id=post_id, title=title, text=text, labels=labels, published=is_published)
+        title, text, labels = texts
+        values = {"id": post_id, "title": title, "text": text, "labels": labels, "published": is_published}
+        if tx.dialect == "postgresql":
+            values["words"] = " ".join({*title.split(), *text.split()})
+        tx.defer(ADD[is_published], **values)
 
 
-NOTE = Prepared("INSERT INTO search_pending (published, post_id) VALUES (:published, :id) ON CONFLICT DO NOTHING")
-COUNT_PENDING = Prepared("SELECT count(*) FROM search_pending")
-PENDING_POST = "search_pending WHERE published IN (FALSE, TRUE) AND post_id = :id"
-IS_NOTED, FORGET = Prepared(f"SELECT 1 FROM {PENDING_POST}"), Prepared(f"DELETE FROM {PENDING_POST}")
-# The noted posts, and those that are due but not yet indexed as published, which they are before the database knows.
+NOTE = Prepared("INSERT INTO search_pending VALUES (:only_tags, :published, :id) ON CONFLICT DO NOTHING")
+NOTE_TAG = Prepared("INSERT INTO search_retagged VALUES (:name) ON CONFLICT DO NOTHING")
+FORGET = Prepared(
+    "DELETE FROM search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id = :id"
+)
+FORGET_TAGS = Prepared(
+    "DELETE FROM search_retagged WHERE NOT EXISTS (SELECT 1 FROM search_pending WHERE only_tags = TRUE)"
+)
+# The noted posts, and those that are due but not yet indexed as published, which they are before the database knows;
+# and the names of tags that changed in every post.
 NOTED = """
-    SELECT post_id FROM search_pending WHERE published >= :published UNION ALL
-    SELECT post_id FROM schedule WHERE published_at <= :now AND NOT EXISTS ({}) LIMIT :limit
+    SELECT 0, name FROM search_retagged UNION ALL
+    SELECT post_id, '' FROM search_pending WHERE only_tags = FALSE AND published >= :published UNION ALL
+    SELECT post_id, '' FROM schedule WHERE published_at <= :now AND NOT EXISTS ({}) LIMIT :limit
 """
 PENDING = Prepared(
     sqlite=NOTED.format("SELECT 1 FROM search_published WHERE rowid = schedule.post_id"),
     postgresql=NOTED.format("SELECT 1 FROM search WHERE search.post_id = schedule.post_id AND published"),
+)
+RETAGGED = Prepared(
+    "SELECT post_id FROM search_pending WHERE only_tags = TRUE AND published >= :published LIMIT :limit"
 )
 STATE = Prepared(Post.select(Post.status, publication.is_due, DOCUMENT).where(Post.id == Param("id")))
 REMOVE = [
     Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
     for table in TABLES.values()
 ]
-# PostgreSQL has a space before and after each word, and the title in the text, too.
+# PostgreSQL has a space before and after each word, the title in the text, too, and each word once for the index.
 ADD = {
     is_published: Prepared(
         sqlite=f"INSERT INTO {table} (rowid, title, text, labels) VALUES (:id, :title, :text, :labels)",
         postgresql="""
         INSERT INTO search VALUES
-        (:id, :published, ' ' || :title || ' ', ' ' || :title || ' ' || :text || ' ', ' ' || :labels || ' ')
+        (:id, :published, ' ' || :title || ' ', ' ' || :title || ' ' || :text || ' ', :words, ' ' || :labels || ' ')
         """,
     )
     for is_published, table in TABLES.items()
 }
+MERGE_PENDING = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
 # By itself, SQLite would merge too many pages of its index at a time.
 MERGE = [Prepared(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', {MERGED_PAGES})") for name in TABLES.values()]
 
@@ -172,10 +207,7 @@ MERGE = [Prepared(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', {MERGED_P
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, of posts as they are now, in a thread unless it is quick. Raises Incomplete."""
-    left = 0
-    with suppress(Unavailable):  # What is indexed can be searched even if the database cannot be written.
-        left = settle(database, query.status == "published")
-    if left:
+    if left := settle(database, query):
         raise Incomplete(f"{left} posts wait for the search index", RETRY_SECONDS)
     return page(database, query) if is_quick(query) else database.read_in_thread(client, page, query)
 
@@ -183,7 +215,7 @@ def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, in
 def is_quick(query: ListQuery) -> bool:
     """Return whether a search takes no longer than a few lists: for one word, in an order that the index has."""
     (text, by_start), *others = words.of_search(query.q)
-    in_order = query.sort in ("created_at", "relevance") and query.tag is None and query.status in (None, "published")
+    in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
     return in_order and " " not in text and not by_start and not others
 
 
@@ -222,18 +254,18 @@ class Order(NamedTuple):
     key: str  # of a Cursor
     newest_first: str
     is_before: str  # whether a post is before the cursor
+    is_by_time: bool
 
 
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Prepared:
     """Return the query of a page, whose parameters are limit, now, key, id and after, and those of the words."""
     if sort in ("published_at", "updated_at"):
-        is_before = (
-            f"({sort}, id) < (:key, :id) AND {sort} BETWEEN :after AND :key"  # PostgreSQL's index needs a range.
-        )
-        order = Order(sort, f"{sort} DESC, id DESC", is_before)
+        # PostgreSQL's index needs a range.
+        is_before = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
+        order = Order(sort, f"{sort} DESC, id DESC", is_before, True)
     else:
-        order = Order(f"'{part}'", "id DESC", "id < :id")
+        order = Order(f"'{part}'", "id DESC", "id < :id", False)
     found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag)}) AS found")], [SQL("*")])
     return Prepared(sqlite=_sqlite_query(order, status), postgresql=bounded(found, "key"))
 
@@ -268,20 +300,32 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
-    """Return the query of the first posts that match. It finds their ids first: SQLite would sort whole documents."""
-    lists = _lists(status, f"id IN ({DUE})")
+    """Return the query of the first posts that match. It finds their ids first: SQLite would sort whole documents.
+
+    The index of the words has the order of creation. By a time, all matches are read only if too few of the first
+    posts match.
+    """
+    lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[each] for each in _indexes(status)]
+    few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
     ids = [
         f"""
-        SELECT id, {order.key} FROM (SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)
+        SELECT id, {order.key} FROM {few} (SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)
         CROSS JOIN post USING (id)  -- which reads the words first
         WHERE ({" OR ".join(lists)}) AND {order.is_before}
         """
-        for table in (TABLES[each] for each in _indexes(status))
+        for table in tables
     ]
+    found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
+    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {each} WHERE {each} MATCH :match AND rowid = id)" for each in tables)
+    first = f"""
+    WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
+    among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
+    """
     return f"""
+    {first if order.is_by_time else ""}
     SELECT id, status, CAST(document AS BLOB), {order.key} FROM post
-    WHERE id IN (SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit))
-    ORDER BY {order.newest_first}
+    WHERE id IN ({f"SELECT id FROM among_first {UNION}" if order.is_by_time else ""} {found})
+    ORDER BY {order.newest_first} LIMIT :limit
     """
 
 
@@ -303,7 +347,7 @@ def _postgresql_words(query: ListQuery) -> dict[str, Any]:
 
 
 HAS_TEXTS = "strpos({0}, :text) > 0 AND {0} LIKE ALL (:others::text[])"  # strpos takes less time than LIKE.
-LEXEMES = "array_to_tsvector(string_to_array(btrim({}), ' '))"  # which are indexed
+LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # which are indexed
 
 
 def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool) -> str:
@@ -314,11 +358,7 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
     """
     lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
     has_texts, has_lexemes = _conditions(part, by_tag)
-    indexed = [
-        f"SELECT post_id FROM search WHERE published = {each} AND octet_length(text) {condition}"
-        for each in _indexes(status)
-        for condition in (f"<= 1000000 AND {has_lexemes}", f"> 1000000 AND {has_texts}")  # The index has no others.
-    ]
+    indexed = [f"SELECT post_id FROM search WHERE published = {each} AND {has_lexemes}" for each in _indexes(status)]
     return f"""
     WITH first AS ({_first_posts(order, lists)}),
     among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
@@ -335,17 +375,20 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
 def _first_posts(order: Order, lists: list[str]) -> str:
     """Return the query of the first posts in the order."""
     first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
-    each = [f"(SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before} {first})" for each in lists]
+    each = [
+        f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before} {first}) AS listed"
+        for each in lists
+    ]
     return f"SELECT id FROM ({UNION.join(each)}) AS post {first}"
 
 
 def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
     """Return the conditions for a match: by the texts, and by the index, which does not know the order of words."""
-    column = TITLE if part == TITLE else TEXT
+    column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = HAS_TEXTS.format(column)
-    has_lexemes = f"{LEXEMES.format(column)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
+    has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
     if by_tag:
         has_texts += " AND labels LIKE '% ' || :label || ' %'"
-        has_lexemes += f" AND {LEXEMES.format('labels')} @@ :label::text::tsquery"
+        has_lexemes += f" AND {LEXEMES.format('btrim(labels)')} @@ :label::text::tsquery"
     without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
     return has_texts + without_title, has_lexemes + without_title

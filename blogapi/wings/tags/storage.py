@@ -41,7 +41,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name, as in a page. Raises NotFound."""
+    """Return a tag by its folded name, as in a page, and as slowly. Raises NotFound."""
     for _, name, _, posts in _rows(reader, 1, tag, tag, status):
         return CountedTag(name, posts)
     raise NotFound("tag")
@@ -115,7 +115,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
         tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        effects.happened(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        effects.tag_changed(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
     return tag
 
 
@@ -124,7 +124,7 @@ def delete(tx: Transaction, tag: str, author: str) -> None:
     name = find(tx, tag).name
     _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
-    effects.happened(tx, "tag.deleted", {"tag": {"name": name}})
+    effects.tag_changed(tx, "tag.deleted", {"tag": {"name": name}})
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:

@@ -57,7 +57,7 @@ def list_tags(request: Request) -> Response:
     A page has at most `limit` tags. `Link` leads to the next page.
     """
     query = in_scope(request)
-    page = Page([], None) if query is None else request.database.read_in_thread(request.digest, tags.page, **query)
+    page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
     content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
     return list_response(request, content, page.next, "after")
 
@@ -70,7 +70,7 @@ def get_tag(request: Request, tag: str) -> Response:
     query = in_scope(request)
     if query is None:
         raise errors.NotFound("tag")
-    return json_response(request, tags.find(request.database, tag, **query)._asdict())
+    return json_response(request, request.database.read_in_thread(request.client, tags.find, tag, **query)._asdict())
 
 
 @views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())

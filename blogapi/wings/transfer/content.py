@@ -1,44 +1,73 @@
-"""The content of other sites: constructs that work only there, and the addresses of images."""
+"""The content of other sites: the images in it, and constructs that work only there."""
 
 import re
-from collections.abc import Callable
-from typing import Any
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from html import escape, unescape
+from math import inf
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from blogapi.text import CONTROL
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
+from markdown_it.token import Token
+from mdit_py_plugins.footnote import footnote_plugin
 
-# Code, which is skipped. A fence that is never closed ends with the text, so that each text is searched once.
-FENCE = r"^[ ]{0,3}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?s:.*?)(?:^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|\Z)"
-INLINE = r"`[^`\n]++`"
-# Addresses of images: in elements, in Markdown, and in definitions of references.
-RELATIVE = r"(?![a-z][a-z0-9+.-]*:|//|[#{])"
-ADDRESS = (
-    r"(?P<address>(?:(?<=<)[^<>\n]+(?=>)|(?<=\")[^\"<>\n]+(?=\")|(?<=')[^'<>\n]+(?=')"
-    r"|[^\s\"'<>()]+(?:\([^\s\"'<>()]*\)[^\s\"'<>()]*)*))"
+from blogapi.documents import MAX_CONTENT
+from blogapi.text import CONTROL, CONTROL_OR_BREAK
+from blogapi.wings.markdown.html import ENCODED
+
+# Its blocks alone are used: their inline content is scanned here, in linear time, and with the places in the source.
+PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
+LIQUID = r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}"
+# A target after `]`: its address, which may have balanced parentheses, or a construct of Liquid, and perhaps a title
+TARGET = (
+    rf"\(\s*+(?:<(?P<pointed>[^<>\n]*+)>|(?P<bare>(?:{LIQUID}|\\.|[^\s()\\<]|\((?:\\.|[^\s()\\])*+\))(?:{LIQUID}|\\.|[^\s()\\]"
+    r"|\((?:\\.|[^\s()\\])*+\))*+))(?:\s++(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\((?:\\.|[^()\\])*+\)))?+\s*+\)"
 )
-BEFORE = (
-    r"(?P<before><img\b[^<>]*?\bsrc\s*=\s*[\"']?|!\[[^\]\[\n]*\]\(\s*<?"
-    r"|^[ ]{0,3}\[[^\]\[\n]+\]:[ \t]*<?(?=[^\s<>]+\.(?:avif|gif|jpe?g|png|svg|webp)))"
+LABEL = r"\[(?P<label>(?:\\.|[^\[\]\\])*+)\]"
+EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<text>[^\[\]\n]*))?\]\]"  # of Obsidian
+INLINE = re.compile(
+    rf"\\.|(?P<ticks>`++)|(?P<tag><[a-z/!?][^<>]*+>)|{EMBED}|(?P<open>!?\[)|\](?:{TARGET}|{LABEL})?+", re.I | re.S
 )
-EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<label>[^\[\]\n]*))?\]\]"  # of Obsidian
-FLAGS = re.MULTILINE | re.IGNORECASE
-CODE_OR_IMAGE = re.compile(f"{FENCE}|{INLINE}|{EMBED}|{BEFORE}{ADDRESS}", FLAGS)
-IS_RELATIVE = re.compile(f"{RELATIVE}.", re.IGNORECASE)
+ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+MAY_SHOW = re.compile(r"!\[|<(?:img|source|video)\b|^ {0,3}\[[^\]\n]+\]:", re.IGNORECASE | re.MULTILINE)
+IMAGE_NAME = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
+DEFINITION = re.compile(r"\]:\s*(?:<([^<>\n]*)>|(\S+))")
+# Tags that show images, and the attributes that name these
+TAG = re.compile(r"<(?P<tag>img|source|video)\b[^<>]*+>", re.IGNORECASE)
+ATTRIBUTE = re.compile(
+    r"\s(?P<name>src|srcset|data-src|poster)\s*=\s*(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))", re.IGNORECASE
+)
+SHOWN_BY = {"img": ("src", "srcset", "data-src"), "source": ("srcset",), "video": ("poster",)}
+IN_SET = re.compile(r"([^\s,]\S*+)(?:\s++[\d.]++[wxh])?+\s*+,?")
+WHOLE = re.compile(r"(\S(?:.*\S)?)")
+IS_RELATIVE = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|[#{]).|\{\{", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
-CODE = re.compile(f"{FENCE}|{INLINE}", re.MULTILINE)
 POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
 # Other files can still be there if their addresses begin at the root.
 FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
-# Constructs that work on one site only.
+# Constructs that work on one site only
 NOT_PORTABLE = {
-    "relative images": re.compile(f"{BEFORE}{RELATIVE}{ADDRESS}", FLAGS),
     "shortcodes": re.compile(
         r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]|^import .+ from ['\"]", re.MULTILINE
     ),
     "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
     "links to files": re.compile(f"{POST_LINK}|{FILE_LINK}", re.IGNORECASE),
-    "HTML": re.compile(r"</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
+    "HTML": re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
+    "scripts": re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
+
+
+class Place(NamedTuple):
+    """An image in Markdown: where its address is, or, if Obsidian embeds it, all of it. Or code."""
+
+    start: int
+    end: int
+    address: str = ""  # or the name of the file; empty for code
+    is_html: bool = False
+    label: str | None = None  # of what Obsidian embeds
 
 
 def host_of(address: str) -> str:
@@ -49,33 +78,175 @@ def host_of(address: str) -> str:
 
 def absolute(address: str, site: str, folder: str = "") -> str:
     """Return the URL of an image in a folder of a site, if one is given. An address that is not relative stays."""
-    if not site or not IS_RELATIVE.match(address):
+    if not site or not IS_RELATIVE.match(address) or address.startswith("{"):
         return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
 
 
 def with_images(
-    content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str | None] = lambda name, label: None
-) -> str:
-    """Replace the addresses of the images in Markdown, and what Obsidian embeds by the name of its file."""
+    content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str] = lambda name, label: ""
+) -> tuple[str, int]:
+    """Replace the addresses of the images in Markdown, and what Obsidian embeds by the name of its file.
 
-    def replace(match: re.Match[str]) -> str:
-        if match["address"]:
-            return match["before"] + replaced(match["address"])
-        return (match["name"] and embedded(match["name"], match["label"] or "")) or match[0]
+    Return the line of the first address that is relative even then, too; 0 if there is none.
+    """
+    parts, end, relative = [], 0, 0
+    for place in images_in(content):
+        if place.label is not None:
+            written = embedded(place.address, place.label)
+        else:
+            address = replaced(place.address)
+            if not relative and IS_RELATIVE.match(address):
+                relative = content.count("\n", 0, place.start) + 1
+            written = escape(address) if place.is_html else address.translate(ENCODED)
+            written = "" if address == place.address else written
+        if written:
+            parts += [content[end : place.start], written]
+            end = place.end
+    return "".join((*parts, content[end:])), relative
 
-    return CODE_OR_IMAGE.sub(replace, content)
+
+def images_in(content: str) -> list[Place]:
+    """Return the images in Markdown as CommonMark finds them, in their order."""
+    return [place for place in _read(content) if place.address] if MAY_SHOW.search(content) else []
 
 
 def not_portable(content: str) -> dict[str, int]:
     """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
-    content = CODE.sub(lambda match: "\n" * match[0].count("\n"), content)
+    if any(pattern.search(content) for pattern in NOT_PORTABLE.values()):
+        content = _without_code(content)
     found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(content))}
     return {name: content.count("\n", 0, match.start()) + 1 for name, match in found.items()}
 
 
+def _without_code(content: str) -> str:
+    parts, end = [], 0
+    for code in _read(content):
+        if not code.address and code.start >= end:
+            parts += [content[end : code.start], "\n" * content.count("\n", code.start, code.end)]
+            end = code.end
+    return "".join((*parts, content[end:]))
+
+
 def without_controls(fields: dict[str, Any]) -> dict[str, None]:
     """Remove control characters from the texts of a post; return the note of it, if there were some."""
-    found = [name for name in ("title", "content", "html", "excerpt") if CONTROL.search(fields.get(name, ""))]
-    fields.update({name: CONTROL.sub("", fields[name]) for name in found})
-    return {"control characters": None} if found else {}
+    cleaned: dict[str, Any] = {
+        name: _clean(fields[name]) for name in ("content", "html", "excerpt", "params") if name in fields
+    }
+    if "title" in fields:
+        cleaned["title"] = CONTROL_OR_BREAK.sub(" ", fields["title"]).strip()
+    if all(fields[name] == value for name, value in cleaned.items()):
+        return {}
+    fields.update(cleaned)
+    return {"control characters": None}
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_clean(name): _clean(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return list(map(_clean, value))
+    return CONTROL.sub("", value) if isinstance(value, str) else value
+
+
+def _read(content: str) -> list[Place]:
+    """Return the images in Markdown, and its code as places without an address."""
+    found: list[Place] = []
+    labels: set[str] = set()  # of definitions, in images
+    env: dict[str, Any] = {}
+    tokens: list[Token] = []
+    if len(content) > MAX_CONTENT:
+        return []
+    PARSER.block.parse(content.replace("\r", " "), PARSER, env, tokens)
+    starts = [0, *(match.end() for match in re.finditer("\n", content)), len(content)]
+    cursors: dict[int, int] = {}
+    for token in tokens:
+        first, last = token.map or (0, 0)
+        if token.type in ("fence", "code_block"):
+            found.append(Place(starts[first], starts[last]))
+        elif token.type == "html_block":
+            block = content[starts[first] : starts[last]]
+            read = _scan(block, labels) if "markdown=" in block else _shown_by_tags(block)
+            found += [
+                place._replace(start=place.start + starts[first], end=place.end + starts[first]) for place in read
+            ]
+        elif token.type == "inline" and re.search("[`<\\[]", token.content):
+            lines = list(_lines_of(token.content, first, content, starts, cursors))
+            for place in _scan(token.content, labels):
+                start, end = (_moved(position, lines) for position in place[:2])
+                if not place.address or content[start:end] == token.content[place.start : place.end]:
+                    found.append(place._replace(start=start, end=end))
+    return sorted({*found, *_definitions(content, starts, env.get("references", {}), labels)})
+
+
+def _lines_of(
+    text: str, first: int, content: str, starts: list[int], cursors: dict[int, int]
+) -> Iterator[tuple[int, int]]:
+    """Yield where each line of an inline content begins in it, and in the whole content.
+
+    `cursors` are where the next cells of tables are, by their lines.
+    """
+    begin = 0
+    for number, line in enumerate(text.split("\n"), first):
+        found = content.find(line.strip(), cursors.get(number, starts[number]), starts[number + 1])
+        cursors[number] = found + len(line.strip()) if found >= 0 else starts[number]
+        yield begin, found - (len(line) - len(line.lstrip()))
+        begin += len(line) + 1
+
+
+def _moved(position: int, lines: list[tuple[int, int]]) -> int:
+    begin, start = lines[bisect_right(lines, (position, inf)) - 1]
+    return start + position - begin
+
+
+def _scan(text: str, labels: set[str]) -> Iterator[Place]:
+    """Yield the images and the code in an inline content; add the labels of images to `labels`."""
+    runs = defaultdict(list)  # where backticks are, by their number
+    for run in re.finditer("`+", text):
+        runs[len(run[0])].append(run.start())
+    opened: list[tuple[bool, int]] = []  # brackets: whether an image begins, and where its text does
+    position = 0
+    while match := INLINE.search(text, position):
+        position = match.end()
+        if ticks := match["ticks"]:
+            of_length = runs[len(ticks)]
+            closing = bisect_right(of_length, match.start())
+            if closing < len(of_length):
+                position = of_length[closing] + len(ticks)
+                yield Place(match.start(), position)
+        elif match["tag"]:
+            for place in _shown_by_tags(match[0]):
+                yield place._replace(start=place.start + match.start(), end=place.end + match.start())
+        elif match["name"]:
+            yield Place(*match.span(), match["name"], label=match["text"] or "")
+        elif match["open"]:
+            opened.append((match["open"] == "![", position))
+        elif match[0][0] == "]" and not opened:
+            position = match.start() + 1
+        elif match[0][0] == "]":
+            is_image, begin = opened.pop()
+            kind = "pointed" if match["pointed"] else "bare"
+            if is_image and match[kind]:
+                yield Place(*match.span(kind), unescape(ESCAPE.sub(r"\1", match[kind])))
+            elif is_image:
+                labels.add(normalizeReference(match["label"] or text[begin : match.start()]))
+
+
+def _shown_by_tags(html: str) -> Iterator[Place]:
+    for tag in TAG.finditer(html):
+        for attribute in ATTRIBUTE.finditer(html, *tag.span()):
+            name, value = attribute["name"].lower(), attribute.lastindex or 0
+            for part in (IN_SET if name == "srcset" else WHOLE).finditer(html, *attribute.span(value)):
+                address = part[1].rstrip(",")
+                if name in SHOWN_BY[tag["tag"].lower()]:
+                    yield Place(part.start(1), part.start(1) + len(address), unescape(address), is_html=True)
+
+
+def _definitions(content: str, starts: list[int], references: Mapping[str, Any], labels: set[str]) -> Iterator[Place]:
+    """Yield the addresses of definitions that an image uses, or that lead to one."""
+    for label, reference in references.items():
+        first, last = reference["map"]
+        match = DEFINITION.search(content, starts[first], starts[last])
+        address = unescape(ESCAPE.sub(r"\1", match[1] or match[2])) if match else ""
+        if match and address and (label in labels or IMAGE_NAME.search(address)):
+            yield Place(*match.span(match.lastindex or 0), address)

@@ -11,7 +11,7 @@ from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.transfer.files import fill_file, snapshot_file, write_backup
 
 # The tables that a database fills by itself, from the others and the greatest ids
-FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "upload")
+FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "search_retagged", "upload")
 
 
 def backup(engine: Engine, path: Path) -> None:

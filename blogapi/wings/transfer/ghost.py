@@ -67,7 +67,15 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]
 
 def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
     """Return the values that only the templates of a site use."""
-    texts = {name: row.get(name) for name in ("canonical_url", "meta_title", "meta_description", "visibility")}
+    names = (
+        "canonical_url",
+        "meta_title",
+        "meta_description",
+        "visibility",
+        "feature_image_alt",
+        "feature_image_caption",
+    )
+    texts = {name: row.get(name) for name in names}
     texts = {name: text.replace(SITE, "") for name, text in texts.items() if text}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
     return ({"authors": authors} if authors else {}) | texts | featured

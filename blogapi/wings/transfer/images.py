@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, BinaryIO
+from unicodedata import normalize
 from urllib.parse import unquote
 
 from blogapi.config import Config
@@ -19,7 +20,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
-from blogapi.wings.transfer.content import IS_RELATIVE, with_images
+from blogapi.wings.transfer.content import IS_RELATIVE
 
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
@@ -30,6 +31,11 @@ EXPORTED = re.compile(
     rf"(?P<path>images/(?P<id>{IMAGE_ID})\.(?:{'|'.join(EXTENSIONS.values())}))\b"
 )
 SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
+LIQUID = re.compile(
+    r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}"
+)  # which may name a path: {{ '/a.png' | relative_url }}
+# A value in params that is an image, and nothing else
+IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
 
 def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
@@ -76,15 +82,11 @@ class LocalImages:
         placement = Placement(self, folder, top)
         exported = partial(EXPORTED.sub, placement.exported)
         fields.update({name: each_text(value, exported) for name, value in fields.items()})
-        if "cover_image" in fields:
-            fields["cover_image"] = placement.placed(fields["cover_image"])
-        if "content" in fields:
-            fields["content"] = with_images(fields["content"], placement.placed, placement.embedded)
         return placement
 
     def find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is in one of the folders."""
-        match = PARTS.match(address)
+        match = PARTS.match(LIQUID.sub(r"\1", address))
         assert match is not None  # It matches every text.
         path = unquote(match["path"])
         candidates: Iterable[Path]
@@ -105,7 +107,9 @@ class LocalImages:
                 yield self.static.joinpath(*names[count:])
 
     def _allowed(self, path: Path) -> str | None:
-        real = os.path.realpath(path) if os.path.isfile(path) else ""
+        """Return the real path of a file, whose name may be composed otherwise (é as one character or as two)."""
+        forms = (str(path), *(normalize(form, str(path)) for form in ("NFC", "NFD")))
+        real = next((os.path.realpath(form) for form in forms if os.path.isfile(form)), "")
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
@@ -163,7 +167,9 @@ class Placement:
         self.folder = folder
         self.top = top
         self.files: dict[str, None] = {}
+        self.missing: set[str] = set()  # addresses
         self.is_lost = False  # whether an address of this service leads to no image
+        self.lacks_params = False  # whether params name images that are not found
 
     def _use(self, file: str | None) -> str:
         address = self.images.address_of(file) if file else ""
@@ -174,13 +180,26 @@ class Placement:
     def placed(self, address: str) -> str:
         """Return the address that replaces one."""
         found = self._use(self.images.find(address, self.folder))
-        self.images.counts["missing"] += not found and bool(IS_RELATIVE.match(address))
+        if not found and IS_RELATIVE.match(address):
+            self.missing.add(address)
         return found or address
+
+    def in_params(self, value: str) -> str:
+        """Return the address that replaces a value in params, if it is an image that is found."""
+        if not IN_PARAMS.fullmatch(value):
+            return value
+        below_static = f"/{value}" if IS_RELATIVE.match(value) else value
+        found = self._use(self.images.find(value, self.folder) or self.images.find(below_static, self.folder))
+        if not found and IS_RELATIVE.match(value) and " " not in value and value not in self.missing:
+            self.lacks_params = True
+            self.missing.add(value)
+        return found or value
 
     def embedded(self, name: str, label: str) -> str:
         """Return the Markdown of an image that Obsidian embeds, or nothing."""
         found = self._use(self.images.find_by_name(name, self.top)) if self.top else ""
-        self.images.counts["missing"] += not found and Path(name).suffix.lower() in SUFFIXES
+        if not found and Path(name).suffix.lower() in SUFFIXES:
+            self.missing.add(name)
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
         return found and f"![{text}]({found})"
 
@@ -189,7 +208,7 @@ class Placement:
         found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
         if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
             self.is_lost = True
-            self.images.counts["missing"] += 1
+            self.missing.add(match["path"])
         return found or match[0]
 
 

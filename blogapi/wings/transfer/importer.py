@@ -50,7 +50,7 @@ def store(
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
     """Yield the result that `store` would have for each post."""
 
-    return (_result(_would_put, database, _checked(source, keep)) for source in sources)
+    return (_result(_would_put, database, checked(source, keep)) for source in sources)
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
@@ -81,7 +81,7 @@ def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iter
     """Yield checked posts in batches: their contents are in memory together."""
     batch, size = [], 0
     for source in sources:
-        batch.append(_checked(source, keep))
+        batch.append(checked(source, keep))
         size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
         if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
             yield batch
@@ -89,7 +89,8 @@ def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iter
     yield batch
 
 
-def _checked(source: Item | Failure, keep: Keep | None) -> Checked:
+def checked(source: Item | Failure, keep: Keep | None = None) -> Checked:
+    """Return a post whose fields are valid and whose images are kept, or its faults."""
     if isinstance(source, Failure):
         return [source]
     try:
@@ -113,5 +114,6 @@ def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -
         item = with_former_slugs(reader, checked)
         return put(reader, item), item
     except (Rejected, Damaged) as error:  # raised before anything is written
-        line = checked.file.line_of(error.field) if isinstance(error, Rejected) else None
+        line_of = checked.file.line_of
+        line = line_of(error.field) or line_of("status") if isinstance(error, Rejected) else None
         return "failed", [Failure(checked.source, line, str(error))]

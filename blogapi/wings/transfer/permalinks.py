@@ -1,14 +1,16 @@
 """The addresses of posts on their old site: from their front matter, or by the pattern of the site, as in Jekyll."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
+from blogapi.config import zone_named
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import Loader, moment_of
@@ -31,6 +33,11 @@ NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
 # The names that programs have for the address of a post, and for its older addresses
 PATH_NAMES = ("permalink", "path", "url")
+HUGO_CONFIGS = tuple(
+    f"{name}.{kind}"
+    for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
+    for kind in ("toml", "yaml", "yml", "json")
+)
 ALIAS_NAMES = ("aliases", "alias", "redirect_from")
 
 
@@ -60,7 +67,7 @@ def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
 
 def path_of(value: Any) -> str:
     """Return the path of an address; nothing if it is a pattern or the name of a style."""
-    if not isinstance(value, str) or value in (*STYLES, "false", "true") or "{" in value:
+    if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
     return "" if re.search("(^|/|-):[a-z]", path) else path
@@ -92,38 +99,72 @@ def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]
     return re.sub("/{2,}", "/", f"/{path}")
 
 
-def address_by_pattern(file: MarkdownFile, folder: Path, name: str, given: str, zone: tzinfo) -> str:
+class Site(NamedTuple):
+    """What the configuration of a site says of its posts."""
+
+    zone: tzinfo  # of times without an offset
+    pattern: str = "date"  # of addresses; Jekyll's default
+    folder: Path | None = None  # of Jekyll's configuration
+    is_zone_unknown: bool = False
+
+
+def address_by_pattern(file: MarkdownFile, folder: Path, name: str, given: str, site: Site) -> str:
     """Return the address that a post had by the pattern of its site, or by the one that is given."""
     values = file.values
-    pattern, site = configured(folder.absolute())
     own = values.get("permalink")
-    pattern = own if isinstance(own, str) and is_pattern(own) else given or pattern
-    above = folder.absolute().parts[len(site.parts) :] if site else ()
+    pattern = own if isinstance(own, str) and is_pattern(own) else given or site.pattern
+    above = folder.absolute().parts[len(site.folder.parts) :] if site.folder else ()
     categories = [*above[: above.index("_posts")]] if "_posts" in above else []
     several = values.get("categories")
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
         categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
     written = values.get("date")
-    moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"], zone)
+    moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"], site.zone)
     own_slug = values.get("slug")
-    moment = moment if zone is UTC else moment.astimezone(zone)
+    moment = moment if site.zone is UTC else moment.astimezone(site.zone)
     return address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
 
 
 @cache
-def configured(folder: Path) -> tuple[str, Path | None]:
-    """Return the pattern of the `_config.yml` in a folder or above, or Jekyll's default; and that file's folder."""
+def site_of(folder: Path, zone: tzinfo) -> Site:
+    """Return the site whose configuration is in a folder or above: that of Jekyll, or of Hugo with a time zone.
+
+    Its times are of this zone unless it names another.
+    """
     for parent in (folder, *folder.parents):
         if (config := parent / "_config.yml").is_file():
-            try:
-                values = yaml.load(config.read_bytes(), Loader)  # A base loader: it creates texts, lists and mappings.
-                of_posts = [
-                    each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"
-                ]
-                collection = values.get("collections", {})  # or a list of names
-                of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
-                patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
-            except (OSError, yaml.YAMLError, AttributeError, LookupError, TypeError, RecursionError):
-                patterns = []
-            return next(filter(is_pattern, patterns), "date"), parent
-    return "date", None
+            values = _read_config(config)
+            return _with_zone(Site(zone, _pattern(values), parent), values.get("timezone"))
+        for name in HUGO_CONFIGS:
+            if (config := parent / name).is_file():
+                values = {key.lower(): value for key, value in _read_config(config).items()}
+                if values.get("timezone") or "baseurl" in values:
+                    return _with_zone(Site(zone), values.get("timezone"))
+    return Site(zone)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text()
+        # A base loader: it creates texts, lists and mappings. JSON is YAML.
+        values = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, Loader)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _with_zone(site: Site, name: Any) -> Site:
+    zone = zone_named(name) if isinstance(name, str) else None
+    return site._replace(zone=zone or site.zone, is_zone_unknown=bool(name) and zone is None)
+
+
+def _pattern(values: dict[str, Any]) -> str:
+    """Return the pattern of Jekyll's posts."""
+    try:
+        of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
+        collection = values.get("collections", {})  # or a list of names
+        of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
+        patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+    except (AttributeError, LookupError, TypeError):
+        return "date"
+    return next(filter(is_pattern, patterns), "date")

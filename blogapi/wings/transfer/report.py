@@ -12,7 +12,6 @@ import click
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.images import LocalImages
 from blogapi.wings.transfer.importer import Checked
-from blogapi.wings.transfer.names import date_names
 from blogapi.wings.transfer.sources import Item, Sources
 
 EXAMPLES = 3
@@ -24,23 +23,41 @@ NOTES = {
     "members": ("Posts for members, as drafts:", "they were not public"),
     "passwords": ("Posts with a password, as drafts:", "they were not public"),
     "no dates": ("Published at the time of this import:", "no date was understood; `date` would be"),
-    "many tags": ("Tags beyond the first 50 are left out of", "a post has at most 50"),
+    "no dates in exports": ("Published at the time of this import:", "the export has no date for them"),
+    "undated": (
+        "Drafts, as neither a date nor a status was found:",
+        "the data file of their folder, which is not read, may have them",
+    ),
+    "long titles": ("Titles are shortened in", "a title has at most 255 characters; params keep it"),
+    "long excerpts": ("Excerpts are shortened in", "an excerpt has at most 1,000 characters; params keep it"),
+    "many tags": ("Tags are left out or shortened in", "a post has at most 50, each of 64 characters"),
+    "large params": (
+        "Values in params are left out of",
+        "params have at most 500 values and 32 KiB, names 64 characters",
+    ),
     "control characters": ("Control characters are removed from", "they cannot be shown"),
     "relative images": (
         "Images that were not found in",
         "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
     ),
     "lost images": ("Addresses of this service without an image in", "an export of their blog has them in `images`"),
+    "images in params": (
+        "Images that only params name were not found in",
+        "params keep them; --static DIR finds those of the site's root",
+    ),
     "covers": ("Covers that were not found in", "params keep them; --static DIR finds those of the site's root"),
     "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
     "shortcodes": ("Shortcodes or imports in", "only the old site knows them, so replace them"),
     "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
     "links to files": ("Links to files in", "they should lead to slugs, or to where the site has the files"),
+    "blocks": ("Reusable blocks that are missing in", "export all content, not only posts"),
     "HTML": ("HTML in", "it stays in the Markdown"),
+    "scripts": ("Scripts or forms in", "they stay in the Markdown; the site decides whether they work"),
     "former slugs": ("Former slugs left out of", "other posts have or had them, or there are more than 20"),
     "time zones": ("Times of BLOGAPI_TIMEZONE in", "the zone in the site's configuration is unknown"),
     "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
     "old addresses": ("Other addresses of", "--redirects FILE lists them"),
+    "shared addresses": ("Old addresses that other posts have, too, of", "--redirects FILE lists them for one post"),
 }
 # How the summary calls these outcomes, for scripts that read it
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
@@ -54,6 +71,7 @@ class Report:
         self.redirects = redirects  # gets a line for each old address
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # the names that were kept
+        self.missing = 0  # images
         self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
 
     def add(self, outcome: str, checked: Checked) -> None:
@@ -64,12 +82,13 @@ class Report:
                 click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
             return
         self.params.update([*checked.fields.get("params", ())])
-        for what, line in checked.notes.items():
-            if what == "no dates" and outcome == "unchanged":  # It was published at the time of an earlier import.
+        self.missing += checked.missing
+        for what, note in checked.notes.items():
+            if what.startswith("no dates") and outcome == "unchanged":  # Published at the time of an earlier import.
                 continue
-            names = date_names(checked.file) if what == "no dates" else []
+            line, names = note if isinstance(note, tuple) else (note, "")
             place = f"{checked.source}:{line}" if line else checked.source
-            self.places[what].append(place + (f" has {', '.join(names)}" if names else ""))
+            self.places[what].append(place + (f" has {names}" if names else ""))
         redirects = list(redirects_of(checked))
         if redirects and "other slugs" not in checked.notes:
             self.places["old addresses"].append(checked.source)
@@ -82,6 +101,7 @@ class Report:
         """Print the counts, also of images, of hosts of other images, and of parts that are not imported."""
         for line in refused_images(images.refused):
             click.echo(shown(line), err=True)
+        images.counts["missing"] += self.missing
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
         if images.counts.total():
@@ -146,5 +166,6 @@ def _foreseen(item: Item, outcome: str) -> str:
     named = {"tags": fields["tags"], "params": fields.get("params")}
     parts += [f"{what} {', '.join(names)}" for what, names in named.items() if names]
     parts += [f"images {len(item.images)}"] if item.images else []
-    parts += [f"{what} in line {line}" if line else what for what, line in item.notes.items()]
+    lines = {what: note[0] if isinstance(note, tuple) else note for what, note in item.notes.items()}
+    parts += [f"{what} in line {line}" if line else what for what, line in lines.items()]
     return "; ".join(filter(None, parts))

@@ -13,17 +13,18 @@ from urllib.parse import unquote
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
-from blogapi.config import zone_named
-from blogapi.documents import MAX_TAGS, is_slug
-from blogapi.posts.slugs import slug_of
-from blogapi.text import fold
+from blogapi.documents import is_slug
+from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.transfer import ghost, permalinks, wordpress, zones
+from blogapi.wings.transfer import ghost, permalinks, wordpress
+from blogapi.wings.transfer.bounds import Note, shorten
 from blogapi.wings.transfer.content import absolute, host_of, not_portable, with_images, without_controls
-from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, open_below, real_folders
-from blogapi.wings.transfer.names import date_names, midnight, name_and_day, title_of
+from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
+from blogapi.wings.transfer.names import date_names, has_data_file, language_of, midnight, name_and_day, title_of
+from blogapi.wings.transfer.permalinks import Site
+from blogapi.wings.transfer.slugs import LAST, SpoolEntry, distinct, valid_slug
 
 # The readers of exports, by the extension of the file.
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
@@ -39,7 +40,6 @@ JEKYLL_FOLDERS = {"_posts", "_drafts"}
 MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
 # Files of posts that are not read, and exports, which are read by their own path
 OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
-LAST = "~"  # after every time
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 
 
@@ -52,9 +52,11 @@ class Item(NamedTuple):
     file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
     old_paths: tuple[str, ...] = ()  # the former addresses
     own_path: str = ""  # that of its file below the folder that was given
-    notes: Mapping[str, int | None] = {}  # from `report.NOTES`, for its author, each with its first line
+    notes: Mapping[str, Note] = {}  # from `report.NOTES`, for its author
     parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
     images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
+    missing: int = 0  # images that were not found
+    front: str = ""  # what goes in front of its slug first of all: its language, or the path in its front matter
 
 
 class Failure(NamedTuple):
@@ -67,16 +69,6 @@ class Failure(NamedTuple):
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
         return shown(f"{place}: {self.reason}")
-
-
-class SpoolEntry(NamedTuple):
-    """The place of an item in the spool, with its order and slug."""
-
-    offset: int
-    when: str = LAST
-    number: int = 0
-    slug: str = ""  # the slug that it gets; empty for a Failure
-    parents: tuple[str, ...] = ()
 
 
 class Sources:
@@ -118,7 +110,7 @@ class Sources:
         paths = list(paths)
         self.roots = real_folders(paths)
         found = [self._spool(item) for path in paths for item in self._find(path)]
-        self.found = sorted(self._distinct(found), key=lambda found: (found.when, found.number))
+        self.found = sorted(distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
@@ -126,6 +118,7 @@ class Sources:
     def __iter__(self) -> Iterator[Item | Failure]:
         sources: dict[str, str] = {}
         self.slugs = {found.slug for found in self.found}
+        self.addresses = {*self.slugs}
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
@@ -141,7 +134,7 @@ class Sources:
         old_paths = item.old_paths
         if slug != fields["slug"]:
             notes["other slugs"] = item.file.line_of("slug")
-            if slug != _slug_of(fields["slug"]):  # Other posts have that one, too.
+            if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if html := fields.pop("html", ""):
             try:
@@ -154,7 +147,12 @@ class Sources:
         if former := fields.get("former_slugs"):
             fields["former_slugs"] = [each for each in former if each not in self.slugs]
         sources[slug] = item.source
-        return item._replace(fields=fields | {"slug": slug}, notes=notes, parents=(), own_path="", old_paths=old_paths)
+        own = [path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses]
+        notes |= {"shared addresses": None} if len(own) < len(old_paths) else {}
+        self.addresses.update(map(_address, own))
+        return item._replace(
+            fields=fields | {"slug": slug}, notes=notes, parents=(), front="", own_path="", old_paths=tuple(own)
+        )
 
     def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
@@ -162,26 +160,7 @@ class Sources:
         if isinstance(item, Failure):
             return SpoolEntry(offset)
         when = item.created_at or item.fields.get("published_at", LAST)
-        return SpoolEntry(offset, when, item.file.number, _slug_of(item.fields["slug"]), item.parents)
-
-    def _distinct(self, found: list[SpoolEntry]) -> list[SpoolEntry]:
-        """Put the last folders of their paths in front of slugs that several posts have, until they differ.
-
-        If they never do, put the day in front, or the day and the last folders. Posts that even then have the same slug
-        have none in front.
-        """
-        slugs = [each.slug for each in found]
-        longest = max((len(each.parents) for each in found), default=0)
-        for depth in range(1, 2 * longest + 2):
-            counts = Counter(slugs)
-            for index, each in enumerate(found):
-                if each.slug and counts[slugs[index]] > 1:
-                    front = each.parents[-depth:]
-                    if depth > len(each.parents):
-                        front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
-                    slugs[index] = _slug_of(" ".join((*front, each.slug)))
-        counts = Counter(slugs)
-        return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
+        return SpoolEntry(offset, when, item.file.number, valid_slug(item.fields["slug"]), item.parents, item.front)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all below a folder, those of each folder in the order of their names."""
@@ -191,6 +170,7 @@ class Sources:
         folders = [path]
         for folder in folders:
             try:
+                os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() does not tell that it may not look.
                 entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
                 below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
                 files = [entry for entry in entries if entry.suffix.lower() in MARKDOWN_SUFFIXES and not entry.is_dir()]
@@ -224,13 +204,14 @@ class Sources:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
             else:
                 is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-                with open_below(path, roots) as file:
-                    data = file.read(MAX_FILE_BYTES)
-                name = zones.configured(path.absolute().parent)
-                zone = zone_named(name) or self.zone
-                item = self._item_of_file(parse(data, divides_tags=is_jekyll, zone=zone), path, top, is_jekyll, zone)
-                is_known = not name or zone_named(name)
-                yield item if is_known else item._replace(notes={**item.notes, "time zones": None})
+                with open_below(path, roots) as opened:
+                    data = opened.read(MAX_FILE_BYTES)
+                site = permalinks.site_of(path.parent.absolute(), self.zone)
+                file = parse(data, divides_tags=is_jekyll, zone=site.zone)
+                if file.fields.get("status") == "trash":
+                    self.left_out["post (trash)"] += 1
+                else:
+                    yield self._item_of_file(file, path, top, is_jekyll, site)
         except (OSError, MarkdownError) as error:
             yield _failure(path, error)
 
@@ -244,31 +225,39 @@ class Sources:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
-    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool, zone: tzinfo) -> Item:
+    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool, site: Site) -> Item:
         fields = file.fields
         paths, aliases = permalinks.read_paths(file.others)
         address = paths[0] if paths else ""
-        name, day = name_and_day(path, zone)
-        fields.setdefault("slug", unquote(permalinks.parted(address)[1]) or shown(name))
+        above, last = permalinks.parted(address)
+        name, day = name_and_day(path, site.zone)
+        fields.setdefault("slug", unquote(last) or shown(name))
         fields.setdefault("title", title_of(shown(name)))
         if not day and (match := DATE_IN_PATH.search(address)):
-            day = midnight(match[1].replace("/", "-"), zone)
+            day = midnight(match[1], site.zone)
         if day and not file.is_exported:
             fields.setdefault("published_at", day)
         folders = path.parent.parts[len(top.parts) :]
-        if DRAFT_FOLDERS & {top.absolute().name, *folders}:
+        if DRAFT_FOLDERS & {top.absolute().name, *folders} and not file.is_exported:
             fields.setdefault("status", "draft")
         elif "published_at" in fields:
             fields.setdefault("status", "published")
         parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
         parents = tuple(name for name in parents if name not in MEANINGLESS_FOLDERS)
         own_path = "/".join(("", *(folder for folder in folders if folder not in MEANINGLESS_FOLDERS), name))
-        notes = without_controls(fields)
-        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, notes, parents)
+        notes: dict[str, Note] = {**without_controls(fields)}
+        if str(file.values.get("status")).lower() == "private":
+            notes["private posts"] = file.line_of("status")
+        if site.is_zone_unknown:
+            notes["time zones"] = None
+        if not {"status", "published_at"} & fields.keys() and has_data_file(path.absolute().parent):
+            notes["undated"] = None
+        front = language_of(path, file.values) or above
+        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, notes, parents, front=front)
         item = self._completed(self._with_images(item, path.parent, top))
         is_dated = fields.get("status") == "published" and "published_at" in fields
         if not paths and (is_jekyll or self.permalink) and is_dated:
-            address = permalinks.address_by_pattern(file, path.parent, name, self.permalink, zone)
+            address = permalinks.address_by_pattern(file, path.parent, name, self.permalink, site)
             item = item._replace(old_paths=(address, *item.old_paths))
         addresses = [address or permalinks.address_of_file(path, folders), self.post_url]
         if former := permalinks.former_slugs(aliases, filter(None, addresses)):
@@ -276,33 +265,39 @@ class Sources:
         return item
 
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
-        slug = post["slug"] or _slug_of(post["title"] or f"post-{post['id']}")
+        slug = post["slug"] or valid_slug(post["title"] or f"post-{post['id']}")
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": title_of(slug)} | fields
-        name = _slug_of(slug) + ("" if post["title"] else f", id {post['id']}")
-        paths = tuple(filter(None, [permalinks.path_of(post.get("path"))]))
+        name = valid_slug(slug) + ("" if post["title"] else f", id {post['id']}")
+        paths = tuple(filter(None, map(permalinks.path_of, (post.get("path"), *post.get("older", ())))))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | without_controls(fields)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         return self._completed(self._with_images(item))
 
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
         """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
-        fields = item.fields
+        fields, notes, first = item.fields, {**item.notes}, item.file.content_line
         placement = self.images.place(fields, folder, top) if self.images else None
         below = "/".join(folder.parts[len(top.parts) :]) if folder and top else ""
-        place = partial(self._place_elsewhere, folder=below)
+        place = partial(self._place_image, placement, below)
         if "content" in fields:
-            fields["content"] = with_images(fields["content"], place)
+            embedded = (placement.embedded,) if placement else ()
+            fields["content"], line = with_images(fields["content"], place, *embedded)
+            notes |= {"relative images": first and first + line - 1} if line else {}
         if "cover_image" in fields:
             fields["cover_image"] = place(fields["cover_image"])
         if placement is None:
-            return item
-        notes = {**item.notes, "lost images": None} if placement.is_lost else item.notes
-        return item._replace(images=(*item.images, *placement.files), notes=notes)
+            return item._replace(notes=notes)
+        if "params" in fields:
+            fields["params"] = each_text(fields["params"], placement.in_params)
+        notes |= {"lost images": None} if placement.is_lost else {}
+        notes |= {"images in params": None} if placement.lacks_params else {}
+        missing = item.missing + len(placement.missing)
+        return item._replace(images=(*item.images, *placement.files), notes=notes, missing=missing)
 
-    def _place_elsewhere(self, address: str, folder: str) -> str:
-        """Return the absolute address of an image, if the site is known, and count its host unless it is ours."""
-        address = absolute(address, self.site, folder)
+    def _place_image(self, placement: Placement | None, folder: str, address: str) -> str:
+        """Return the address of an image: stored, else absolute if the site is known. Count its host if not ours."""
+        address = absolute(placement.placed(address) if placement else address, self.site, folder)
         host = host_of(address)
         if host and not (self.images and address.startswith(f"{self.images.url}/")):
             self.hosts[host] += 1
@@ -313,13 +308,9 @@ class Sources:
         fields, notes = item.fields, {**item.notes}
         published_at = fields.get("published_at", "")
         if fields.get("status") == "published" and not published_at:
-            notes["no dates"] = next(map(item.file.line_of, date_names(item.file)), None)
-        tags: dict[str, str] = {}
-        for tag in fields.get("tags", ()):
-            tags.setdefault(fold(tag), tag)
-        if len(tags) > MAX_TAGS:
-            fields["tags"] = list(tags.values())[:MAX_TAGS]
-            notes["many tags"] = item.file.line_of("tags")
+            names = date_names(item.file)
+            kind = "no dates" if item.file.lines else "no dates in exports"
+            notes[kind] = (item.file.line_of(names[0]), ", ".join(names)) if names else None
         if fields.get("status") in ("published", "scheduled") and published_at:
             fields["status"] = "scheduled" if published_at > self.now else "published"
         elif published_at > self.now:
@@ -334,13 +325,14 @@ class Sources:
                 params = params | {item.file.sources.get("cover_image", "cover_image"): cover}
         if params:
             fields["params"] = {name: value for name, value in params.items() if name not in self.drop}
+        notes |= shorten(fields, item.file)
         created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
         old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
         return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
 
 
-def _slug_of(text: str) -> str:
-    return text if is_slug(text) else slug_of(text)
+def _address(path: str) -> str:
+    return unquote(path, errors="surrogateescape").strip("/")
 
 
 def _failure(path: Path, error: OSError | MarkdownError) -> Failure:

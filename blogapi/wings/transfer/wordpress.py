@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,19 +15,27 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from blogapi.documents import is_slug
+from blogapi.wings.markdown.files import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.wings.markdown.html import paragraphs, text_of
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
 # XML does not allow them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
-# [caption width="9"]<img src="…"> Words[/caption], possibly with a link around the image
+# [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
-    r"\[caption\b[^\]]*\](\s*(?:<a\b[^>]*>)?\s*<img\b[^>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
+    r"\[caption\b([^\[\]]*+)\](\s*(?:<a\b[^<>]*>)?\s*<img\b[^<>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
     re.DOTALL,
 )
-FOOTNOTE = re.compile(r"<sup\b[^>]*\bdata-fn=\"([\w-]+)\"[^>]*>.*?</sup>", re.DOTALL)
-STATUSES = {"publish": "published", "future": "scheduled", "draft": "draft", "pending": "draft", "private": "draft"}
+CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
+# [code language="python"]…[/code] of plugins, which show it exactly
+CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
+CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
+BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable one, which is an item of its own
+MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of one, and in a post
+# It stops where the next one begins, so that each text is searched once.
+FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
+STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
 class CleanFile(io.FileIO):
@@ -50,8 +59,14 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
     Its local times are of the zone. Raise MarkdownError if it is no export. The memory that this takes does not grow
     with the file.
     """
-    # An image is known by its number, and may come after the post.
-    images = {_text(item, "post_id"): _text(item, "attachment_url") for item in _items(path, "attachment")}
+    # Images and reusable blocks are known by their numbers, and may come after the post.
+    images, blocks = {}, {}
+    for item in _items(path, "attachment", "wp_block"):
+        number, content = _text(item, "post_id"), _text(item, "encoded", "content")
+        if url := _text(item, "attachment_url"):
+            images[number] = url
+        elif len(content) <= MAX_BLOCK:
+            blocks[number] = content
     for item in _items(path):
         kind, status = _text(item, "post_type"), _text(item, "status")
         if kind not in ("post", "page"):
@@ -59,10 +74,10 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
         elif status not in STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
-            yield {"kind": kind, "id": _text(item, "post_id"), **_post(item, images, zone)}
+            yield {"kind": kind, "id": _text(item, "post_id"), **_post(item, images, blocks, zone)}
 
 
-def _items(path: Path, kind: str = "") -> Iterator[Element]:
+def _items(path: Path, *kinds: str) -> Iterator[Element]:
     parents: list[Element] = []
     is_export = False
     try:
@@ -74,7 +89,7 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
                 parents.pop()
                 if len(parents) == 2:
                     is_export |= element.tag.endswith("}wxr_version")
-                    if element.tag == "item" and is_export and kind in ("", _text(element, "post_type")):
+                    if element.tag == "item" and is_export and (not kinds or _text(element, "post_type") in kinds):
                         yield element
                     parents[-1].clear()
                     file.left = MAX_ITEM_BYTES
@@ -88,21 +103,25 @@ def _items(path: Path, kind: str = "") -> Iterator[Element]:
         raise MarkdownError("not an export of WordPress")
 
 
-def _post(item: Element, images: dict[str, str], zone: tzinfo) -> dict[str, Any]:
+def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> dict[str, Any]:
     status = _text(item, "status")
     when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"), zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
-    html = CAPTION.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _text(item, "encoded", "content"))
+    html = BLOCK.sub(lambda match: blocks.get(match[1], match[0]), _text(item, "encoded", "content"), MAX_BLOCKS)
+    notes = ["blocks"] if BLOCK.search(html) else []
+    html = CODE.sub(_code, CAPTION.sub(_figure, html))
     html = html if "<!-- wp:" in html else paragraphs(html)
-    former = [value for name, value in reversed(meta) if name == "_wp_old_slug" and is_slug(value)]
+    link, slug = _text(item, "link"), unquote(_text(item, "post_name"))
+    older = [value for name, value in meta if name == "_wp_old_slug" and value]
     password = _text(item, "post_password")
     return {
-        "path": _text(item, "link"),
+        "path": link,
+        "older": [_renamed(link, slug, value) for value in older],
         "title": text_of(_text(item, "title")),
-        "slug": unquote(_text(item, "post_name")),
-        "former_slugs": former,
+        "slug": slug,
+        "former_slugs": [value for value in reversed(older) if is_slug(value)],
         # A post with a password was not public.
         "status": "draft" if password else STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
@@ -112,9 +131,26 @@ def _post(item: Element, images: dict[str, str], zone: tzinfo) -> dict[str, Any]
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
-        "notes": ["passwords"] if password else ["private posts"] if status == "private" else [],
+        "notes": [*notes, *(["passwords"] if password else ["private posts"] if status == "private" else [])],
         "comments": len(item.findall("{*}comment")),
     }
+
+
+def _figure(caption: re.Match[str]) -> str:
+    attribute = CAPTION_TEXT.search(caption[1])
+    text = caption[3].strip() or (attribute and (attribute[1] or attribute[2])) or ""
+    return f"<figure>{caption[2]}<figcaption>{text}</figcaption></figure>"
+
+
+def _code(code: re.Match[str]) -> str:
+    language = CODE_LANGUAGE.search(code[2])
+    return f'\n<pre lang="{language[1] if language else ""}">{escape(unescape(code[3].rstrip()))}</pre>\n'
+
+
+def _renamed(link: str, slug: str, old: str) -> str:
+    """Return the address of a post under an older slug."""
+    above, found, below = unquote(link).rpartition(f"/{slug}")
+    return f"{above}/{unquote(old)}{below}" if found and slug else f"/{unquote(old)}"
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:

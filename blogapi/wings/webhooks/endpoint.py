@@ -201,14 +201,18 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return the addresses of a host, in any spelling (127.1, 0x7f000001), that may be called, in the resolver's order.
+    """Return the addresses of a host, in any spelling (127.1, 0x7f000001, with a final dot), that may be called.
+
+    They are in the resolver's order.
 
     Raises AddressError if none may be called, OSError if the host cannot be found.
     """
     try:
-        if not host.encode("idna").decode().isprintable():  # getaddrinfo encodes it, too, but gevent logs its failure
+        name = host.encode("idna").decode()  # getaddrinfo encodes it, too, but gevent logs its failure
+        if not name.isprintable():
             raise UnicodeError("control characters")
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # Resolvers look for an address or localhost with a final dot in DNS.
+        found = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
     refusals = {str(address[0]): refusal(str(address[0]), private) for *_, address in found}

@@ -16,6 +16,7 @@ from peewee import Expression, Select, fn
 
 from blogapi import documents
 from blogapi.clock import earlier, later
+from blogapi.posts.schemas import PostSchema
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions
@@ -195,11 +196,11 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return the subjects of the newest deliveries of a webhook, by their ids: the title of a post, or a tag."""
-    payloads = deliveries_query.select(Event.message_id, Event.payload)
+    """Return the subjects of the newest deliveries of a webhook but pings, by their ids: a post's title, or a tag."""
+    payloads = deliveries_query.select(Event.message_id, Event.payload).where(Event.type != "ping")
     found = {}
     for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
-        with suppress(AttributeError, LookupError, TypeError, ValueError):  # A ping has none.
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # if it is damaged
             data = json.loads(payload)["data"]
             found[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
     return found
@@ -216,10 +217,13 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Rejected."""
+    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Rejected.
+
+    It has the data of an example: tools such as Zapier and Make let people choose from what they once received.
+    """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
-    _record(tx, "ping", {}, [(webhook_id, None)])
+    _record(tx, "ping", {"post": documents.in_order(PostSchema.example)}, [(webhook_id, None)])
     return deliveries(tx, webhook_id, 1)[0]
 
 

@@ -229,7 +229,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
     "POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, which will be sent soon.", DeliverySchema())
 )
 def ping_webhook(request: Request, webhook_id: int) -> Response:
-    """Send a webhook a ping.
+    """Send a webhook a ping, with the data of an example of a post.
 
     It gets the ping even if `ping` is not among its events, unless it is turned off.
     """

@@ -38,7 +38,7 @@ function tagsOf(posts) {
     for (const name of post.tags) {
       const tag = tags.get(slugOf(name)) ?? { name, posts: [] };
       tags.set(slugOf(name), tag);
-      tag.posts.push(post);
+      if (tag.posts.at(-1) !== post) tag.posts.push(post);
     }
   }
   return tags;
@@ -47,4 +47,13 @@ function tagsOf(posts) {
 /** Return a tag as part of an address, letters of all scripts included. */
 export function slugOf(name) {
   return name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
+}
+
+/** Make the addresses in a text absolute, as readers show it elsewhere. */
+export function absolute(html, base) {
+  return html.replace(/<[a-z](?:"[^"]*"|[^">])*>/gi, (tag) =>
+    tag.replace(/(\s(?:href|src|poster)=")([^"]*)/g, (all, start, address) =>
+      URL.canParse(address, base) ? start + new URL(address, base) : all,
+    ),
+  );
 }

@@ -1,8 +1,11 @@
 """The set-up of a database file, and the files that are left alone."""
 
+import os
 import sqlite3
+import sys
 import threading
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -92,6 +95,18 @@ def test_a_file_that_is_no_database_is_left_alone(path):
 def test_a_folder_is_no_database(tmp_path):
     with pytest.raises(Unavailable, match="Is a directory"):
         set_up(tmp_path)
+
+
+def test_a_sqlite_without_fts5_is_named_and_leaves_no_file(path, monkeypatch):
+    class WithoutFts5(sqlite3.Connection):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.set_authorizer(lambda action, _, name, *rest: sqlite3.SQLITE_DENY if name == "fts5_source_id" else 0)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=WithoutFts5))
+    with pytest.raises(Unavailable, match=f"lacks FTS5, which the search needs; {os.path.realpath(sys.executable)} "):
+        set_up(path)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

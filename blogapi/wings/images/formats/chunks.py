@@ -13,6 +13,7 @@ MANY = 2**31  # bytes: more than any chunk can have
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
+COLOR_PROFILE = b"iCCP"
 PALETTE = 3  # a type of colour
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # bits, by the type of colour
 
@@ -30,10 +31,12 @@ def read_png(reader: Reader) -> Size:
         if length > PNG_KEPT.get(kind, MANY) or (kind == b"IHDR" and length != PNG_KEPT[kind]):
             raise InvalidImage("it has a part of a wrong length")
         header = header or reader.read(position + 8, 10)
-        check_sum(reader, position + 4, end - 4)
+        is_whole = has_checksum(reader, position + 4, end - 4)
+        if not is_whole and kind != COLOR_PROFILE:  # Some programs write profiles without it; others ignore these then.
+            raise InvalidImage("a checksum does not match")
         has_pixels |= kind == b"IDAT" and length > 0
         has_palette |= kind == b"PLTE" and length > 0
-        if kind in PNG_KEPT:
+        if kind in PNG_KEPT and is_whole:
             reader.keep(position, end)
         elif kind[:1].isupper():
             raise InvalidImage("it has a part of an unknown kind")
@@ -48,13 +51,12 @@ def read_png(reader: Reader) -> Size:
     return width, height
 
 
-def check_sum(reader: Reader, start: int, end: int) -> None:
-    """Raise InvalidImage unless the CRC after these bytes matches them."""
+def has_checksum(reader: Reader, start: int, end: int) -> bool:
+    """Return whether the CRC after these bytes matches them."""
     found = 0
     for position in range(start, end, READ_BYTES):
         found = zlib.crc32(reader.read(position, min(READ_BYTES, end - position)), found)
-    if found.to_bytes(4, "big") != reader.read(end, 4):
-        raise InvalidImage("a checksum does not match")
+    return found.to_bytes(4, "big") == reader.read(end, 4)
 
 
 # GIF (GIF89a): blocks, whose data are sub-blocks of up to 255 bytes

@@ -10,212 +10,252 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
-// A double click sends a form once.
-addEventListener("submit", (event) => {
-  if (event.defaultPrevented || event.submitter?.formTarget) {
-    return; // The form stays.
-  }
-  if (event.target.dataset.sent) {
-    event.preventDefault();
-  }
-  event.target.dataset.sent = true;
-  setTimeout(() => delete event.target.dataset.sent, 3000);
-});
-
-// Times are those of the browser's zone, which is named. Without this script they are of BLOGAPI_TIMEZONE.
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-for (const time of document.querySelectorAll("time")) {
-  if (time.dateTime.includes("T")) {
-    time.textContent = shownTime.format(new Date(time.dateTime));
-    time.title = zone;
-  }
-}
-for (const field of document.querySelectorAll("input[type=datetime-local]")) {
-  const sent = document.createElement("input");
-  sent.type = "hidden";
-  sent.name = field.name;
-  sent.value = field.dataset.time;
-  const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-  const show = (moment) => (field.value = local(moment));
-  if (field.value && !isNaN(new Date(field.dataset.time))) {
-    show(new Date(field.dataset.time));
-  }
-  field.addEventListener("input", () => {
-    sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
-  });
-  field.removeAttribute("name");
-  field.after(sent);
-  const label = document.querySelector(`label[for=${field.id}]`);
-  label.textContent = label.textContent.replace(/\(.*\)/, `(${zone})`);
-  const tomorrow = document.createElement("button");
-  tomorrow.type = "button";
-  tomorrow.className = "quiet";
-  tomorrow.textContent = "Tomorrow 8:00";
-  tomorrow.addEventListener("click", () => {
-    const moment = new Date();
-    moment.setDate(moment.getDate() + 1);
-    moment.setHours(8, 0, 0, 0);
-    show(moment);
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  });
-  sent.after(tomorrow);
-}
-
-// Storing: what is typed into a post is kept in the browser, for each tab, and offered again until it is saved.
-const store = {
-  // A browser can forbid to keep anything, or be full.
-  attempt(action) {
-    try {
-      return action();
-    } catch {
-      return null;
-    }
-  },
-  set: (key, value) => store.attempt(() => localStorage.setItem(key, JSON.stringify(value))),
-  remove: (key) => store.attempt(() => localStorage.removeItem(key)),
-  newest: (prefix) =>
-    store.attempt(() =>
-      Object.keys(localStorage)
-        .filter((key) => key.startsWith(prefix))
-        .map((key) => ({ key, ...JSON.parse(localStorage.getItem(key)) }))
-        .reduce((one, other) => (one && one.at > other.at ? one : other), null),
-    ),
-};
-const tab = store.attempt(() => (sessionStorage.blogapiTab ??= String(Math.random())));
-const sent = store.attempt(() => JSON.parse(sessionStorage.blogapiSent ?? "[]"));
-store.attempt(() => delete sessionStorage.blogapiSent);
-if (document.querySelector(".notice")) {
-  // The server has saved it.
-  sent?.forEach((key) => {
-    store.remove(key);
-    store.attempt(() => (sessionStorage[key] = "saved"));
-  });
-}
-
+// Small tools of the rooms below.
 const create = (name, properties = {}, attributes = {}) => {
   const element = Object.assign(document.createElement(name), properties);
   Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
   return element;
 };
-const button = (label, press, className = "") => {
-  const made = create("button", { type: "button", textContent: label, className });
-  made.addEventListener("click", press);
-  return made;
+const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));
+const button = (textContent, onclick, className = "") => create("button", { type: "button", textContent, onclick, className });
+
+// A double click sends a form once.
+addEventListener("submit", (event) => {
+  if (!event.defaultPrevented && !event.submitter?.formTarget) { // Otherwise the form stays.
+    event.target.dataset.sent ? event.preventDefault() : (event.target.dataset.sent = true);
+    setTimeout(() => delete event.target.dataset.sent, 3000);
+  }
+});
+
+// Times are those of the browser's zone, which is named. Without this script they are of BLOGAPI_TIMEZONE.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+for (const time of document.querySelectorAll("time[datetime*=T]")) {
+  [time.textContent, time.title] = [shownTime.format(new Date(time.dateTime)), zone];
+}
+for (const field of document.querySelectorAll("input[type=datetime-local]")) {
+  const sent = create("input", { type: "hidden", name: field.name, value: field.dataset.time });
+  const local = (moment) => new Date(moment - moment.getTimezoneOffset() * 60000);
+  const show = (moment) => (field.value = local(moment).toISOString().slice(0, 19));
+  field.value && !isNaN(new Date(field.dataset.time)) && show(new Date(field.dataset.time));
+  field.addEventListener("input", () => {
+    sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
+  });
+  field.removeAttribute("name");
+  field.after(sent);
+  field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
+  const setTomorrow = () => {
+    show(new Date(new Date().setHours(24 + 8, 0, 0, 0)));
+    changed(field);
+  };
+  sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
+}
+
+// In the browser: what could not be sent yet, one record for each copy. The name of the database has the path of the
+// blog, as another can have the same origin. A browser can forbid to keep anything, or be full: the answer is null.
+const copies = document.body.dataset.keepsAt;
+const opened = new Promise((resolve, reject) => {
+  const opening = indexedDB.open(`blogapi ${copies}`);
+  opening.onupgradeneeded = () => opening.result.createObjectStore("copies", { keyPath: "copy" });
+  opening.onsuccess = () => resolve(opening.result);
+  opening.onerror = reject;
+}).catch(() => null);
+const inBrowser = async (use) => {
+  const database = await opened;
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction("copies", "readwrite", { durability: "strict" });
+    const asked = use(transaction.objectStore("copies"));
+    transaction.oncomplete = () => resolve(asked.result ?? true);
+    transaction.onabort = reject;
+  }).catch(() => null);
 };
+const records = {
+  all: () => inBrowser((store) => store.getAll()),
+  set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // also if the page closes now
+  drop: ({ copy, number }) => {
+    const onsuccess = ({ target }) => Number(target.result?.number) <= Number(number) && target.source.delete(copy);
+    return inBrowser((store) => Object.assign(store.get(copy), { onsuccess }));
+  },
+};
+
+// On the server: a copy of what is typed, which changes no post. The record goes once the server has its number.
+const put = async (record, keepalive = false) => {
+  const body = new FormData();
+  Object.entries(record).forEach(([name, value]) => body.set(name, value));
+  if (sizeOf(record) > 4e6) {
+    return { status: 413 }; // The server would end the connection.
+  }
+  const signal = keepalive ? undefined : AbortSignal.timeout(30000);
+  const answer = await fetch(copies + record.copy, { method: "PUT", body, keepalive, signal }).catch(() => null);
+  const json = await answer?.json().catch(() => null);
+  const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A proxy can answer, too.
+  const isThere = status === 200 || status === 409;
+  return { status, isDropped: isThere && (await records.drop(record)) !== null, ...(isThere && json) };
+};
+const sizeOf = (record) => new Blob(Object.values(record)).size;
+const load = async (address, options) =>
+  new DOMParser().parseFromString(await fetch(address, options).then((answer) => answer.text(), () => ""), "text/html");
+const isRefused = (status) => status >= 400 && status < 500 && ![403, 408, 409, 429].includes(status);
+const rescued = !copies ? Promise.resolve([]) : records.all().then((found) => Promise.all((found ?? []).map(async (each) => ({ each, ...(await put(each)) }))));
 
 const content = document.getElementById("content");
 const upload = document.getElementById("upload");
 const post = content?.form;
 if (post) {
-  const prefix = () => `blogapi ${new URL(post.action).pathname} `;
-  const isNotSaved = document.querySelector(".problem") !== null;
-  const { etag, form_token: token, nonce, status, tags } = post.elements;
-  const fields = [...post.elements].filter((each) => each.id && !["hidden", "file"].includes(each.type));
-  const typed = () => Object.fromEntries(fields.map((each) => [each.id, each.value]));
-  let initial = JSON.stringify(typed());
-  const isChanged = () => isNotSaved || JSON.stringify(typed()) !== initial;
-  // The version over which the text is typed, and the form that creates a post once, are kept, too.
-  const keep = () => {
-    const kept = { at: new Date().toISOString(), typed: typed(), etag: etag.value, nonce: nonce.value };
-    return (isChanged() ? store.set(prefix() + tab, kept) : store.remove(prefix() + tab)) !== null;
-  };
-  // After Back, a browser types the old text again, over the post as it is now: only if that was neither kept nor saved.
-  post.autocomplete = store.attempt(() => sessionStorage[prefix() + tab]) ? "off" : "on";
-  let isSending = false;
+  post.autocomplete = "off"; // After Back and a reload, the copy is what was typed.
+  const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
+  const fields = [...post.elements].filter(isField);
+  const { number, over, etag, post_id: postId, status, tags } = post.elements;
+  const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
-  const found = store.newest(prefix());
-  if (found && JSON.stringify(found.typed) !== initial) {
-    const offer = create("div", { className: "notice" }, { role: "status" });
-    const text = `There is a text of ${shownTime.format(new Date(found.at))} that was not saved.`;
-    const choose = (action) => () => {
-      store.remove(found.key);
-      offer.remove();
-      action();
-    };
-    const take = () => {
-      for (const field of fields.filter((each) => each.id in found.typed)) {
-        field.value = found.typed[field.id];
-        field.dispatchEvent(new Event("input", { bubbles: true }));
-      }
-      etag.value = found.etag ?? ""; // If the post was changed since, saving shows both.
-      nonce.value = found.nonce ?? nonce.value; // If the draft was created since, it is that one.
-      keep();
-      save();
-    };
-    offer.append(create("p", { textContent: text }), button("Take it", choose(take)));
-    offer.append(button("Drop it", choose(() => content.focus())));
-    post.before(offer);
-  }
+  // Saying: what came of it is seen in the bar, and announced once.
+  const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
+  let announced = "";
+  const say = (text, kind = announced, ...buttons) => {
+    saving.replaceChildren(text, ...buttons);
+    said.textContent = kind === announced ? said.textContent : text;
+    announced = kind;
+  };
 
-  // Saving: a draft saves itself three seconds after the last key, and when the page is left.
-  const said = create("span", { className: "hint" });
-  document.querySelector(".save").append(said);
-  const isDraft = ![...status.options].some((each) => each.defaultSelected && each.value !== "draft");
-  const savesItself = () => isDraft && !isNotSaved && status.value === "draft";
-  const reasons = { 403: "The session has ended", 412: "The post was changed elsewhere; Save shows both" };
-  let saving = null;
-  let hasFailed = false;
-  let isAway = false;
-  let timer = 0;
-  const tell = (text, isWrong) => {
-    hasFailed = isWrong;
-    isWrong ? said.setAttribute("role", "alert") : said.removeAttribute("role");
-    said.textContent = text;
-  };
-  const outlivesPage = () => new Blob([JSON.stringify(typed())]).size < 60000; // Browsers send no more than 64 KiB then.
-  const send = async () => {
-    const sentText = JSON.stringify(typed());
-    const body = new FormData(post);
-    body.set("autosave", "on");
-    const keepalive = outlivesPage();
-    const answer = await fetch(post.action, { method: "POST", body, keepalive }).catch(() => null);
-    const saved = answer?.ok && (await answer.json().catch(() => null));
-    if (!saved) {
-      const reason = answer ? (reasons[answer.status] ?? "Save says why") : "There is no connection";
-      isAway = !answer || answer.status === 503;
-      return tell(`Not saved, but kept in this browser. ${reason}.`, true);
-    }
-    store.remove(prefix() + tab);
-    initial = sentText;
-    [etag.value, token.value] = [saved.etag, saved.form_token];
-    if (post.getAttribute("action") !== saved.action) {
-      post.setAttribute("action", saved.action);
-      history.replaceState(null, "", saved.action);
-      [...post.querySelectorAll("button.primary")].forEach((each) => (each.textContent = "Save"));
-      document.querySelector("h1").textContent = "Edit";
-    }
-    const time = new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-    return tell(`Saved ${time}`, false);
-  };
-  const save = () => {
-    if (!saving && savesItself() && isChanged() && (content.value.trim() || post.elements.title.value.trim())) {
-      saving = send().finally(() => {
-        saving = null;
-        if (isChanged() && !isSending && (!hasFailed || isAway)) {
-          wait(hasFailed ? 15000 : 3000); // what was typed meanwhile, or again
-        }
-      });
-    }
-  };
-  const wait = (delay) => {
+  // Sending. idle: the server has all; typing: a timer runs; sending; waiting: to try again; leaving: Save was pressed.
+  let [state, had] = ["idle", Number(number.value)]; // had: the number that the server has
+  let [first, tries, timer, rival] = [0, 0, 0, null]; // rival: the copy that went on elsewhere
+  const isUnsent = () => Number(number.value) > had;
+  const soon = (next, delay) => {
+    state = next;
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      keep();
-      save();
-    }, delay);
+    timer = setTimeout(send, delay);
   };
-  const leave = () => {
-    if (!isSending) {
-      post.autocomplete = keep() ? "off" : "on";
-      save();
+  const send = async ({ keepalive = false, asks = false, saves = false } = {}) => {
+    clearTimeout(timer);
+    if (!isUnsent() && !asks) {
+      return 200;
+    }
+    const [record, isNews] = [typed(), isUnsent()];
+    [state, first] = ["sending", 0];
+    isNews && say("Saving…");
+    const answer = await put(record, keepalive);
+    if (state === "leaving") {
+      return answer.status;
+    }
+    for (const [form, name, token] of [[post, "form_token"], [post, "preview_token"], [upload, "form_token", "upload_token"]]) {
+      form.elements[name].value = answer[token ?? name] ?? form.elements[name].value; // those of a new session
+    }
+    const isOld = Number(record.number) < Number(number.value);
+    if (answer.status === 200 || answer.status === 409) {
+      [had, tries] = [Math.max(had, Number(record.number)), 0];
+      isOld ? soon("typing", 2000) : (state = "idle");
+      takeIn(answer, record, { isUntouched: !isNews && !isOld && !saves });
+    } else if (isRefused(answer.status)) {
+      state = "idle"; // Sending it again would not help, and the next key tries again.
+      say("Not saved, but kept in this browser: Save says why.", "refused");
+    } else {
+      const reason = { 0: "no connection", 403: "the session has ended; open another in a new tab" }[answer.status];
+      say(`Not saved: ${reason ?? "the server does not answer"}, kept in this browser`, "failed");
+      soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
+    }
+    return answer.status;
+  };
+  const takeIn = (answer, record, { isUntouched }) => {
+    const isElsewhere = answer.status === 409;
+    const isOther = answer.etag !== undefined && answer.etag !== etag.value && !had;
+    if (answer.form !== new URL(post.action).pathname) {
+      location.replace(answer.form); // Its post was created meanwhile.
+    } else if (isUntouched && (isElsewhere || isOther)) {
+      location.reload(); // Nothing was typed here over what there is now.
+    } else if (isElsewhere) {
+      ask(answer);
+    } else {
+      rival = null;
+      const time = new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+      Number(record.number) && say(`Saved ${time}`, "saved");
     }
   };
-  post.addEventListener("input", () => wait(3000));
+  const ask = (answer) => {
+    rival = answer;
+    const where = answer.state === "open" ? `continued on ${answer.browser}, ${shownTime.format(new Date(answer.at))}` : "saved elsewhere";
+    const there = answer.form + (postId.value ? "" : `?copy=${answer.over.split(" ")[0]}`);
+    const goOn = () => {
+      [over.value, number.value] = [rival.over, Number(number.value) + 1];
+      send();
+    };
+    const buttons = [button("Show that", () => location.assign(there), "quiet"), button("Go on with this", goOn, "quiet")];
+    say(`This text was ${where}.`, "elsewhere", ...buttons);
+  };
+
+  // Keeping: each key is in the browser within half a second, and on the server within three.
+  let [isKeeping, isKept] = [false, true];
+  const keep = async () => {
+    if (!isKeeping && isUnsent()) {
+      isKeeping = true;
+      const record = typed();
+      isKept = (await records.set(record)) !== null;
+      setTimeout(() => {
+        isKeeping = false;
+        record.number !== number.value && keep();
+      }, 500);
+    }
+  };
+  post.addEventListener("input", (event) => {
+    if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
+      return;
+    }
+    number.value = Number(number.value) + 1;
+    keep();
+    first ||= Date.now();
+    if (!postId.value && !location.search.includes(post.elements.copy.value)) {
+      history.replaceState(null, "", `?copy=${post.elements.copy.value}`); // A reload shows this one.
+    }
+    if (["idle", "typing", "leaving"].includes(state)) {
+      const longest = Math.min(10000, 3000 + content.value.length / 100); // A megabyte costs the server 32 ms.
+      soon("typing", Math.min(2000, Math.max(0, first + longest - Date.now())));
+    }
+  });
+  const leave = () => {
+    if (isUnsent() && state !== "leaving") {
+      records.set(typed());
+      send({ keepalive: sizeOf(typed()) < 60000 }); // Browsers send no more than 64 KiB then.
+    }
+  };
   addEventListener("pagehide", leave);
-  addEventListener("beforeunload", (event) => {
-    if (!isSending && isChanged() && (hasFailed || !savesItself() || !outlivesPage())) {
+  addEventListener("pageshow", (event) => event.persisted && !isUnsent() && location.reload());
+  addEventListener("online", () => state === "waiting" && send());
+  const look = () => ["idle", "waiting"].includes(state) && !rival && send({ asks: true }); // It may have gone on elsewhere.
+  addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look() : leave()));
+  addEventListener("beforeunload", (event) => isUnsent() && state !== "leaving" && !isKept && event.preventDefault());
+  rescued.then((found) => {
+    const isOwn = ({ each }) => each.post_id === postId.value && (each.post_id || location.search.includes(each.copy));
+    for (const { each, status, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
+      if (status === 200 && isDropped && over.value !== `${each.copy} ${each.number}`) {
+        return location.reload(); // The server had not got it when it sent this page.
+      }
+      if (![200, 409].includes(status)) {
+        fields.forEach((field) => (field.value = each[field.name] ?? field.value));
+        changed(content);
+      }
+    }
+  });
+
+  // Saving: the copy goes first, so that a server that is away, or a session that has ended, leaves the page as it is.
+  let [uploads, isSaving] = [Promise.resolve(), false];
+  const enqueue = (work) => (uploads = uploads.then(work).catch(() => {}));
+  document.querySelector("form[action$='/discard']")?.addEventListener("submit", () => {
+    had = Number(number.value); // Nothing of it is sent any more.
+    records.drop(typed());
+  });
+  const save = async (submitter) => {
+    say("Saving…");
+    await uploads;
+    const answered = await send({ asks: true, saves: true });
+    if (answered === 200 || isRefused(answered)) {
+      state = "leaving";
+      post.requestSubmit(submitter);
+    }
+  };
+  post.addEventListener("submit", (event) => {
+    if (!previews.includes(event.submitter) && state !== "leaving") {
       event.preventDefault();
+      isSaving ||= save(event.submitter).finally(() => (isSaving = false));
     }
   });
 
@@ -229,51 +269,6 @@ if (post) {
       frame.scrollIntoView({ block: "nearest" });
     });
   }
-  post.addEventListener("submit", (event) => {
-    if (previews.includes(event.submitter)) {
-      return;
-    }
-    if (saving) {
-      event.preventDefault(); // It would create a second post, or meet a version that is not known here.
-      saving.then(() => post.requestSubmit(event.submitter));
-      return;
-    }
-    isSending = true;
-    keep();
-    post.autocomplete = "on"; // until the next page says that it was saved
-    store.attempt(() => {
-      sessionStorage.removeItem(prefix() + tab);
-      sessionStorage.blogapiSent = JSON.stringify([prefix() + tab]);
-    });
-  });
-
-  // After a new session in another tab, the tokens of this page are renewed, so that one press saves. A post that was
-  // changed elsewhere is shown as it is now, if nothing was typed over it.
-  addEventListener("visibilitychange", async () => {
-    if (document.visibilityState !== "visible") {
-      leave();
-      return;
-    }
-    const answer = await fetch(post.action.replace(/[?#].*/, "")).catch(() => null);
-    if (!answer?.ok) {
-      return;
-    }
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const form of [post, upload]) {
-      const fresh = page.querySelector(`form[action="${form.getAttribute("action")}"]`);
-      for (const name of ["form_token", "preview_token"]) {
-        const value = fresh?.querySelector(`[name=${name}]`)?.value;
-        if (value) {
-          form.elements[name].value = value;
-        }
-      }
-    }
-    const now = page.querySelector("[name=etag]")?.value;
-    if (now && now !== etag.value && !isChanged() && !saving && !isSending) {
-      location.reload();
-    }
-  });
-
   // The tags that exist are offered for the last one that is being typed.
   const known = [...tags.list.options].map((each) => each.value);
   tags.addEventListener("input", () => {
@@ -284,53 +279,93 @@ if (post) {
     tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
   });
 
-  // Images that are chosen, pasted or dropped are uploaded, and their Markdown is written where the cursor is.
-  const hint = document.getElementById("file-hint");
+  // Editing: the browser's undo takes back what this inserts.
   const insert = (text, start = content.selectionStart, end = content.selectionEnd) => {
     content.focus();
     content.setSelectionRange(start, end);
     if (!document.execCommand(text ? "insertText" : "delete", false, text)) {
       content.setRangeText(text, start, end, "end");
-      content.dispatchEvent(new Event("input", { bubbles: true }));
+      changed(content);
     }
   };
-  let added = ""; // the Markdown of the last image
-  const addImages = async (files) => {
-    for (const file of files) {
-      hint.textContent = `Uploading ${file.name} …`;
-      const form = new FormData();
-      form.set("form_token", upload.elements.form_token.value);
-      form.set("file", file);
-      const answer = await fetch(upload.action, { method: "POST", body: form }).catch(() => null);
-      const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
-      const image = page.getElementById("markdown")?.textContent;
-      if (!image) {
-        hint.textContent = page.querySelector("main p")?.textContent ?? "The image was not uploaded: there is no connection.";
-        return;
-      }
-      const isAfterOne = added && content.value.slice(0, content.selectionStart).endsWith(added);
-      insert(isAfterOne ? `\n\n${image}` : image); // Each stands on a line of its own.
-      added = image;
-      hint.textContent = `${file.name} was added.`;
-    }
-  };
+
+  // Images that are chosen, pasted or dropped are uploaded. A mark in the text keeps their place; the focus stays.
+  const hint = document.getElementById("file-hint");
   const file = document.getElementById("file");
+  const [extra, shrinks] = [create("label"), create("input", { type: "checkbox", checked: true })];
+  extra.append(shrinks, " Make photographs smaller that are over 2,560 pixels wide or high");
+  const smaller = async (image) => {
+    const isJpeg = image.type === "image/jpeg";
+    const isPhotograph = isJpeg || /\.hei[cf]$/i.test(image.name);
+    const picture = isPhotograph && (await createImageBitmap(image).catch(() => null));
+    const scale = Math.min(1, 2560 / Math.max(picture?.width, picture?.height));
+    if (!picture || (isJpeg && (scale === 1 || !shrinks.checked))) {
+      return image;
+    }
+    const canvas = create("canvas", { width: Math.round(picture.width * scale), height: Math.round(picture.height * scale) });
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    const blob = await new Promise((done) => canvas.toBlob(done, "image/jpeg", 0.85));
+    return blob ? new File([blob], image.name.replace(/\.\w+$/, ".jpg")) : image;
+  };
+  const store = async (image) => {
+    hint.textContent = `Uploading ${image.name} …`;
+    const form = new FormData();
+    form.set("form_token", upload.elements.form_token.value);
+    form.set("file", await smaller(image));
+    const page = await load(upload.action, { method: "POST", body: form });
+    const found = (id) => page.getElementById(id)?.textContent;
+    const failure = page.querySelector("main p")?.textContent ?? "The image was not uploaded: there is no connection.";
+    hint.textContent = found("address") ? `${image.name} was added.` : failure;
+    return { url: found("address"), markdown: found("markdown") };
+  };
+  const replace = (old, text, start = content.value.indexOf(old)) => {
+    const mode = content.selectionStart === start + old.length ? "end" : "preserve"; // The cursor stays behind it.
+    start >= 0 && content.setRangeText(text, start, start + old.length, mode);
+    changed(content);
+    return start >= 0;
+  };
+  let marks = 0;
+  const addImages = (files) => {
+    const marked = [...files].map((image) => [image, `![Uploading ${image.name.replace(/[[\]\\]/g, "")} ${++marks}…]()`]);
+    const end = content.selectionEnd;
+    const before = content.value.slice(0, end);
+    const lines = marked.map(([, mark]) => mark).join("\n\n");
+    const text = /!\[[^\]\n]*\]\([^)\n]*\)$/.test(before) ? `\n\n${lines}` : lines; // Each stands on a line of its own.
+    content.setRangeText(text, end, end, "preserve");
+    content.setSelectionRange(end + text.length, end + text.length);
+    changed(content);
+    for (const [image, mark] of marked) {
+      enqueue(async () => {
+        const { markdown } = await store(image);
+        const isLost = markdown && !replace(mark, markdown);
+        markdown || replace(`\n\n${mark}`, "") || replace(mark, "");
+        hint.textContent = isLost ? `${image.name} was uploaded; its place in the text is gone.` : hint.textContent;
+      });
+    }
+  };
   file.setAttribute("form", "upload"); // Only without this script, it is sent with the post.
-  document.querySelector("button[name=upload]").hidden = true;
+  [file.multiple, file.accept] = [true, `${file.accept},image/heic,image/heif`];
+  document.querySelector("button[name=upload]").remove();
   content.setSelectionRange(content.value.length, content.value.length);
   hint.textContent = "Or paste it, or drop it on the content.";
-  file.addEventListener("change", () => addImages([...file.files]));
-  content.addEventListener("dragover", (event) => {
-    if (event.dataTransfer.types.includes("Files")) {
-      event.preventDefault();
-    }
+  hint.before(extra);
+  file.addEventListener("change", () => {
+    addImages(file.files);
+    file.value = ""; // The same file can be chosen again.
   });
+  content.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
+  const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
   for (const kind of ["paste", "drop"]) {
     content.addEventListener(kind, (event) => {
       const data = event.clipboardData ?? event.dataTransfer;
+      const selected = content.value.slice(content.selectionStart, content.selectionEnd);
+      const text = data.getData("text/plain").trim();
       if (data.files.length && !data.types.includes("text/plain")) {
         event.preventDefault();
-        addImages([...data.files]);
+        addImages(data.files);
+      } else if (kind === "paste" && isAddress(text) && selected.trim() && !/[\n[\]]/.test(selected) && !isAddress(selected)) {
+        event.preventDefault();
+        insert(`[${selected}](${text})`);
       }
     });
   }
@@ -338,52 +373,59 @@ if (post) {
   // The picker shows the images that are there, for the text and for the cover.
   const picker = create("dialog", {}, { "aria-label": "Images" });
   const images = create("ul", { className: "picker" });
-  const field = (label, type) => {
-    const box = create("label", { textContent: label });
-    box.append(create("input", { type }));
+  const field = (textContent, type) => {
+    const box = create("label", { textContent });
     picker.append(box);
-    return box.lastChild;
+    return box.appendChild(create("input", { type }));
   };
   const search = field("Search by name", "search");
   const alt = field("Description, for those who do not see it (may stay empty)", "text");
-  picker.append(images, button("Close", () => picker.close()));
-  let choose = () => {};
-  const show = async () => {
-    const name = search.value;
-    const answer = await fetch(upload.action.replace(/\/upload$/, `?q=${encodeURIComponent(name)}`)).catch(() => null);
-    const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
-    if (name !== search.value) {
+  let [choose, next] = [null, ""];
+  const [more, all] = [button("More", () => show(next)), upload.action.replace(/\/upload$/, "")];
+  const show = async (address) => {
+    const isFirst = address !== next;
+    next = address;
+    const page = await load(address);
+    if (next !== address) {
       return; // What was typed since is being looked for.
     }
-    const found = [...page.querySelectorAll(".card[data-url]")].map((card) => {
-      const item = create("li");
-      const press = button(card.querySelector("h2").textContent, () => {
-        picker.close();
-        choose(card.dataset.url);
-      });
-      press.prepend(create("img", { src: card.querySelector("img").src, alt: "", loading: "lazy" }));
-      item.append(press);
-      return item;
+    const found = [...page.querySelectorAll("[data-url]")].map((card) => {
+      const press = button(card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
+      press.prepend(create("img", { loading: "lazy", src: card.querySelector("img").src, alt: "" }));
+      return create("li").appendChild(press).parentNode;
     });
-    images.replaceChildren(...(found.length ? found : [create("li", { textContent: "There are none." })]));
+    const shown = isFirst && !found.length ? [create("li", { textContent: "There are none." })] : found;
+    isFirst ? images.replaceChildren(...shown) : images.append(...shown);
+    next = page.querySelector(".pages a[rel=next]")?.href ?? "";
+    more.hidden = !next;
   };
   const pick = (action, hasText) => () => {
     [choose, search.value, alt.value, alt.parentNode.hidden] = [action, "", "", !hasText];
     picker.showModal();
-    show();
+    show(all);
   };
-  search.addEventListener("input", show);
+  search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
+  picker.append(images, more, " ", button("Close", () => picker.close()));
   const cover = post.elements.cover_image;
-  const setCover = (url) => {
-    cover.value = url;
-    cover.dispatchEvent(new Event("input", { bubbles: true }));
+  const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
+  const setCover = (url) => changed(Object.assign(cover, { value: url }));
+  cover.addEventListener("input", () => {
+    const path = cover.value.split("/images/")[1];
+    [thumbnail.hidden, thumbnail.src] = [!path, path ? `${new URL("../images/", all).pathname}${path}` : ""];
+  });
+  const takeCover = ({ target }) => {
+    const [image] = target.files;
+    enqueue(() => store(image).then(({ url }) => url && setCover(url)), (target.value = ""));
   };
-  const insertImage = (url) => insert(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`);
+  const coverFile = create("input", { type: "file", accept: file.accept, hidden: true, onchange: takeCover });
+  const insertImage = (url) => insert(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, content.selectionEnd);
   file.after(button("Choose an uploaded image", pick(insertImage, true)));
-  cover.after(button("Choose the cover", pick(setCover, false), "quiet"));
+  const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
+  cover.after(...quiet, coverFile, thumbnail);
   document.body.append(picker);
 
-  // Buttons wrap what is selected, or begin its lines. The browser's undo takes that back.
+  // Buttons wrap what is selected, or begin its lines; pressed again, they take that away.
+  const selected = () => content.value.slice(content.selectionStart, content.selectionEnd);
   const wrap = (before, after) => {
     const { selectionStart: start, selectionEnd: end, value } = content;
     const text = value.slice(start, end);
@@ -393,22 +435,26 @@ if (post) {
     const place = isWrapped ? from : from + before.length;
     content.setSelectionRange(place, place + text.length);
   };
-  const begin = (mark) => {
+  const begin = (mark, others = mark) => {
     const { selectionStart, selectionEnd, value } = content;
     const start = value.lastIndexOf("\n", selectionStart - 1) + 1;
-    const end = value.indexOf("\n", selectionEnd) < 0 ? value.length : value.indexOf("\n", selectionEnd);
-    const marked = value.slice(start, end).replace(/^/gm, mark);
-    insert(marked, start, end);
+    const end = `${value}\n`.indexOf("\n", selectionEnd);
+    const lines = value.slice(start, end).split("\n");
+    const added = lines.every((line) => line.startsWith(mark)) ? "" : mark;
+    insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
   };
-  const isLong = () => content.value.slice(content.selectionStart, content.selectionEnd).includes("\n");
+  const link = async () => {
+    const copied = selected() && (await navigator.clipboard?.readText?.().catch(() => ""));
+    return isAddress(copied?.trim()) ? insert(`[${selected()}](${copied.trim()})`) : wrap("[", "](https://)");
+  };
   const actions = {
     Bold: () => wrap("**", "**"),
     Italic: () => wrap("*", "*"),
-    Link: () => wrap("[", "](https://)"),
-    Heading: () => begin("## "),
+    Link: link,
+    Heading: () => begin("## ", /^#{1,6} /),
     Quote: () => begin("> "),
-    List: () => begin("- "),
-    Code: () => (isLong() ? wrap("```\n", "\n```") : wrap("`", "`")),
+    List: () => begin("- ", /^([-*+]|\d+[.)]) /),
+    Code: () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`")),
     Image: () => file.click(),
   };
   const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
@@ -417,36 +463,58 @@ if (post) {
   stops.slice(1).forEach((each) => (each.tabIndex = -1)); // One stop of the tab key; the arrow keys lead on.
   tools.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) {
-      const next = stops.at((stops.indexOf(event.target) + step) % stops.length);
-      stops.forEach((each) => (each.tabIndex = each === next ? 0 : -1));
-      next.focus();
-    }
+    const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
+    stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1));
+    target.focus();
   });
   content.before(tools);
   const keys = { b: actions.Bold, i: actions.Italic, k: actions.Link };
+  const saveButton = [...document.querySelectorAll(".bar button")].find((each) => !("preview" in each.dataset));
   addEventListener("keydown", (event) => {
     const key = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase();
-    const action = key === "s" ? () => post.requestSubmit() : event.target === content && keys[key];
-    if (action) {
-      event.preventDefault();
-      action();
+    const action = key === "s" ? () => post.requestSubmit(saveButton) : event.target === content && keys[key];
+    action && action(event.preventDefault());
+  });
+  post.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing || event.ctrlKey || event.metaKey || event.shiftKey) {
+      return;
+    }
+    if (event.target.tagName === "INPUT") {
+      event.preventDefault(); // The first button of the form would be pressed.
+      !["published", "scheduled"].includes(status.value) && post.requestSubmit(saveButton);
+    } else if (event.target === content && content.selectionStart === content.selectionEnd) {
+      const start = content.value.lastIndexOf("\n", content.selectionStart - 1) + 1;
+      const line = content.value.slice(start, content.selectionStart);
+      const [mark, indent, sign, box] = line.match(/^(\s*)([-*+]|\d{1,9}[.)]) (\[[ xX]\] )?/) ?? [];
+      if (mark) {
+        event.preventDefault(); // Enter goes on with a list, and ends it in an empty item.
+        const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
+        mark === line ? insert("", start) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
+      }
     }
   });
 
   // The words, and the minutes that reading them takes.
   const words = create("p", { className: "hint" });
+  let counting = 0;
   const count = () => {
+    counting = 0;
     const found = content.value.match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
     const minutes = Math.ceil(found / 230);
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     words.textContent = `${plural(found, "word")}, ${plural(minutes, "minute")} to read`;
   };
-  let counting = 0;
-  content.addEventListener("input", () => {
-    clearTimeout(counting);
-    counting = setTimeout(count, 300);
-  });
+  content.addEventListener("input", () => (counting ||= setTimeout(count, 300)));
   count();
   content.after(words);
+
+  // The content grows with its text, unless that is so large that it would take long; the bar stays above a phone's keyboard.
+  const isTight = () => content.value.length < 1e5 && content.scrollHeight > content.clientHeight + 2;
+  const grow = () => isTight() && (content.style.height = `${content.scrollHeight + 4}px`);
+  content.addEventListener("input", grow);
+  grow();
+  visualViewport?.addEventListener("resize", () => {
+    const hidden = visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height);
+    document.querySelector(".bar").style.bottom = `${hidden}px`;
+  });
 }

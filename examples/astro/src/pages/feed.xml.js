@@ -1,4 +1,4 @@
-import { posts, title } from "../posts.js";
+import { absolute, posts, title } from "../posts.js";
 
 const escape = (text) => text.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]);
 
@@ -8,7 +8,7 @@ const entry = (post, address) => `<entry>
 <link href="${address}"/>
 <published>${post.date}</published>
 <updated>${post.updated_at}</updated>
-<content type="html">${escape(post.html)}</content>
+<content type="html">${escape(absolute(post.html, address))}</content>
 </entry>`;
 
 export function GET({ site }) {

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Run `make test` in a minimal Debian system, as an ordinary user: .ci/debian.sh trixie 3.13; .ci/debian.sh forky 3.14 3.15
+# The system is created in a temporary folder. Prints a line "RESULT …" for each Python; exits with 1 if a test failed.
+# Needs root and mmdebstrap.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+suite=$1 && shift
+pythons=("${@/#/python}")
+root=$(mktemp -d "/var/tmp/blogapi-$suite.XXXXXX")
+trap 'rm -rf --one-file-system "$root"' EXIT
+packages=$(IFS=,; echo "make,ca-certificates,${pythons[*]},${pythons[*]/%/-venv}" | tr ' ' ,)
+if ! mmdebstrap --quiet --variant=minbase --include="$packages" --aptopt='Acquire::Check-Valid-Until "false"' \
+    --aptopt='Acquire::Retries "2"' "$suite" "$root" 2>"$root.log"; then
+  for version; do echo "RESULT Python $version: not run, as Debian $suite cannot be had: $(grep -v '^I:' "$root.log" | tail -1)"; done
+  rm -f "$root.log"
+  exit 0
+fi
+rm -f "$root.log"
+cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+chroot "$root" useradd --create-home --uid 1234 tester
+status=0
+for version; do
+  SECONDS=0
+  git clone --quiet . "$root/home/tester/$version"
+  chroot "$root" chown -R tester: "/home/tester/$version"
+  # What is mounted goes with the namespace.
+  if unshare --mount sh -c '
+      mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
+      exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/tester LANG=C.UTF-8 PIP_DEFAULT_TIMEOUT=180 \
+        chroot --userspec=tester: "$1" make --directory="/home/tester/$2" "PYTHON=python$2" test' - "$root" "$version"
+  then result=passed; else result=FAILED status=1; fi
+  echo "RESULT Python $version: $result in $SECONDS s, Debian $suite, as an ordinary user"
+done
+exit $status

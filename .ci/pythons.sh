@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Run `make test` on Python 3.12 to 3.15: those of pyenv, and of Debian suites in a folder. Ends with a line for each,
+# and with the status 1 if a test failed. A Python that cannot be had is named, and is no failure.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+status=0
+
+on_pyenv() {  # VERSION
+  local python folder result
+  python=$(compgen -G "$HOME/.pyenv/versions/$1.*/bin/python$1" | tail -1)
+  if [ -z "$python" ]; then
+    echo "RESULT Python $1: not run, as pyenv does not have it"
+    return 0
+  fi
+  SECONDS=0
+  folder=$(mktemp -d /var/tmp/blogapi.XXXXXX)
+  git clone --quiet . "$folder"
+  if make --directory="$folder" PYTHON="$python" test; then result=passed; else result=FAILED; fi
+  rm -rf "$folder"
+  echo "RESULT Python $1: $result in $SECONDS s, pyenv"
+  [ $result = passed ]
+}
+
+if ! command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  apt-get update -qq && apt-get install -qq -y --no-install-recommends mmdebstrap
+fi
+on_pyenv 3.12 | tee -a "$results" || status=1
+if command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ]; then
+  .ci/debian.sh trixie 3.13 | tee -a "$results" || status=1
+  .ci/debian.sh forky 3.14 3.15 | tee -a "$results" || status=1
+else
+  on_pyenv 3.13 | tee -a "$results" || status=1
+  echo "RESULT Python 3.14 and 3.15: not run, as Debian systems need root and mmdebstrap" | tee -a "$results"
+fi
+echo "Python 3.11 or that of this machine ran first. The others:"
+sed -n 's/^RESULT //p' "$results"
+exit $status

@@ -1,0 +1,29 @@
+"""The view of the key that asks."""
+
+from flask import Response
+from marshmallow import fields
+
+from blogapi.api.operations import Answer
+from blogapi.api.request import Request
+from blogapi.api.responses import json_response
+from blogapi.api.schemas import StrictSchema, about
+from blogapi.api.views import Views
+from blogapi.storage.models import FULL, SCOPES
+
+views = Views()
+register = views.register
+
+
+class KeySchema(StrictSchema):
+    """An API key: its name, and what it may do."""
+
+    example = {"name": "laptop", "scope": FULL}
+    name = fields.String(required=True, **about("The name that the owner gave it."))
+    scope = fields.String(required=True, **about("What it may do.", examples=list(SCOPES)))
+
+
+@views.operation("GET /v1/key", Answer(200, "The key.", KeySchema()), scopes=SCOPES)
+def get_key(request: Request) -> Response:
+    """Get the name and the scope of the key that asks."""
+    assert request.key  # as the guard demands one
+    return json_response(request, {"name": request.key.name, "scope": request.key.scope})

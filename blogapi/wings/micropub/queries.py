@@ -1,0 +1,146 @@
+"""Queries: the configuration, the tags, and posts as entries."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from blogapi import documents
+from blogapi.api.request import Request, load_query
+from blogapi.api.schemas import Names, page_size, parameters, parse_id, parsed
+from blogapi.paging import Page
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
+from blogapi.posts.publication import is_due
+from blogapi.posts.storage import Fields
+from blogapi.storage.engine import Param, Prepared, Reader
+from blogapi.storage.models import MAX_ID, Post
+from blogapi.text import fold
+from blogapi.wings.micropub import entry
+from blogapi.wings.micropub.addresses import MEDIA, public, ref_of, url_of
+from blogapi.wings.tags import storage as tags
+
+POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
+MAX_TAGS = 1000
+MAX_OFFSET = 10_000  # posts, or tags
+
+
+def parse_offset(text: str) -> int:
+    """Return how many to leave out."""
+    if re.fullmatch("0|[1-9][0-9]{0,5}", text) and int(text) <= MAX_OFFSET:
+        return int(text)
+    raise ValidationError(f"must be a whole number from 0 to {MAX_OFFSET:,}; `after` leads further")
+
+
+def parse_status(text: str) -> str:
+    """Return a status, as an entry has it."""
+    status = entry.status_of(text)
+    if status not in documents.STATUSES:
+        raise ValidationError(f"must be one of {', '.join(documents.STATUSES)}")
+    return status
+
+
+of_all: dict[str, fields.Field] = {"q": fields.String(), "offset": parsed(parse_offset, "")}
+of_posts: dict[str, fields.Field] = {"post-status": parsed(parse_status, ""), **of_all}
+source_query = parameters(
+    url=fields.String(),
+    properties=Names(fields.String(), post_load=lambda text: text.split(",")),
+    limit=page_size("posts"),
+    after=parsed(parse_id, ""),
+    **of_posts,
+)
+category_query = parameters(
+    filter=parsed(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed(fold, ""), **of_all
+)
+
+
+def config_of(request: Request) -> Fields:
+    """Return the configuration, with an empty list of syndication targets."""
+    targets: Fields = {"syndicate-to": []}
+    if request.args["q"] == "syndicate-to":
+        return targets
+    return {"media-endpoint": public(request, MEDIA), "q": [*QUERIES], "post-types": POST_TYPES} | targets
+
+
+def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
+    """Return the query, without parameters that are unknown: another page must not look like this one."""
+    return load_query(schema, request.environ.get("QUERY_STRING", ""))
+
+
+def categories(request: Request) -> Fields:
+    """Return a page of the tags, or of those that contain a text."""
+    query, status = query_of(request, category_query), "published" if request.published_only else None
+    start = query.get("offset", 0)
+    end = start + query["limit"]
+    first = query.get("filter", ""), status, query.get("after", ""), end + 1
+    found = request.database.read_in_thread(request.client, tags_with, *first)
+    paging = {"paging": {"after": fold(found[end - 1])}} if len(found) > end else {}
+    return {"categories": found[start:end]} | paging
+
+
+def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
+    """Return the first tags after another whose folded name contains a text. It may read all of them."""
+    found: list[str] = []
+    while after is not None and len(found) < count:
+        page = tags.page(reader, MAX_TAGS, after, status)
+        found += [tag.name for tag in page.items if text in fold(tag.name)]
+        after = page.next
+    return found[:count]
+
+
+def source(request: Request) -> Fields:
+    """Return a post as an entry, or some of its properties; without a URL, a page of posts."""
+    query = query_of(request, source_query)
+    names = query.get("properties")
+
+    def as_entry(document: bytes) -> Fields:
+        post = documents.load(document)
+        properties = entry.properties_of(post, url_of(request, post))
+        if names:
+            return {"properties": {name: properties[name] for name in names if name in properties}}
+        return {"type": ["h-entry"], "properties": properties}
+
+    if "url" in query:
+        find = posts.find_published if request.published_only else posts.find
+        return as_entry(find(request.database, ref_of(request, query["url"])))
+    page = page_of(request, query)
+    paging = {"paging": {"after": str(page.next)}} if page.next is not None else {}
+    return {"items": [as_entry(post) for post in page.items]} | paging
+
+
+def page_of(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
+    """Return a page of the posts that the key may see."""
+    status, before = query.get("post-status"), query.get("after", MAX_ID)
+    if request.published_only and status not in (None, "published"):
+        return Page([], None)
+    status = "published" if request.published_only else status
+    if offset := query.get("offset"):
+        before = request.database.read_in_thread(request.client, last_of, status, before, offset)
+    return lists.page(request.database, lists.ListQuery(query["limit"], status, before=before))
+
+
+def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
+    """Return the id of the last of some posts before another, newest first; 0 if there are fewer."""
+    found = reader.row(last_query(status), now=reader.now, before=before, others=count - 1)
+    return found[0] if found else 0
+
+
+@cache
+def last_query(status: str | None) -> Prepared:
+    """Return the query of the id of a post after some others, with the parameters now, before and others."""
+    query = Post.select(Post.id).where(Post.id < Param("before"))
+    if status == "published":
+        query = query.where((Post.status == status) | is_due)
+    elif status:
+        query = query.where(Post.status == status, ~is_due)
+    return Prepared(query.order_by(Post.id.desc()).limit(1).offset(Param("others")))
+
+
+QUERIES: dict[str, Callable[[Request], Fields]] = {
+    "config": config_of,
+    "source": source,
+    "syndicate-to": config_of,
+    "category": categories,
+}

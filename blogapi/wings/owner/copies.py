@@ -1,0 +1,229 @@
+"""What is typed into the forms of posts and not saved. Each opened form has a copy, which it alone writes."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from peewee import IntegerField, TextField
+
+from blogapi.api.request import etag_of
+from blogapi.clock import earlier
+from blogapi.documents import MAX_TITLE
+from blogapi.posts import storage as posts
+from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.models import BaseModel
+
+OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
+WITH_TEXT = (OPEN, ASIDE, DISCARDED)
+TOMBSTONE_PERIOD = timedelta(days=1)  # for which a copy without its text answers requests that are late or repeated
+MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # with their text, all together
+MAX_ROWS = 1000
+PRUNED = 100  # in one transaction
+
+
+class DraftCopy(BaseModel):
+    """What is typed into a form that was opened, in JSON."""
+
+    id = TextField(primary_key=True)
+    post_id = IntegerField(null=True)
+    state = TextField()
+    number = IntegerField()
+    etag = TextField()
+    next = TextField()
+    saved_at = TextField()
+    browser = TextField()
+    title = TextField()
+    bytes = IntegerField()
+    fields = TextField()
+
+
+class Copy(NamedTuple):
+    """A copy without its text."""
+
+    id: str
+    post_id: int | None
+    state: str
+    number: int
+    etag: str  # of the version of the post that it is typed over or, once it is saved, that it made
+    next: str = ""  # the copy that goes on with it, or took its place
+    saved_at: str = ""
+    browser: str = ""
+    title: str = ""
+
+    @property
+    def place(self) -> str:
+        """The copy and its number, as a form that is opened with it names them."""
+        return f"{self.id} {self.number}"
+
+
+class Sent(NamedTuple):
+    """The copy of a form that saves the post, and the place that it was opened from."""
+
+    copy_id: str
+    number: int
+    over: str
+    base: str  # the hashes of the fields that it saves
+    text: str  # the hash of all that is sent
+
+
+_copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
+_latest = DraftCopy.saved_at.desc(), DraftCopy.id
+
+
+# Find
+
+
+def find(reader: Reader, copy_id: str) -> Copy | None:
+    """Return a copy."""
+    found = reader.row(_copies.where(DraftCopy.id == copy_id)) if copy_id else None
+    return Copy._make(found) if found else None
+
+
+def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
+    """Return the fields of a copy as they were typed; of a saved one, `base` and `text` as in Sent."""
+    return json.loads(reader.one(DraftCopy.select(DraftCopy.fields).where(DraftCopy.id == copy_id))[0])
+
+
+def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
+    """Return the copies of a post, or of posts that do not exist yet, newest first."""
+    is_its = DraftCopy.post_id == post_id if post_id else DraftCopy.post_id.is_null()
+    query = _copies.where(is_its, DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
+    return list(map(Copy._make, reader.rows(query)))
+
+
+def newest(reader: Reader, post_id: int | None) -> Copy | None:
+    """Return the copy with which the form of a post opens."""
+    return next(iter(listing(reader, OPEN, post_id=post_id)), None) if post_id else None
+
+
+def posts_with_copies(reader: Reader) -> set[int]:
+    """Return the ids of the posts that have unsaved changes."""
+    query = DraftCopy.select(DraftCopy.post_id).where(DraftCopy.state == OPEN, DraftCopy.post_id.is_null(False))
+    return {post_id for (post_id,) in reader.rows(query)}
+
+
+def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
+    """Return the copy that goes on with this one in the end, or this one; those that are `passed` have others."""
+    found, seen = find(reader, copy_id), {copy_id}
+    while found and found.state in (CONTINUED, *passed) and found.next not in seen:
+        seen.add(found.next)
+        after = find(reader, found.next)
+        if after is None:
+            break
+        found = after
+    return found
+
+
+# Write
+
+
+def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tuple[Copy | None, int | None]:
+    """Keep what is typed, if its number is higher than the one that is kept; 0 only asks.
+
+    Return the copy that went on elsewhere, if there is one: then this one stands aside, until its form is sent again
+    with `over` that copy. Return also the post that was created by this form, or by another that went on with it.
+    """
+    mine = find(tx, new.id)
+    rival = _rival(tx, mine, new.post_id, over)
+    if new.number <= (mine.number if mine else 0):
+        is_over = mine.state in (OPEN, SAVED) if mine else rival is None or rival.place == over
+        return None if is_over else mine if mine and mine.state == DISCARDED else rival, None
+    other = rival if rival and rival.state == OPEN and rival.place != over else None
+    if mine and mine.state == SAVED:
+        new = new._replace(etag=mine.etag, post_id=mine.post_id)
+        fields = {**fields, "base": text_of(tx, mine.id)["base"]}
+    elif new.post_id is None and rival and rival.post_id:
+        new = new._replace(etag="", post_id=rival.post_id)  # Both are shown when it is saved.
+        fields = {**fields, "base": ""}
+    if other:
+        new = new._replace(state=ASIDE, next=other.id)
+    else:
+        _retire(tx, over, new.id, keeps_text=mine is not None)
+    _write(tx, new, json.dumps(fields, ensure_ascii=False))
+    _bound(tx, new.id)
+    return other, new.post_id
+
+
+def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) -> Copy | None:
+    """Return the copy that may have gone on instead of this one."""
+    if mine and mine.state == OPEN:
+        return None
+    found = last(reader, mine.next if mine else over.partition(" ")[0], ASIDE)
+    return found if found and found.state == OPEN else newest(reader, post_id) or found
+
+
+def _retire(tx: Transaction, over: str, next_id: str, *, keeps_text: bool = False) -> None:
+    """Let another copy take the place of this one, unless it has gone on, or was put aside for that copy."""
+    old = find(tx, over.partition(" ")[0])
+    if old and old.place == over and old.state in WITH_TEXT and old.next != next_id:
+        values = {"state": ASIDE} if keeps_text else {"state": CONTINUED, "fields": "{}", "bytes": 0}
+        tx.execute(DraftCopy.update(next=next_id, **values).where(DraftCopy.id == old.id))
+
+
+def _write(tx: Transaction, copy: Copy, fields: str, size: int | None = None) -> None:
+    """Write a copy, saved now."""
+    title = json.loads(fields).get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL has no U+0000.
+    size = len(fields.encode()) if size is None else size
+    tx.execute(DraftCopy.delete().where(DraftCopy.id == copy.id))
+    row = copy._asdict() | {"saved_at": tx.now, "title": title, "bytes": size, "fields": fields}
+    tx.execute(DraftCopy.insert(row))
+
+
+def _bound(tx: Transaction, newest_id: str) -> None:
+    """Delete the oldest copies of those that are too many, or too large together."""
+    query = DraftCopy.select(DraftCopy.id, DraftCopy.bytes).order_by(DraftCopy.id != newest_id, *_latest)
+    count = size = 0
+    for row, (copy_id, its_bytes) in enumerate(list(tx.rows(query))):
+        count, size = count + bool(its_bytes), size + its_bytes
+        if row >= MAX_ROWS or (its_bytes and (count > MAX_COPIES or size > MAX_BYTES)):
+            tx.execute(DraftCopy.delete().where(DraftCopy.id == copy_id))
+
+
+def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tuple[posts.StoredPost, bool]:
+    """Create the post of a form, unless that did so before; return it, and whether it is new. Raises Rejected."""
+    mine = find(tx, sent.copy_id) or last(tx, sent.over.partition(" ")[0], ASIDE)
+    if mine and mine.post_id:
+        try:
+            return posts.publish_if_due(tx, mine.post_id), False
+        except NotFound:
+            raise Rejected("copy", "the post that it created was deleted") from None
+    post = posts.add(tx, fields, author)
+    _close(tx, sent, post.id, post.document)
+    return post, True
+
+
+def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.Check, sent: Sent) -> bytes:
+    """Change a post by a form, whose copy goes; a form that comes twice changes nothing. Raises as `posts.change`."""
+    mine = find(tx, sent.copy_id)
+    if mine and mine.state == SAVED and text_of(tx, mine.id)["text"] == sent.text:
+        return posts.find(tx, post_id)
+    document = posts.change(tx, post_id, changes, author, check)
+    _close(tx, sent, post_id, document)
+    return document
+
+
+def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
+    """Record that the copy of a form is saved, and in which version."""
+    if sent.copy_id:
+        _retire(tx, sent.over, sent.copy_id)
+        saved = Copy(sent.copy_id, post_id, SAVED, sent.number, etag_of(document))
+        _write(tx, saved, json.dumps({"base": sent.base, "text": sent.text}), 0)
+
+
+def mark(tx: Transaction, copy_id: str, state: str) -> Copy:
+    """Discard a copy, or take that back. Raises NotFound."""
+    copy = last(tx, copy_id)
+    if copy is None or copy.state not in WITH_TEXT:
+        raise NotFound("copy")
+    tx.execute(DraftCopy.update(state=state).where(DraftCopy.id == copy.id))
+    return copy
+
+
+def prune(tx: Transaction, days: int) -> int:
+    """Delete some of the copies that were saved more than `days` ago; return how many."""
+    horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, TOMBSTONE_PERIOD)
+    is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
+    old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]
+    return tx.execute(DraftCopy.delete().where(DraftCopy.id.in_(old))) if old else 0

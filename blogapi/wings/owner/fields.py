@@ -1,0 +1,114 @@
+"""The fields of a post as its form shows them, and as they come back typed."""
+
+import csv
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any
+
+from flask import g
+from marshmallow import Schema, ValidationError
+
+from blogapi import documents
+from blogapi.api.request import etag_of
+from blogapi.wings.markdown.files import block, read_block
+from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.owner.frame import local_time, utc_time
+
+FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
+NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft", "etag": ""}  # the form of a new post
+
+
+def as_typed(document: bytes) -> dict[str, str]:
+    """Return the fields of a post as its form shows them, its entity tag, and the hashes of the fields as `base`."""
+    post = documents.load(document)
+    typed = {name: post.get(name, "") for name in FORM_FIELDS} | {
+        "content": with_line_feeds(post["content"]),
+        "excerpt": with_line_feeds(post.get("excerpt", "")),
+        "tags": as_line(post["tags"]),
+        "params": block(post.get("params", {})),
+    }
+    return typed | {"etag": etag_of(document), "base": base_of(typed)}
+
+
+def base_of(typed: Mapping[str, str]) -> str:
+    """Return the hashes of the fields of a form."""
+    return " ".join(_hash(name, typed) for name in FORM_FIELDS)
+
+
+def _hash(name: str, typed: Mapping[str, str]) -> str:
+    value = typed.get(name, "")
+    return etag_of((utc_time(value) if name == "published_at" else value).encode())
+
+
+def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
+    """Take what was not touched in a form from the post as it is now; return the fields that both have changed."""
+    base = dict(zip(FORM_FIELDS, typed.get("base", "").split(), strict=False))
+    is_touched = {name: name in typed and _hash(name, typed) != base.get(name) for name in FORM_FIELDS}
+    is_touched["slug"] &= bool(typed.get("slug"))  # An empty one is chosen when the post is saved.
+    for name in FORM_FIELDS:
+        if not is_touched[name]:
+            typed[name] = post[name]
+    now = {name: _hash(name, post) for name in FORM_FIELDS}
+    changed = [name for name in FORM_FIELDS if is_touched[name] and now[name] != base.get(name)]
+    return [name for name in changed if now[name] != _hash(name, typed)]
+
+
+def as_line(tags: Iterable[str]) -> str:
+    """Return tags with commas between them; one with a comma or a quote is in quotes."""
+    return ", ".join('"{}"'.format(tag.replace('"', '""')) if {*tag} & {*',"'} else tag for tag in tags)
+
+
+def from_line(line: str) -> list[str]:
+    """Return the tags in a line, or in several."""
+    try:
+        rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
+    except csv.Error:
+        raise ValueError(f"must be tags of 1 to {documents.MAX_TAG} characters") from None
+    return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def with_line_feeds(text: str) -> str:
+    """Return a text with LF for each line break, as browsers show it in a form."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def as_shown(name: str, typed: Mapping[str, str]) -> str:
+    """Return a field of a form as people compare it: a time in the zone of this page."""
+    return local_time(utc_time(typed[name])) if name == "published_at" else typed[name]
+
+
+def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
+    """Load the typed fields. Raises ValidationError for all that are wrong, also for those that cannot be read."""
+    try:
+        fields = schema.load(typed)
+    except ValidationError as error:
+        raise ValidationError({**error.normalized_messages(), **wrong}) from None
+    if wrong:
+        raise ValidationError(wrong)
+    return fields
+
+
+def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
+
+    Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
+    changed keeps CRLF if it had that.
+    """
+    typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
+    for name in ("content", "excerpt"):
+        before = old.get(name, "")
+        if typed[name] == with_line_feeds(before):
+            typed[name] = before
+        elif "\r\n" in before:
+            typed[name] = typed[name].replace("\n", "\r\n")
+    wrong: dict[str, list[str]] = {}
+    for name, read in (("tags", from_line), ("params", read_block)):
+        try:
+            typed[name] = read(typed[name])
+        except (MarkdownError, ValueError) as error:
+            wrong[name] = [str(error)]
+            del typed[name]
+    if time := typed.pop("published_at"):
+        before = old.get("published_at", "")
+        is_same = not time.endswith("Z") and f"{time}:00"[:19] == local_time(before)  # Browsers leave out seconds of 0.
+        typed["published_at"] = before if is_same else utc_time(time)
+    return typed, wrong

@@ -1,0 +1,168 @@
+"""The views of the owner's page in which posts are written: the form, and the copies of what is typed into it."""
+
+import re
+from functools import partial
+from typing import Any
+
+from flask import Response, g, jsonify, render_template
+from werkzeug.exceptions import BadRequest, PreconditionFailed
+
+from blogapi import documents
+from blogapi.api.request import etag_of, request
+from blogapi.api.responses import redirect
+from blogapi.api.views import Views
+from blogapi.posts import storage as posts
+from blogapi.posts.params import equal
+from blogapi.posts.schemas import PutPostSchema
+from blogapi.posts.slugs import find_free, slug_of
+from blogapi.storage.errors import NotFound
+from blogapi.wings.owner import copies
+from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, Copy, Sent
+from blogapi.wings.owner.diff import changed_lines
+from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_shown, as_typed, base_of, follow, load, typed_fields
+from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
+from blogapi.wings.owner.images import add_image
+from blogapi.wings.owner.posts import POST, change, change_of_post
+from blogapi.wings.owner.views import browser_name
+
+COPY = f"{COPIES}<copy_id>"
+COPY_ID, NUMBER = re.compile("[A-Za-z0-9_-]{8,64}"), re.compile("[0-9]{1,15}")
+LARGE_COPY = 256 * 1024  # characters: writing them takes milliseconds
+new_post = PutPostSchema()
+views = Views()
+
+
+@views.get("/posts/new")
+@views.get(f"{POST}/edit")
+def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
+    """Show the form of a post: with what was typed before an error, or with the unsaved changes, or with the post.
+
+    Where the post was changed meanwhile, fields that were not touched follow it, and the page shows all others.
+    """
+    database = request.database
+    post = NEW if post_id is None else as_typed(posts.find(database, post_id))
+    copy = None if g.form else copies.last(database, request.args.get("copy", "")) or copies.newest(database, post_id)
+    if copy and copy.post_id and copy.post_id != post_id:
+        return redirect(address(form_of(copy)))  # Its post was created meanwhile.
+    if copy and copy.state not in copies.WITH_TEXT:
+        copy = copies.newest(database, post_id)
+    typed, changed = g.form.to_dict() or {**post}, {}
+    if copy:
+        typed = copies.text_of(database, copy.id) | {"etag": copy.etag, "over": copy.place}
+    if post_id and typed.get("etag") != post["etag"]:
+        changed = {name: changed_lines(as_shown(name, post), as_shown(name, typed)) for name in follow(typed, post)}
+        typed |= {"etag": post["etag"], "base": post["base"]}
+    values: dict[str, Any] = {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy}
+    values |= {"action": own_path(), "status": post["status"]}
+    if post_id is None:
+        values["others"] = [each for each in copies.listing(database, OPEN, ASIDE) if each != copy]
+    return render_template("owner/write.html", **values | shown)
+
+
+@views.post("/posts/new")
+@shows_errors(show_form)
+def create_post() -> Any:
+    """Create a post, once: if the answer was lost, this form comes again, and saves what was typed since."""
+    if added := add_image():
+        return show_form(added=added)
+    choose_status()
+    fields = load(new_post, *typed_fields())
+    post, is_new = request.database.write(copies.create, sent_copy(), fields, request.author)
+    return done(f"/posts/{post.id}", "was created.", fields["title"]) if is_new else save_post(post_id=post.id)
+
+
+@views.post(f"{POST}/edit")
+@shows_errors(show_form)
+def save_post(post_id: int) -> Any:
+    """Save the fields that the form changes; where the post was changed as well, show both."""
+    if added := add_image():
+        return show_form(post_id, added=added)
+    choose_status()
+    saved, now = copies.find(request.database, g.form.get("copy", "")), posts.find(request.database, post_id)
+    if saved and saved.state == copies.SAVED:  # The answer was lost, and the form was sent again.
+        g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
+    sent = sent_copy()
+    if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(now)):
+        g.form["etag"] = etag_of(now)
+    old = documents.load(now)
+    typed, wrong = typed_fields(old)
+    changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
+    empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
+    fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
+    if fields.get("params"):
+        fields["params"] = dict(fields["params"])  # all of them, and no merge patch
+    if "published_at" in old and "published_at" not in typed:
+        fields["published_at"] = None
+    if not typed["slug"] and old["status"] == "draft" and "published_at" not in old:
+        fields |= new_slug(old["slug"], fields.get("title", old["title"]))
+    try:
+        return change(post_id, "was saved.", partial(copies.save, sent=sent), fields)
+    except PreconditionFailed:
+        return show_form(post_id), 412
+
+
+def choose_status() -> None:
+    """Let the button *Publish* set the status."""
+    if "publish" in g.form:
+        g.form["status"] = "published"
+
+
+def new_slug(slug: str, title: str) -> dict[str, str]:
+    """Return a slug for a draft that has another title now, if any."""
+    wanted = slug_of(title)
+    is_same = re.fullmatch(rf"{re.escape(wanted)}(-\d+)?", slug)
+    return {} if is_same else {"slug": find_free(request.database, wanted)}
+
+
+def sent_copy() -> Sent:
+    """Return the copy of the form that was sent."""
+    copy_id, number = g.form.get("copy", ""), g.form.get("number", "")
+    number = int(number) if NUMBER.fullmatch(number) else 0
+    text = etag_of("\0".join(g.form.get(name, "") for name in FORM_FIELDS).encode())
+    copy_id = copy_id if COPY_ID.fullmatch(copy_id) else ""
+    return Sent(copy_id, number, g.form.get("over", ""), base_of(g.form), text)
+
+
+@views.route(COPY, "PUT")
+def put_copy(copy_id: str) -> tuple[Response, int]:
+    """Keep what is typed into a form; answer with its tokens in this session, and with what happened elsewhere."""
+    form = g.form
+    post_id, number = form.get("post_id", ""), form.get("number", "")
+    if not (COPY_ID.fullmatch(copy_id) and NUMBER.fullmatch(number) and (NUMBER.fullmatch(post_id) or not post_id)):
+        raise BadRequest("This is no copy.")
+    fields = {name: form.get(name, "") for name in (*FORM_FIELDS, "base")}
+    key = int(post_id) if post_id else None
+    copy = Copy(copy_id, key, OPEN, int(number), form.get("etag", "")[:64], browser=browser_name(g.browser))
+    is_large = sum(map(len, fields.values())) > LARGE_COPY
+    write = request.database.write_in_thread if is_large else request.database.write
+    other, of_post = write(copies.put, copy, fields, form.get("over", "")[:100])
+    path = form_of(copy)
+    answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
+    answer |= {"upload_token": form_token(UPLOAD), "form": address(form_of(copy._replace(post_id=of_post or key)))}
+    if other:
+        answer |= {"over": other.place, "at": other.saved_at, "browser": other.browser, "state": other.state}
+    elif key:
+        try:
+            answer["etag"] = etag_of(posts.find(request.database, key))
+        except NotFound:
+            answer["etag"] = ""
+    return jsonify(answer), 409 if other else 200
+
+
+def form_of(copy: Copy) -> str:
+    """Return the path of the form that a copy belongs to."""
+    return f"/posts/{copy.post_id}/edit" if copy.post_id else "/posts/new"
+
+
+@views.post(f"{COPY}/discard")
+def discard_copy(copy_id: str) -> Response:
+    """Discard what was typed."""
+    copy = request.database.write(copies.mark, copy_id, DISCARDED)
+    return done(form_of(copy), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/undo", {}))
+
+
+@views.post(f"{COPY}/undo")
+def undo_discard(copy_id: str) -> Response:
+    """Take back that a copy was discarded."""
+    copy = request.database.write(copies.mark, copy_id, OPEN)
+    return redirect(address(f"{form_of(copy)}?copy={copy.id}"), 303)

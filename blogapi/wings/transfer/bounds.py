@@ -1,0 +1,67 @@
+"""What an import shortens or leaves out of a post, so that the post is not refused."""
+
+import json
+from typing import Any
+
+from blogapi.documents import MAX_EXCERPT, MAX_TAG, MAX_TAGS, MAX_TITLE
+from blogapi.posts.params import MAX_NAME, ParamsError, check_params
+from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
+from blogapi.wings.markdown.files import MarkdownFile
+from blogapi.wings.markdown.front_matter import shortened
+
+Note = int | tuple[int | None, str] | None  # the first line that a note is about, and perhaps the names of values
+
+
+def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[str, Note]:
+    """Bring the fields of a post within their bounds; return notes of what is not whole."""
+    notes: dict[str, Note] = {}
+    params = fields.get("params", {})
+    for name, longest in {"title": MAX_TITLE, "excerpt": MAX_EXCERPT}.items():
+        if len(text := fields.get(name, "")) > longest:
+            fields[name] = text[: longest + 1].rpartition(" ")[0].rstrip() or text[:longest]
+            params = params | {name: params.get(name, text)}
+            notes[f"long {name}s"] = file.line_of(name)
+    tags: dict[str, str] = {}
+    for tag in fields.get("tags", ()):
+        tags.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
+    if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in fields.get("tags", ())):
+        fields["tags"] = [*tags.values()][:MAX_TAGS]
+        notes["many tags"] = file.line_of("tags")
+    left_out: dict[str, None] = {}
+    if params := _fitting({name: _with_valid_names(each, name, left_out) for name, each in params.items()}, left_out):
+        fields["params"] = params
+    else:
+        fields.pop("params", None)
+    if left_out:
+        notes["large params"] = file.line_of(next(iter(left_out))), ", ".join(map(shortened, left_out))
+    return notes
+
+
+def _is_valid(name: str) -> bool:
+    return len(name) <= MAX_NAME and not CONTROL_OR_BREAK.search(name) and bool(VISIBLE.search(name))
+
+
+def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
+    """Return a value without the parts whose names are too long or invisible; note the name at the `top`."""
+    if isinstance(value, list):
+        return [_with_valid_names(each, top, left_out) for each in value]
+    if not isinstance(value, dict):
+        return value
+    valid = {name: _with_valid_names(each, top, left_out) for name, each in value.items() if _is_valid(name)}
+    left_out |= {top: None} if len(valid) < len(value) else {}
+    return valid
+
+
+def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
+    """Return params without the names that are not valid, and without the largest values that do not fit."""
+    left_out |= {name: None for name in params if not _is_valid(name)}
+    params = {name: value for name, value in params.items() if _is_valid(name)}
+    for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
+        try:
+            check_params(params)
+            break
+        except ParamsError as error:
+            wrong = next((each for each in params if error.place.startswith(f".{each}")), name)
+            left_out[wrong] = None
+            params = {other: value for other, value in params.items() if other != wrong}
+    return params

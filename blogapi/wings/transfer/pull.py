@@ -1,0 +1,174 @@
+"""The pull: the files in a folder come to say what the posts of a service say."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from marshmallow import ValidationError
+
+from blogapi.clock import rfc3339
+from blogapi.documents import dump
+from blogapi.wings.images.rebase import each_text
+from blogapi.wings.markdown.files import render
+from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.transfer.edit import with_content, with_fields
+from blogapi.wings.transfer.folder import ADDRESS, IMAGES
+from blogapi.wings.transfer.push import attempt, look
+from blogapi.wings.transfer.remote import Left, Post, Remote, RemoteError
+from blogapi.wings.transfer.working import MINE, Entry, Result, WorkingFolder, entry_of, is_same_post
+
+EDITS = 3  # of a file until it is written anew
+
+
+class Pull:
+    """A pull into a folder.
+
+    With `delete`, files whose posts are gone are removed; with `theirs`, files that have changed, too, are kept aside;
+    with `published`, other posts make no new files; with `images`, images become files.
+    """
+
+    def __init__(
+        self, working: WorkingFolder, remote: Remote, delete: bool, theirs: bool, published: bool, images: bool
+    ):
+        self.working, self.remote = working, remote
+        self.delete, self.theirs, self.published, self.images = delete, theirs, published, images
+
+    def prepare(self) -> int:
+        """Read both sides; return how many results there will be at most."""
+        if self.remote.scope() == "published-only" and self.delete:
+            raise RemoteError("this key sees published posts only, and not which are gone: leave out --delete")
+        self.working.read()
+        self.names = {entry["id"]: name for name, entry in self.working.entries.items() if self.working.listed(entry)}
+        self.gone = [name for name, entry in self.working.entries.items() if not self.working.listed(entry)]
+        if self.delete and self.gone and not self.working.posts and not self.working.force:
+            raise RemoteError("the blog has no posts: --force removes all files")
+        new = {name: item for name, item in self.working.items.items() if name not in self.working.entries}
+        self.new_names = {item.fields["slug"]: name for name, item in new.items()}
+        return len(self.working.posts) + len(self.gone)
+
+    def results(self) -> Iterator[Result]:
+        """Write what has changed there; yield what was done with each file."""
+        wanted = set()
+        for post_id, post in self.working.posts.items():
+            name = self.names.get(post_id, "")
+            entry = self.working.entries.get(name)
+            if self.working.is_as_known(entry, post):
+                yield self._unchanged(name)
+            elif entry or post["status"] == "published" or not self.published:
+                wanted.add(post_id)
+        for post, etag in look(self.remote, wanted):
+            name = self.names.get(post["id"]) or self.new_names.get(post["slug"]) or f"{post['slug']}.md"
+            if not is_same_post(self.working.entries.get(name, post), post):  # It had this slug.
+                name = f"{post['slug']}-{post['id']}.md"
+            yield attempt(self._pull, name, post, entry_of(post, etag))
+        yield from (attempt(self._pull_gone, name) for name in self.gone)
+
+    def _unchanged(self, name: str) -> Result:
+        if self.working.exists(name):
+            return "unchanged", name, ""
+        return "gone here", name, "push --delete moves its post to the trash"
+
+    def _pull(self, name: str, post: Post, there: Entry) -> Result:
+        entry, is_there = self.working.entries.get(name), self.working.exists(name)
+        if entry and not is_same_post(entry, post):
+            raise Left("conflict", "it is the file of another post")
+        relation = self.working.compare(name, there) if entry or is_there else "there"
+        if relation in ("same", "here"):
+            self.working.note(name, there, entry["sha256"] if entry and relation == "here" else "", at_once=False)
+            return self._unchanged(name)
+        if relation != "there" and not self.theirs:
+            raise Left("conflict", relation if is_there else "it is gone here, and has changed there")
+        data = self._with_images(name, self._written(name, post, there))
+        is_mine = is_there and (not entry or self.working.has_changed(name))
+        why = f"yours is {self._keep(name)}" if is_mine else ""
+        if not self.working.dry_run:
+            when = post.get("published_at") or post["created_at"]
+            with self.working.place(name, create=True) as (folder, last):
+                folder.write(last, [data], when, lambda file: file.read(len(data) + 1) == data)
+            self.working.note(name, there, hashlib.sha256(data).hexdigest(), at_once=False)
+        return "updated" if is_there else "created", name, why
+
+    def _keep(self, name: str) -> str:
+        """Keep the file here under another name, which is returned."""
+        data, kept = self.working.bytes_of(name), PurePosixPath(name).stem + MINE
+        with self.working.place(name) as (folder, last):
+            try:
+                with folder.open(kept, "rb") as file:
+                    if file.read(len(data) + 1) != data:  # It can be that of a pull that was killed.
+                        raise Left("conflict", f"it has changed here and there, and {kept} is in the way")
+            except FileNotFoundError:
+                if not self.working.dry_run:
+                    folder.write(kept, [data], rfc3339(folder.state(last).st_mtime), lambda _: False)
+        return kept
+
+    def _pull_gone(self, name: str) -> Result:
+        """Pull that a post is gone."""
+        is_there = self.working.exists(name)
+        if is_there and not self.delete:
+            return "gone there", name, "pull --delete removes the file"
+        if is_there and self.working.files.sha256.get(name) != self.working.entries[name]["sha256"]:
+            raise Left("conflict", "it has changed here, and its post is gone")
+        if is_there and not self.working.dry_run:
+            with self.working.place(name) as (folder, last):
+                folder.remove(last)
+        self.working.forget(name)
+        return "deleted" if is_there else "unchanged", name, ""
+
+    # What a file says
+
+    def _written(self, name: str, post: Post, there: Entry) -> bytes:
+        """Return the file of a post: the old one with other lines if that says the same, else a new one."""
+        item = self.working.items.get(name)
+        if not item:
+            return render(post)
+        links = self._links(name, item.images)
+        with suppress(MarkdownError, ValidationError):
+            old = _as_in(post, item.fields["content"])
+            data = with_content(self.working.bytes_of(name), old, post["content"], links)
+            for _ in range(EDITS):
+                now = self.working.files.item_of(self.working.top / name, self.working.top, data)
+                said = self.working.fields(name, now)
+                if self.working.says(said, there) == there["said"]:
+                    return data
+                data = with_fields(data, now.file, _as_in(post, said), post)
+        return render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
+
+    def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
+        """Return a function that replaces the addresses of images by links to the files that the old file shows."""
+        folder = os.path.dirname(os.path.realpath(self.working.top / name))
+        files = {os.path.basename(self.working.images.address_of(file)): file for file in images}
+        return _replacer({name.encode(): quote(os.path.relpath(file, folder)).encode() for name, file in files.items()})
+
+    def _with_images(self, name: str, data: bytes) -> bytes:
+        """Fetch the images that a file shows, if they are wanted, and let it lead to them. Raises OSError, Left."""
+        if not self.images or self.working.dry_run:
+            return data
+        above = "../" * name.count("/")
+        return ADDRESS.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
+
+    def _fetched(self, file: str, above: str) -> bytes:
+        """Fetch an image; return the link to its file, or nothing if the service has none."""
+        if not self.working.exists(f"{IMAGES}/{file}"):
+            answer = self.remote.send("GET", f"/{IMAGES}/{file}", also=(404,))
+            if answer.status == 404:
+                return b""
+            if not hashlib.sha256(answer.data).hexdigest().startswith(file.partition(".")[0]):
+                raise Left("failed", f"the image {file} is damaged")
+            with closing(self.working.folder.images(create=True)) as folder:
+                folder.write(file, [answer.data], rfc3339(time.time()), lambda _: False)
+        return f"{above}{IMAGES}/{file}".encode()
+
+
+def _as_in(post: Post, value: Any) -> Any:
+    """Return what a file says with the addresses that its images have in a post."""
+    return each_text(value, _replacer({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))
+
+
+def _replacer(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
+    """Return a function that replaces the addresses of images, which are given by their files."""
+    return lambda text: ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()

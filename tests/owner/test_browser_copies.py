@@ -1,0 +1,302 @@
+"""Typing in a real browser, on bad networks and two devices: nothing is lost, overwritten or in a wrong place."""
+
+import os
+import shutil
+import signal
+import tempfile
+from contextlib import contextmanager
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service as ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.owner.browser import Window
+from tests.service import eventually
+
+pytestmark = pytest.mark.slow
+EDIT, NEW = "/settings/posts/1/edit", "/settings/posts/new"
+OFFLINE = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+FAST, SLOW = OFFLINE | {"offline": False}, OFFLINE | {"offline": False, "latency": 3000}
+BAD_GATEWAY = "window.fetch = async () => new Response('<h1>Bad gateway</h1>', { status: 502 })"
+
+
+@pytest.fixture
+def window(window):
+    """A window of the owner, whose blog has a published post."""
+    post = {"title": "Evening", "content": "One.", "status": "published"}
+    window.service.request("POST", "/v1/posts", post)
+    yield window
+    network(window, FAST)
+
+
+def network(window, conditions):
+    window.browser.execute_cdp_cmd("Network.enable", {})
+    window.browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
+
+def stored(window):
+    return window.service.request("GET", "/v1/posts/1")[2]["content"]
+
+
+def titles(window):
+    return [post["title"] for post in window.service.request("GET", "/v1/posts")[2]]
+
+
+def said(window, text):
+    """Wait until the bar says this."""
+    eventually(lambda: text in window.browser.find_element(By.ID, "saving").text)
+
+
+def has(window, content):
+    """Wait until the form has this content."""
+    script = "return document.readyState === 'complete' && document.querySelector('#content')?.value"
+    eventually(lambda: window.browser.execute_script(script) == content)
+
+
+@contextmanager
+def another_tab(window):
+    """Another device, or a tab: with each, a page is loaded of its own."""
+    first = window.browser.current_window_handle
+    window.browser.switch_to.new_window("tab")
+    yield
+    window.browser.switch_to.window(first)
+
+
+@contextmanager
+def another_device(window):
+    """Another device, which has a session and a storage of its own: to a browser, this is another site."""
+    with another_tab(window):
+        window.url = window.url.replace("127.0.0.1", "localhost")
+        window.browser.get(window.service.blogapi("settings").stdout.strip().replace("127.0.0.1", "localhost"))
+        window.click("Open")
+        yield
+        window.url = window.url.replace("localhost", "127.0.0.1")
+
+
+def come_back(window):
+    """Do what a tab does that is looked at again: a headless one is always visible."""
+    window.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")
+
+
+@pytest.mark.parametrize("conditions", [FAST, SLOW])
+def test_what_was_typed_a_moment_before_a_reload_is_there_after_it_and_the_post_is_as_it_was(window, conditions):
+    window.open(EDIT)
+    network(window, conditions)
+    window.fill(content=" Two.")
+    window.browser.refresh()
+    has(window, "One. Two.")
+    assert stored(window) == "One."
+    window.click("Update")
+    assert window.notice.startswith("“Evening” was saved.")
+    assert stored(window) == "One. Two."
+
+
+def test_a_new_post_is_found_again_by_its_address_and_in_the_list(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises.")
+    window.browser.refresh()
+    has(window, "Rises.")
+    window.open("/settings/posts")
+    assert titles(window) == ["Evening"]
+    window.click("Bread")
+    window.fill(content=" Slowly.")
+    window.click("Create")
+    assert window.service.request("GET", "/v1/posts/2")[2]["content"] == "Rises. Slowly."
+    window.open(NEW)
+    assert "Not saved yet" not in window.text
+    assert window.value("content") == ""
+
+
+@pytest.mark.parametrize("way", ["Cancel", "close"])
+def test_what_was_typed_a_moment_before_the_page_is_left_is_there_again(window, way):
+    with another_tab(window):
+        window.open(EDIT)
+        window.fill(content=" Two.")
+        if way == "close":
+            window.browser.close()
+        else:
+            window.click("Cancel")
+    window.open("/settings/posts")
+    eventually(lambda: window.browser.refresh() or "unsaved changes" in window.text)
+    window.open(EDIT)
+    assert "Unsaved changes from" in window.notice
+    assert window.value("content") == "One. Two."
+    window.click("Discard")
+    assert window.value("content") == "One."
+    window.click("Undo")
+    assert window.value("content") == "One. Two."
+
+
+def test_what_is_typed_without_a_pause_is_on_the_server_meanwhile(window):
+    window.open(EDIT)
+    content = window.browser.find_element(By.ID, "content")
+
+    def is_there():
+        content.send_keys("x")
+        return "Saved" in window.browser.find_element(By.ID, "saving").text
+
+    eventually(is_there)
+
+
+def own_browser(folder):
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("headless", "no-sandbox", "disable-gpu", "no-first-run", f"user-data-dir={folder}"):
+        options.add_argument(f"--{argument}")
+    return webdriver.Chrome(options, ChromeService(shutil.which("chromedriver")))
+
+
+def test_when_the_browser_is_killed_without_a_connection_nothing_is_lost_but_the_last_second(window):
+    words = " ".join(f"word{number}" for number in range(60))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        mine = Window(own_browser(folder), window.service)
+        mine.enter()
+        mine.open(EDIT)
+        network(mine, OFFLINE)
+        mine.fill(content=f" {words}")
+        said(mine, "Not saved: no connection, ")
+        mine.browser.execute_async_script("setTimeout(arguments[0], 1000)")
+        os.kill(process_of(mine.browser), signal.SIGKILL)
+        mine.browser.service.stop()
+        mine = Window(own_browser(folder), window.service)
+        mine.enter()
+        eventually(lambda: mine.browser.refresh() or "unsaved changes" in mine.text)
+        mine.browser.quit()
+    window.open(EDIT)
+    assert window.value("content") == f"One. {words}"
+
+
+def process_of(browser):
+    """The process of a browser, by the file that locks its profile."""
+    lock = os.path.join(browser.capabilities["chrome"]["userDataDir"], "SingletonLock")
+    return int(os.readlink(lock).rpartition("-")[2])
+
+
+def test_the_phone_goes_on_and_the_laptop_comes_back(window):
+    window.open(EDIT)
+    window.fill(content=" Laptop.")
+    said(window, "Saved")
+    with another_tab(window):
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        said(window, "Saved")
+    come_back(window)
+    has(window, "One. Laptop. Phone.")
+
+
+def test_of_two_that_go_on_with_the_same_text_neither_is_lost(window):
+    window.open(EDIT)
+    window.fill(content=" Both.")
+    said(window, "Saved")
+    network(window, OFFLINE)
+    window.fill(content=" Laptop.")
+    with another_device(window):
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        said(window, "Saved")
+    network(window, FAST)
+    said(window, "This text was continued on Chrome on Linux")
+    window.browser.find_element(By.XPATH, "//button[.='Go on with this']").click()
+    said(window, "Saved")
+    window.click("Update")
+    assert stored(window) == "One. Both. Laptop."
+    window.open("/settings/posts/1/history")
+    window.click("Evening")
+    assert window.value("content") == "One. Both. Phone."
+
+
+def test_a_duplicated_tab_is_another_form(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises.")
+    said(window, "Saved")
+    address = window.browser.current_url
+    with another_tab(window):
+        window.browser.get(address)
+        window.fill(content=" Slowly.")
+        said(window, "Saved")
+        window.click("Create")
+        assert window.notice == "“Bread” was created."
+    come_back(window)
+    eventually(lambda: window.browser.current_url.endswith("/settings/posts/2/edit"))
+    has(window, "Rises. Slowly.")
+    assert titles(window) == ["Bread", "Evening"]
+
+
+@pytest.mark.parametrize("failure", ["away", "proxy", "session"])
+def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure):
+    window.open(EDIT)
+    window.fill(content=" Two.")
+    if failure == "away":
+        network(window, OFFLINE)
+    elif failure == "proxy":
+        window.browser.execute_script(f"window.real = fetch; {BAD_GATEWAY}")
+    else:
+        window.browser.delete_all_cookies()
+    window.browser.find_element(By.XPATH, "//button[.='Update']").click()
+    said(window, "Not saved: ")
+    assert (window.value("content"), stored(window)) == ("One. Two.", "One.")
+    if failure == "session":
+        with another_tab(window):
+            window.enter()
+    network(window, FAST)
+    window.browser.execute_script("window.fetch = window.real ?? fetch")
+    said(window, "Saved")  # It goes on by itself.
+    window.click("Update")
+    assert stored(window) == "One. Two."
+
+
+@pytest.mark.parametrize("conditions", [FAST, SLOW])
+def test_a_post_is_saved_once_by_a_double_click_and_by_a_key_while_it_is_sent(window, conditions):
+    window.open(NEW)
+    network(window, conditions)
+    window.fill(title="Bread", content="Rises.")
+    with window.next_page():
+        press = "dispatchEvent(new KeyboardEvent('keydown', { key: 's', ctrlKey: true, cancelable: true }));"
+        window.browser.execute_script(press * 2)
+    network(window, FAST)
+    assert titles(window) == ["Bread", "Evening"]
+    assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
+
+
+def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
+    window.open(EDIT)
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
+    window.fill(content=" Mine.")
+    said(window, "Saved")
+    window.click("Update")
+    assert "Not saved: the post was changed elsewhere, too" in window.text
+    assert (stored(window), window.value("tags")) == ("Two.", "a")
+    window.click("Update")
+    assert stored(window) == "One. Mine."
+
+
+def test_back_after_a_save_shows_the_post_as_it_is(window):
+    window.open(EDIT)
+    window.fill(content=" Mine.")
+    window.click("Update")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    with window.next_page():
+        window.browser.back()
+    has(window, "Two.")
+
+
+def test_enter_in_a_line_of_a_published_post_publishes_nothing(window):
+    window.open(EDIT)
+    window.fill(title=" falls")
+    window.press(Keys.ENTER)
+    said(window, "Saved")
+    assert titles(window) == ["Evening"]
+
+
+def test_a_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(window):
+    window.open(EDIT)
+    window.browser.execute_script("document.querySelector('#content').value = 'x'.repeat(4_200_000)")
+    window.fill(content="y")
+    said(window, "Not saved, but kept in this browser: Save says why.")
+    window.browser.refresh()
+    eventually(lambda: len(window.value("content")) == 4_200_001)
+    window.browser.execute_script("document.querySelector('#content').value = ''")
+    window.fill(content="Short.")
+    said(window, "Saved")

@@ -1,0 +1,234 @@
+"""Copies of what is typed into the form of a post and not saved."""
+
+import json
+
+import pytest
+from urllib3.filepost import encode_multipart_formdata
+
+from blogapi.storage.models import Post
+from blogapi.wings.history.models import Revision
+from blogapi.wings.owner import copies
+from blogapi.wings.owner.copies import Copy, DraftCopy
+from blogapi.wings.webhooks.models import Event
+from tests.owner.pages import follow, send, view
+
+NEW, EDIT = ("/settings/posts/new", "Create"), ("/settings/posts/1/edit", "Save")
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def put(owner):
+    """Send the copy of a form as the script does."""
+
+    def send_copy(fields, number, **typed):
+        sent = fields | {"number": str(number)} | typed
+        body, content_type = encode_multipart_formdata([*sent.items()])
+        return owner.put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
+
+    return send_copy
+
+
+@pytest.fixture
+def form(owner):
+    """The fields of a form."""
+    return lambda path="/settings/posts/new", label="Create": view(owner, path).form(label)[1]
+
+
+@pytest.fixture
+def contents(database):
+    """The contents of the copies in a state."""
+
+    def read(*states):
+        rows = database.rows(DraftCopy.select(DraftCopy.fields).where(DraftCopy.state.in_(states or ["open"])))
+        return sorted(json.loads(fields)["content"] for (fields,) in rows)
+
+    return read
+
+
+def test_a_copy_is_kept_as_typed_and_changes_no_post(put, form, owner, client, contents, count):
+    client.post("/v1/webhooks", json={"url": "https://8.8.8.8/"})
+    fields = form()
+    half = {"title": "\0", "content": "\u00e9 half", "slug": "Not a slug", "params": "a: ["}
+    assert put(fields, 1, **half).status_code == 200
+    assert (contents(), count(Post), count(Event)) == (["\u00e9 half"], 0, 0)
+    assert form()["content"] == ""  # New post is another one, and leads to this.
+    again = form(f"/settings/posts/new?copy={fields['copy']}")
+    assert again.items() >= half.items()
+    assert view(owner, "/settings/posts/new").soup.select_one(f"a[href$='copy={fields['copy']}']")
+
+
+def test_an_older_number_changes_nothing(put, form, contents):
+    fields = form()
+    assert [put(fields, number, content=str(number)).status_code for number in (2, 1, 2, 3, 0)] == [200] * 5
+    assert contents() == ["3"]
+
+
+def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, owner, client, post, contents):
+    post(title="Hello", status="published")
+    put(form(EDIT[0], "Update"), 1, content="Changed.")
+    assert client.get("/v1/posts/1").json["content"] == "Words."
+    assert view(owner, "/settings/posts").all(".state") == ["published", "unsaved changes"]
+    page = view(owner, "/settings/posts/1/edit")
+    assert page.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC on Firefox"]
+    page.press("Update")
+    assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
+
+
+def test_of_two_forms_that_go_on_with_the_same_the_later_is_kept_aside(put, form, owner, post, contents):
+    post()
+    put(form(*EDIT), 1, content="both")
+    one, two = form(*EDIT), form(*EDIT)
+    assert put(one, 1, content="one").status_code == 200
+    answer = put(two, 1, content="two")
+    assert (answer.status_code, answer.json["browser"], answer.json["state"]) == (409, "Firefox", "open")
+    assert (contents("open"), contents("aside")) == (["one"], ["two"])
+    assert view(owner, "/settings/posts/1/history").all(".state") == ["not saved", "not saved"]
+    assert form(f"{EDIT[0]}?copy={two['copy']}", "Save")["content"] == "two"
+    assert form(*EDIT)["content"] == "one"
+    assert put(two | {"over": answer.json["over"]}, 2, content="two").status_code == 200
+    assert (contents("open"), contents("aside")) == (["two"], ["one"])  # Neither is lost.
+    assert put(one, 2, content="one more").status_code == 409
+    assert (contents("open"), contents("aside")) == (["two"], ["one more"])
+    send(owner, EDIT[0], two | {"number": "2", "content": "two", "over": answer.json["over"]})
+    assert (contents("open"), contents("aside")) == ([], ["one more"])
+
+
+def test_a_form_asks_whether_another_went_on(put, form, post):
+    post()
+    one, two = form(*EDIT), form(*EDIT)
+    assert put(one, 0).status_code == 200
+    put(two, 1, content="two")
+    assert put(one, 0).status_code == 409
+    put(form(*EDIT), 1, content="three")
+    assert (put(two, 1).status_code, put(two, 2, content="two").status_code) == (409, 409)
+
+
+def test_a_save_that_comes_twice_is_one_post_and_one_revision(put, form, owner, client, contents, count):
+    fields = form() | {"title": "A", "content": "A"}
+    put(fields, 1)
+    saved = fields | {"number": "1"}
+    assert [send(owner, NEW[0], saved).status_code for _ in range(2)] == [303, 303]
+    assert put(fields, 1).status_code == 200  # It was late.
+    assert (count(Post), count(Revision), contents()) == (1, 0, [])
+    assert send(owner, NEW[0], saved | {"content": "B"}).status_code == 303
+    change = form(*EDIT) | {"content": "C"}
+    client.patch("/v1/posts/1", json={"excerpt": "Short."})
+    assert [send(owner, EDIT[0], change).status_code for _ in range(2)] == [303, 303]
+    assert (count(Revision), client.get("/v1/posts/1").json["excerpt"]) == (3, "Short.")
+    assert send(owner, EDIT[0], change | {"content": "D"}).status_code == 303  # No conflict with itself
+    client.patch("/v1/posts/1", json={"content": "From the phone."})
+    assert send(owner, EDIT[0], change | {"content": "E"}).status_code == 412
+
+
+def test_what_is_typed_after_a_save_whose_answer_was_lost_belongs_to_its_post(put, form, owner, count, contents):
+    fields = form() | {"title": "A", "content": "A"}
+    send(owner, NEW[0], fields | {"number": "1"})
+    answer = put(fields, 2, content="B")
+    assert answer.json["form"] == "/settings/posts/1/edit"
+    assert view(owner, f"/settings/posts/new?copy={fields['copy']}").soup.select_one("#content").text.strip() == "B"
+    view(owner, "/settings/posts/1/edit").press("Save")
+    assert (count(Post), contents()) == (1, [])
+
+
+def test_a_new_post_that_another_form_has_saved_is_not_created_twice(put, form, owner, client, count):
+    fields = form() | {"title": "A", "content": "A"}
+    put(fields, 1)
+    phone, laptop = (form(f"/settings/posts/new?copy={fields['copy']}") for _ in range(2))
+    put(phone, 1, content="phone")
+    send(owner, NEW[0], phone | {"content": "phone", "number": "1"})
+    assert put(laptop, 1, content="laptop").json["form"] == "/settings/posts/1/edit"
+    page = view(owner, "/settings/posts/1/edit")
+    assert page.all("del, ins") == ["phone", "laptop"]
+    assert send(owner, NEW[0], laptop | {"content": "laptop"}).status_code == 412
+    assert (count(Post), client.get("/v1/posts/1").json["content"]) == (1, "phone")
+
+
+def test_a_field_that_was_not_touched_follows_the_post(put, form, owner, client, post):
+    post(title="Hello", content="One.")
+    put(form(*EDIT), 1, content="Mine.")
+    client.patch("/v1/posts/1", json={"status": "published", "title": "Hi"})
+    page = view(owner, "/settings/posts/1/edit")
+    assert page.all(".problem") == []
+    page.press("Update")
+    assert client.get("/v1/posts/1").json.items() >= {"status": "published", "title": "Hi", "content": "Mine."}.items()
+
+
+def test_a_discard_is_undone(put, form, owner, post, contents):
+    post()
+    put(form(*EDIT), 1, content="Changed.")
+    page = view(owner, "/settings/posts/1/edit").press("Discard")
+    assert (contents(), contents("discarded")) == ([], ["Changed."])
+    assert page.soup.select_one("#content").text.strip() == "Words."
+    page = page.press("Undo")
+    assert (contents(), page.soup.select_one("#content").text.strip()) == (["Changed."], "Changed.")
+
+
+@pytest.mark.parametrize(
+    "sent", [{"copy": "short"}, {"copy": "x" * 65}, {"number": "x"}, {"number": "1" * 16}, {"post_id": "a"}]
+)
+def test_what_is_no_copy_is_refused(put, form, contents, sent):
+    assert put(form() | sent, sent.get("number", 1)).status_code == 400
+    assert contents() == []
+
+
+def test_a_copy_is_at_most_four_mebibytes(put, form, contents):
+    assert put(form(), 1, content="x" * 4_194_304).status_code == 413
+    assert put(form(), 1, content="🧁" * 1_000_000).status_code == 200
+    assert contents() == ["🧁" * 1_000_000]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_another_site_cannot_send_a_copy(put, form, owner, contents, site):
+    fields = form()
+    owner.environ_base["HTTP_SEC_FETCH_SITE"] = site
+    assert put(fields, 1, content="evil").status_code == 403
+    assert contents() == []
+
+
+def test_without_a_session_no_copy_is_kept(app, put, form, contents):
+    fields = form()
+    body, content_type = encode_multipart_formdata([*fields.items()])
+    answer = app.test_client().put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
+    assert (answer.status_code, contents()) == (403, [])
+
+
+def keep(database, name, size=1):
+    new = Copy(name, None, copies.OPEN, 1, "")
+    database.write(copies.put, new, {"content": "x" * size}, "")
+
+
+def test_the_oldest_of_too_many_copies_go(database, count, clock, monkeypatch):
+    for number in range(copies.MAX_COPIES + 3):
+        clock.now += 1
+        keep(database, f"copy-{number:04}")
+    assert count(DraftCopy) == copies.MAX_COPIES
+    assert copies.find(database, "copy-0002") is None
+    keep(database, "copy-large", copies.MAX_BYTES - 100)
+    assert 1 <= count(DraftCopy) <= 10
+    assert copies.find(database, "copy-large")
+
+
+def test_copies_are_pruned_after_their_days_and_those_without_text_after_one(put, form, owner, database, clock, count):
+    put(form(), 1, content="Kept.")
+    view(owner, "/settings/posts/new").press("Create", title="A", content="B")
+    clock.now += DAY
+    assert (database.write(copies.prune, 30), count(DraftCopy)) == (1, 1)
+    clock.now += 29 * DAY
+    assert (database.write(copies.prune, 30), count(DraftCopy)) == (1, 0)
+
+
+def test_a_shared_preview_shows_what_is_saved_and_says_that_there_is_more(put, form, owner, stranger, post):
+    post(title="Draft", content="Saved.")
+    (link,) = view(owner, "/settings/posts/1").press("Share a preview").all("#link")
+    path = link.removeprefix("http://127.0.0.1:8000")
+    more = "The author has changes that are not saved yet, and not shown here."
+    assert more not in stranger.get(path).text
+    put(form(*EDIT), 1, content="Typed.")
+    page = view(stranger, path)
+    assert (more in page.text, "Saved." in page.text, "Typed." in page.text) == (True, True, False)
+
+
+def test_a_form_without_a_copy_creates_a_post_each_time(owner, form, count):
+    fields = form() | {"title": "A", "content": "B", "copy": ""}
+    assert [follow(owner, send(owner, NEW[0], fields)).status for _ in range(2)] == [200, 200]
+    assert count(Post) == 2

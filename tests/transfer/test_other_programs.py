@@ -1,0 +1,285 @@
+"""What other programs write in their own way, which an import understands, shortens or names rather than refuses."""
+
+import json
+
+import pytest
+
+from blogapi.wings.markdown.html import markdown_of
+from blogapi.wings.transfer.sources import Item
+from tests.blogs import open_sources, read
+from tests.transfer.test_exports import HEAD
+
+# Status and dates
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "params"),
+    [
+        ("status: publish\npublished: true", "published", None),
+        ("status: Pending\npublished: false", "draft", None),
+        ("status: private", "draft", None),
+        ("status: future\ndate: 2027-01-01", "scheduled", None),
+        ("status: publish\ndraft: true", "draft", {"status": "publish"}),
+        ("status: draft\ndraft: false", "draft", None),
+        ("status: archived\npublished: false", "archived", None),
+    ],
+)
+def test_the_words_of_other_programs_for_a_status_are_understood(item, text, status, params):
+    fields = item(f"title: A\n{text}").fields
+    assert (fields["status"], fields.get("params")) == (status, params)
+
+
+def test_a_private_file_is_named_and_one_in_the_trash_is_left_out(item, write):
+    assert item("status: private").notes == {"private posts": 2}
+    with open_sources(write({"a.md": "---\nstatus: trash\n---\nA"}) / "a.md") as sources:
+        assert (len(sources), sources.left_out) == (0, {"post (trash)": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "published_at", "params"),
+    [
+        ("date: 2020-01-18\npublishDate: 2020-01-19", "2020-01-19T00:00:00Z", {"date": "2020-01-18"}),
+        ("pubDate: 2020-01-01\ndate: 2020-01-02", "2020-01-01T00:00:00Z", {"date": "2020-01-02"}),
+        ("date: 2020-01-18\npublishDate: 2020-01-18T00:00:00Z", "2020-01-18T00:00:00Z", None),
+    ],
+)
+def test_of_two_dates_that_of_the_publication_counts_and_the_other_is_kept(item, text, published_at, params):
+    fields = item(text).fields
+    assert (fields["published_at"], fields.get("params")) == (published_at, params)
+
+
+@pytest.mark.parametrize(("name", "slug"), [("_posts/2012-3-9-x.md", "x"), ("2012-03-9-x/index.md", "x")])
+def test_a_day_in_a_name_can_have_one_digit(item, name, slug):
+    fields = item("title: A", name).fields
+    assert (fields["published_at"], fields["slug"]) == ("2012-03-09T00:00:00Z", slug)
+
+
+def test_a_tag_of_its_own_name_is_a_tag(item):
+    assert item("tag: big cats\ncategory: code", "_posts/2020-01-02-a.md").fields["tags"] == ["big cats", "code"]
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "published_at", "path"),
+    [
+        ("_config.yml", "date: 2020-01-02 23:00", "2020-01-03T04:00:00Z", "/2020/01/02/a.html"),
+        ("_config.yml", "date: 2020-01-03 02:00:00 +0000", "2020-01-03T02:00:00Z", "/2020/01/02/a.html"),
+        ("_config.yml", "", "2020-01-02T05:00:00Z", "/2020/01/02/a.html"),
+        ("hugo.toml", "date: 2020-07-02", "2020-07-02T04:00:00Z", None),
+        ("hugo.yaml", "date: July 2, 2020", "2020-07-02T04:00:00Z", None),
+    ],
+)
+def test_times_without_an_offset_are_of_the_zone_of_the_site(write, item, config, text, published_at, path):
+    zones = {"toml": "baseURL = ''\ntimeZone = 'America/New_York'", "yaml": "timeZone: America/New_York"}
+    write({config: zones.get(config[5:], "timezone: America/New_York")})
+    found = item(text, "_posts/2020-01-02-a.md" if path else "content/a.md")
+    assert found.fields["published_at"] == published_at
+    assert path is None or path in found.old_paths
+
+
+# What is shortened
+
+
+def long_list(count):
+    return ", ".join(f"v{number}" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("text", "notes", "fields"),
+    [
+        (f"excerpt: {'word ' * 250}", {"long excerpts": 3}, {"excerpt": ("word " * 200).strip()}),
+        (f"description: {'x' * 1001}", {"long excerpts": 3}, {"excerpt": "x" * 1000}),
+        (f"tags: [{'x' * 65}, b]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
+        (
+            'a: "x\\x85y"\nb: {"\\x80c": ["\\x81"]}',
+            {"control characters": None},
+            {"params": {"a": "xy", "b": {"c": [""]}}},
+        ),
+        (f"a: 1\n? {'b' * 65}\n: 2", {"large params": (4, f"`{'b' * 40}…`")}, {"params": {"a": 1}}),
+        (f"a: 1\nb: {{c: 2, ? {'d' * 65} : 3}}", {"large params": (4, "`b`")}, {"params": {"a": 1, "b": {"c": 2}}}),
+        (f"a: {'x' * 9000}\nb: {'y' * 30000}", {"large params": (4, "`b`")}, {"params": {"a": "x" * 9000}}),
+        (f"a: [{long_list(600)}]\nb: 1", {"large params": (3, "`a`")}, {"params": {"b": 1}}),
+        ("a: [[[[[[[[[1]]]]]]]]]\nb: .inf\nc: 1", {"large params": (3, "`a`, `b`")}, {"params": {"c": 1}}),
+    ],
+)
+def test_what_is_too_long_is_shortened_and_named_with_its_line(item, text, notes, fields):
+    found = item(f"title: A\n{text}")
+    assert {**found.notes} == notes
+    assert fields.items() <= found.fields.items()
+
+
+def test_params_keep_the_whole_of_what_is_shortened(item):
+    title, excerpt = "title " * 60, "word " * 300
+    fields = item(f"title: {title}\nexcerpt: {excerpt}\nlayout: x").fields
+    assert fields["params"] == {"layout": "x", "title": title.strip(), "excerpt": excerpt.strip()}
+    assert len(fields["title"]) <= 255
+
+
+# Slugs and old addresses
+
+
+@pytest.mark.parametrize(
+    ("files", "slugs"),
+    [
+        ({"hello/index.md": "slug: hello", "hello/index.fr.md": "slug: hello"}, {"hello", "fr-hello"}),
+        ({"a.de.md": "slug: a", "a.en.md": "slug: a"}, {"de-a", "en-a"}),
+        ({"x/a.md": "slug: a\nlang: pt-BR", "y/a.md": "slug: a"}, {"pt-br-a", "a"}),
+        ({"x.md": 'path: "de/one"', "one.md": "title: One"}, {"de-one", "one"}),
+        ({"x.md": "permalink: guide/guide/", "guide/index.md": "title: B"}, {"guide-guide", "guide"}),
+    ],
+)
+def test_of_posts_with_one_slug_a_language_or_a_path_goes_in_front(write, files, slugs):
+    items = read(write({name: f"---\n{text}\n---\nA" for name, text in files.items()}))
+    assert {item.fields["slug"] for item in items} == slugs
+
+
+def test_an_old_address_leads_to_one_post_and_never_away_from_another(write):
+    aliases = "aliases: [/old/, /b/]"
+    top = write({"a.md": f"---\n{aliases}\ndate: 2020-01-01\n---\nA", "b.md": f"---\n{aliases}\n---\nB"})
+    first, second = read(top)
+    assert (first.old_paths, second.old_paths) == (("/old/",), ("/b/",))
+    assert "shared addresses" in first.notes
+    assert "shared addresses" in second.notes
+
+
+# Images
+
+
+IMAGES = [
+    '![says "ok [done]"](a.png)',
+    "![by [someone](https://a.example) here](a.png 'title')",
+    "![two\nlines](<a.png>)",
+    "![escaped \\] bracket](a.png)",
+    "![a][b]\n\n[b]: a.png",
+    "- a\n\n\t![a](a.png)",
+    "> ![a](a.png)",
+    "| a |\n|---|\n| ![b](a.png) |",
+    "[![a](a.png)](https://a.example)",
+    '<img alt="" src="a.png" srcset="a.png 1x,a.png 2x">',
+    "<video poster=a.png></video>",
+    "![a](a.png?b=1&amp;c=2)",
+    "[^1]: ![a](a.png)\n\nA[^1]",
+    '<div markdown="1">\n![a](a.png)\n</div>',
+]
+CODE = [
+    "    ![a](a.png)",
+    "`` a ` ![a](a.png) ``",
+    "> ```\n> ![a](a.png)\n> ```",
+    "- ~~~\n  <img src=a.png>\n  ~~~",
+    "\\![a](a.png)",
+    "<pre>\n![a](a.png)\n</pre>",
+    "![a\n\nb](a.png)",
+    "\\<img src=a.png>",
+]
+
+
+@pytest.mark.parametrize("content", [*IMAGES, *(text.replace("\n", "\r\n") for text in IMAGES)])
+def test_images_are_found_where_markdown_shows_them(item, content):
+    made = item("title: A", content=content, site="https://a.example").fields["content"]
+    assert made.count("https://a.example/a.png") == content.count("a.png")
+    assert made.replace("https://a.example/a.png", "a.png") == content.replace("&amp;", "&")
+
+
+@pytest.mark.parametrize("content", CODE)
+def test_what_only_looks_like_an_image_stays(item, content):
+    found = item("title: A", content=content, site="https://a.example")
+    assert found.fields["content"] == content
+    assert "relative images" not in found.notes
+
+
+# WordPress and Ghost
+
+
+def wordpress(write, content, elements="", **options):
+    item = (
+        "<title>A</title><wp:post_name>a</wp:post_name><link>https://a.example/2020/a/</link><wp:post_id>1</wp:post_id>"
+        f"<content:encoded><![CDATA[{content}]]></content:encoded><wp:post_type>post</wp:post_type>"
+        "<wp:post_date_gmt>2020-01-02 03:04:05</wp:post_date_gmt><wp:status>publish</wp:status>"
+    )
+    text = f"{HEAD}<item>{item}{elements}</item>{options.get('more', '')}</channel></rss>"
+    (post,) = read(write({"a.xml": text}) / "a.xml")
+    return post
+
+
+@pytest.mark.parametrize(
+    ("content", "markdown"),
+    [
+        ('[code language="c++"]\nif a &lt; b:\n\n    x * y\n[/code]', "```c++\nif a < b:\n\n    x * y\n```\n"),
+        ("a\n\n[sourcecode gutter='false' lang='css']a{}[/sourcecode]", "a\n\n```css\na{}\n```\n"),
+        ("The [code] shortcode", "The [code] shortcode\n"),
+        ('[caption caption="A boat"]<img src="https://b/c" />[/caption]', "![](https://b/c)\n\nA boat\n"),
+        ("One.\n<!--more-->\nTwo.", "One.\n\n<!--more-->\n\nTwo.\n"),
+        ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
+    ],
+)
+def test_shortcodes_of_wordpress_become_what_they_show(write, content, markdown):
+    assert wordpress(write, content).fields["content"] == markdown
+
+
+def test_reusable_blocks_of_wordpress_are_put_in_or_named(write):
+    block = "<item><wp:post_type>wp_block</wp:post_type><wp:post_id>7</wp:post_id>"
+    block += "<content:encoded><![CDATA[<!-- wp:paragraph --><p>Again</p>]]></content:encoded></item>"
+    post = wordpress(write, '<!-- wp:block {"ref":7} /--><!-- wp:block {"ref":8} /-->', more=block)
+    assert (post.fields["content"], post.notes) == ("Again\n", {"blocks": None})
+
+
+def test_older_slugs_of_wordpress_are_old_addresses(write):
+    meta = "<wp:postmeta><wp:meta_key>_wp_old_slug</wp:meta_key><wp:meta_value>b</wp:meta_value></wp:postmeta>"
+    assert wordpress(write, "x", meta).old_paths == ("/2020/a/", "/2020/b/")
+
+
+def test_the_description_of_a_cover_of_ghost_is_kept_and_its_html_cards_stay_html(write):
+    html = "<p>a</p><!--kg-card-begin: html--><table>\n\n<tr><td>*b*</table><script>c</script><!--kg-card-end: html-->"
+    posts = [{"id": "p", "title": "A", "slug": "a", "html": html}]
+    meta = [{"post_id": "p", "feature_image_alt": "B", "feature_image_caption": "C"}]
+    (post,) = read(write({"a.json": json.dumps({"data": {"posts": posts, "posts_meta": meta}})}) / "a.json")
+    assert post.fields["params"] == {"feature_image_alt": "B", "feature_image_caption": "C"}
+    assert post.fields["content"] == "a\n\n<table> <tr><td>*b*</table><script>c</script>\n"
+    assert {"HTML", "scripts"} <= post.notes.keys()
+
+
+# HTML
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<p><b>Note:</b>a <b>「b」</b>です <b>c</b><b>d</b></p>", None),
+        ("<p>Write __init__ in __all__.</p>", "Write \\_\\_init\\_\\_ in \\_\\_all\\_\\_.\n"),
+        ("<ul><li>a<ul><li>b</ul><li>c</ul><p>d<p>e", "- a\n  - b\n- c\n\nd\n\ne\n"),
+        ("<table><tr><th>a<tr><td>b<br>c<tr><td><code>d|e</code></table>", "| a |\n| --- |\n| b<br>c |\n| `d\\|e` |\n"),
+        ('<table><tr><td><img src="/a"></td></tr></table>', "| ![](/a) |\n| --- |\n"),
+        ("<table><tr><td rowspan=2>a<td>b<tr><td>c</table>", None),
+        ('<a href="/a"><h2>b</h2><p>c</p>d</a>', "## [b](/a)\n\n[c](/a)\n\n[d](/a)\n"),
+        ('<pre>a <a href="/b">c</a>\nd</pre>', '<pre>a <a href="/b">c</a>&#10;d</pre>\n'),
+        ('a<sup><a href="#n">1</a></sup><ol><li id="n"><p>b</p></li></ol>',
+         'a<sup>[1](#n)</sup>\n\n1. <a id="n"></a>b\n'),
+        ('<pre data-lang="rust">a</pre>', "```rust\na\n```\n"),
+        ("<form><input name=a></form>", '<form><input name="a"></form>\n'),
+        ("<h2>a<br>b</h2><center>c</center>d", "## a<br>b\n\nc\n\nd\n"),
+    ],
+)  # fmt: skip
+def test_html_that_markdown_cannot_say_stays_html(html, markdown):
+    made = markdown_of(html)
+    assert made == markdown if markdown else "*" not in made and "<" in made
+
+
+def test_tags_that_html_opens_again_in_each_paragraph_are_bounded():
+    with pytest.raises(Exception, match="too many elements"):
+        markdown_of("".join(f"<b id={number}>" for number in range(2000)) + "<p>x" * 2000)
+
+
+def test_scripts_and_forms_are_left_out_on_request_and_named():
+    dropped = set()
+    html = "<p>a<script src=b></script></p><form>c<script>d</script></form><svg><script>e</script></svg>"
+    assert markdown_of(html, dropped=dropped) == "a\n\nc\n"
+    assert dropped == {"script", "form", "svg"}
+
+
+def test_an_escaped_tag_is_no_html(item):
+    assert item("title: A", content="\\</script> \\<b>").notes == {}
+
+
+def test_posts_whose_dates_may_be_in_a_data_file_are_named(write):
+    top = write({"posts/posts.json": '{"date": "2020-01-01"}', "posts/a.md": "# A", "b.md": "# B"})
+    notes = {found.fields["slug"]: found.notes for found in read(top) if isinstance(found, Item)}
+    assert notes == {"a": {"undated": None}, "b": {}}

@@ -1,0 +1,597 @@
+"""Push and pull: a folder here and a service on a real socket, kept the same."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from click.testing import CliRunner
+
+from blogapi import cli
+from blogapi.wings.markdown.files import parse
+from tests.blogs import SAMPLES, write_files
+from tests.images.pictures import jpeg, png
+from tests.receiver import Receiver, make_certificate
+from tests.service import Server
+
+HELLO = (
+    "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
+)
+BOTH = "conflict {}: it has changed here and there"
+OTHER = "conflict a.md: the post a says something else"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("service") / "blog.db") as service:
+        yield service
+
+
+@pytest.fixture
+def blog(shared):
+    """A service without posts."""
+    for post in shared.request("GET", "/v1/posts?limit=1000")[2]:
+        assert shared.request("DELETE", f"/v1/posts/{post['id']}?permanent=true")[0] == 204
+    return shared
+
+
+@pytest.fixture
+def run(blog, monkeypatch):
+    """Run a command with the key of the service; return the exit status and the lines of its output."""
+    monkeypatch.setenv("BLOGAPI_KEY", blog.key)
+    monkeypatch.setenv("BLOGAPI_REMOTE", f"http://127.0.0.1:{blog.port}")
+
+    def run(*arguments, key=None, to=None):
+        environ = {"BLOGAPI_KEY": key or blog.key} | ({"BLOGAPI_REMOTE": to} if to else {})
+        result = CliRunner().invoke(cli.command_line, [str(each) for each in arguments], env=environ)
+        if isinstance(result.exception, ValueError):  # `main` prints it.
+            return 1, [*result.output.splitlines(), str(result.exception)]
+        assert isinstance(result.exception, SystemExit | None), result.exception
+        return result.exit_code, result.output.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Write files into the folder, which is returned."""
+    return lambda **texts: write_files(tmp_path / "folder", {f"{name}.md": text for name, text in texts.items()})
+
+
+@pytest.fixture
+def change(blog):
+    """Change the post with a slug there, as another client does; return it."""
+
+    def change(slug, /, **fields):
+        status, _, post = blog.request("PATCH", f"/v1/posts/by-slug/{slug}", fields)
+        assert status == 200, post
+        return post
+
+    return change
+
+
+@pytest.fixture
+def there(blog):
+    """All posts by their slugs, as they are there."""
+    return lambda: {post["slug"]: post for post in blog.request("GET", "/v1/posts?limit=1000")[2]}
+
+
+def counts(created=0, updated=0, unchanged=0, conflict=0, failed=0, **others):
+    found = {"created": created, "updated": updated, "unchanged": unchanged, "conflict": conflict, "failed": failed}
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in (found | others).items())
+
+
+def contents(folder):
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in sorted(files.items()) if name != ".blogapi.json"}
+
+
+def edit(file, old, new):
+    text = file.read_bytes().decode()
+    assert text.count(old) == 1
+    file.write_bytes(text.replace(old, new).encode())
+
+
+# What one side says comes to the other
+
+
+def test_a_push_and_a_pull_into_another_folder_give_the_same_posts(run, folder, tmp_path, there):
+    here = folder(hello=HELLO, draft="# A draft\n\nNot yet.\r\nNever.", broken="---\n: x\n---\n", nested="Words")
+    write_files(here / "2025", {"2025-03-04-old.md": "Old words.\n"})
+    status, lines = run("push", here)
+    assert (status, lines[-1]) == (1, counts(created=4, failed=1))
+    assert f"{here}/broken.md:2:" in lines[0]
+    posts = there()
+    assert {slug: post["status"] for slug, post in posts.items()} == {
+        "hello": "published", "draft": "draft", "nested": "draft", "old": "published",
+    }  # fmt: skip
+    assert (posts["hello"]["params"], posts["old"]["published_at"]) == ({"layout": "wide"}, "2025-03-04T00:00:00Z")
+    assert posts["draft"]["content"] == "# A draft\n\nNot yet.\r\nNever."
+    (here / "broken.md").unlink()
+    before = contents(here)
+    for command in ("push", "pull"):
+        assert run(command, here) == (0, [counts(unchanged=4)])
+    assert contents(here) == before
+    other = tmp_path / "other"
+    assert run("pull", other)[1][-1] == counts(created=4)
+    assert run("push", other) == (0, [counts(unchanged=4)])
+    assert there() == posts
+    (other / ".blogapi.json").unlink()  # Without it, all is compared.
+    for command in ("push", "pull"):
+        assert run(command, other) == (0, [counts(unchanged=4)])
+
+
+def test_a_pull_edits_only_the_lines_that_say_something_else(run, folder, change):
+    text = HELLO.replace("\n", "\r\n")
+    here = folder(hello=text)
+    run("push", here)
+    change("hello", content="One.\n\nThree.\nTwo.\n", title="Hello: you", params={"layout": "slim", "size": 1}, tags=[])
+    assert run("pull", here) == (0, ["updated hello.md", counts(updated=1)])
+    after = text.replace("Hello   # a greeting", '"Hello: you"').replace("wide", "slim\r\nsize: 1")
+    after = after.replace("tags: [a, 'b c']\r\n", "").replace("One.\r\n\r\n", "One.\r\n\r\nThree.\r\n")
+    assert (here / "hello.md").read_bytes().decode() == after
+    assert run("push", here) == (0, [counts(unchanged=1)])
+    change("hello", status="draft", slug="other")
+    run("pull", here)
+    new = after.replace("size: 1\r\n", "size: 1\r\nstatus: draft\r\n")
+    assert (here / "hello.md").read_bytes().decode() == new
+
+
+@pytest.mark.parametrize("text", ["+++\ntitle = 'A'\nweight = 2\n+++\nWords.\n", "# A\n\nWords.\n"])
+def test_a_file_whose_lines_cannot_be_edited_is_written_anew(run, folder, change, text):
+    here = folder(a=text)
+    run("push", here)
+    post = change("a", title="B", excerpt="C")
+    assert run("pull", here)[1][-1] == counts(updated=1)
+    fields = parse((here / "a.md").read_bytes()).fields
+    assert {name: post[name] for name in ("title", "excerpt", "content")} | fields == fields
+    assert run("push", here) == (0, [counts(unchanged=1)])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Hello   # a greeting", "'Hello'"),
+        ("tags: [a, 'b c']", "categories: a, b c"),
+        ("date: 2026-01-02", "published_at: 2026-01-02T01:00:00+01:00\nstatus: published"),
+        ("layout: wide", "params:\n  layout: wide"),
+        (HELLO, HELLO.replace("\n", "\r\n")),
+    ],
+)
+def test_another_spelling_is_no_change(run, folder, there, old, new):
+    here = folder(hello=HELLO)
+    run("push", here)
+    before = there()
+    edit(here / "hello.md", old, new)
+    for command in ("push", "pull"):
+        assert run(command, here) == (0, [counts(unchanged=1)])
+    assert there() == before
+
+
+@pytest.mark.parametrize("program", ["astro", "eleventy", "hugo", "jekyll", "obsidian", "zola"])
+def test_a_folder_of_another_program_is_read_as_by_an_import(run, blog, tmp_path, program, there):
+    here = shutil.copytree(SAMPLES / program, tmp_path / "folder")
+    before = contents(here)
+    _, lines = run("push", here)
+    created, *_, failed = map(int, re.findall("[0-9]+", lines[-1]))
+    assert created == len(there()) > 0
+    imported = blog.blogapi("import", str(here)).stdout
+    assert f"made 0, changed 0, unchanged {created}, refused {failed}" in imported
+    assert run("push", here)[1][-1] == counts(unchanged=created, failed=failed)
+    assert run("pull", here)[1][-1] == counts(unchanged=created, failed=failed)
+    assert contents(here) == before
+    assert run("pull", tmp_path / "other", "--images")[1][-1] == counts(created=created)
+    assert run("push", tmp_path / "other")[1] == [counts(unchanged=created)]
+
+
+# Changes on either side, or on both
+
+CHANGES = {
+    # here, there: what a push and a pull say, and where the words come from afterwards
+    ("", ""): ([], [], ""),
+    ("edited", ""): (["updated a.md"], [], "here"),
+    ("", "edited"): ([], ["updated a.md"], "there"),
+    ("edited", "edited"): ([BOTH.format("a.md")], [BOTH.format("a.md")], None),
+    ("same", "same"): ([], [], ""),
+    ("deleted", ""): (["gone here a.md: push --delete moves its post to the trash"],) * 2 + (None,),
+    ("", "deleted"): (["gone there a.md: pull --delete removes the file"],) * 2 + (None,),
+    ("edited", "deleted"): (
+        ["conflict a.md: it has changed here, and its post is gone; --force creates it again"],
+        ["gone there a.md: pull --delete removes the file"],
+        None,
+    ),
+    ("deleted", "edited"): (
+        ["gone here a.md: push --delete moves its post to the trash"],
+        ["conflict a.md: it is gone here, and has changed there"],
+        None,
+    ),
+    ("deleted", "deleted"): ([], [], None),
+}
+
+
+@pytest.fixture
+def changed(run, folder, blog, change):
+    """A folder and a blog that were the same, then changed."""
+
+    def both(here, there):
+        folder_here = folder(a="# A\n\nWords.\n", b="# B\n\nWords.\n", c="# C\n")
+        run("push", folder_here)
+        if here == "deleted":
+            (folder_here / "a.md").unlink()
+        elif here:
+            edit(folder_here / "a.md", "Words", "Words, here" if here == "edited" else "The same")
+        if there == "deleted":
+            assert blog.request("DELETE", "/v1/posts/by-slug/a")[0] == 204
+        elif there:
+            change("a", content=f"# A\n\n{'Words, there' if there == 'edited' else 'The same'}.\n")
+        return folder_here
+
+    return both
+
+
+@pytest.mark.parametrize("changes", list(CHANGES))
+def test_no_change_is_overwritten(run, changed, there, changes):
+    folder, (pushed, pulled, words) = changed(*changes), CHANGES[changes]
+    before = contents(folder), there()
+    for command, said in (("push", pushed), ("pull", pulled)):
+        foreseen = [line.removeprefix("would be ") for line in run(command, folder, "--dry-run")[1]]
+        assert (contents(folder), there()) == before
+        first, second = run(command, folder), run(command, folder)
+        assert first[1][:-1] == foreseen[:-1] == said
+        assert first[0] == any(line.startswith("conflict") for line in said)
+        left = [line for line in said if not line.startswith("updated")]
+        assert second[1][:-1] == left
+        if words is None:
+            assert (contents(folder), there()) == before
+        before = contents(folder), there()
+    if words is not None:
+        assert contents(folder)["a.md"].decode() == there()["a"]["content"]
+        assert words in there()["a"]["content"]
+
+
+def test_a_conflict_ends_by_force_or_by_keeping_the_file_aside(run, changed, there):
+    folder = changed("edited", "edited")
+    assert run("pull", folder, "--theirs")[1][0] == "updated a.md: yours is a.mine.md"
+    assert contents(folder)["a.mine.md"] == b"# A\n\nWords, here.\n"
+    assert contents(folder)["a.md"] == b"# A\n\nWords, there.\n"
+    assert run("push", folder)[1] == ["Left out: 1 file that a pull kept aside.", counts(unchanged=3)]
+    (folder / "a.mine.md").replace(folder / "a.md")
+    assert run("push", folder)[1][0] == "updated a.md"
+    assert there()["a"]["content"] == "# A\n\nWords, here.\n"
+
+
+def test_force_sends_a_file_whose_post_has_changed_or_is_gone(run, changed, there, blog):
+    folder = changed("edited", "edited")
+    assert run("push", folder, "--force")[1][0] == "updated a.md"
+    assert there()["a"]["content"] == "# A\n\nWords, here.\n"
+    blog.request("DELETE", "/v1/posts/by-slug/a")
+    assert run("push", folder, "--force")[1][0] == "created a.md"
+    assert there().keys() == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_delete_removes_what_is_gone_on_the_other_side_if_it_has_not_changed(run, changed, there, edited, change, blog):
+    folder = changed("deleted", "edited" if edited else "")
+    status, (said, *_) = run("push", folder, "--delete")
+    assert (status, said) == (edited, f"conflict a.md: {GONE_HERE}" if edited else "deleted a.md")
+    assert ("a" in there()) is edited
+    blog.request("DELETE", "/v1/posts/by-slug/b")
+    if edited:
+        edit(folder / "b.md", "Words", "Other words")
+    _, lines = run("pull", folder, "--delete")
+    assert (f"conflict b.md: {GONE_THERE}" if edited else "deleted b.md") in lines
+    assert (folder / "b.md").exists() is edited
+    trash = {entry["post"]["slug"] for entry in blog.request("GET", "/v1/trash")[2]}
+    assert {"b"} | (set() if edited else {"a"}) <= trash
+
+
+GONE_HERE, GONE_THERE = "it is gone here, and has changed there", "it has changed here, and its post is gone"
+
+
+def test_an_empty_side_deletes_nothing_without_force(run, folder, blog, there):
+    here = folder(a="# A\n")
+    run("push", here)
+    (here / "a.md").rename(here / "a.txt")
+    assert run("push", here, "--delete")[1] == ["the folder has no posts: --force moves all of them to the trash"]
+    (here / "a.txt").rename(here / "a.md")
+    blog.request("DELETE", "/v1/posts/by-slug/a")
+    assert run("pull", here, "--delete")[1] == ["the blog has no posts: --force removes all files"]
+    assert run("pull", here, "--delete", "--force")[1][0] == "deleted a.md"
+
+
+# Names, slugs and identities
+
+
+def test_a_file_can_get_another_name_and_its_post_another_slug(run, folder, there):
+    here = folder(a="---\nid: x\nslug: a\n---\n# A\n", b="# B\n")
+    run("push", here)
+    (here / "sub").mkdir()
+    (here / "b.md").rename(here / "sub/renamed.md")
+    (here / "a.md").rename(here / "c.md")
+    edit(here / "c.md", "slug: a", "slug: other")
+    edit(here / "c.md", "# A", "# A\n")
+    _, lines = run("push", here)
+    assert lines[0] == "renamed sub/renamed.md: was b.md"
+    # Neither its bytes nor its slug tell that c.md was a.md.
+    assert "created c.md" in lines
+    assert there().keys() == {"a", "b", "other"}
+    edit(here / "c.md", "slug: other", "slug: third")
+    assert run("push", here)[1][:1] == ["updated c.md"]
+    assert there().keys() == {"a", "b", "third"}
+
+
+def test_a_new_file_takes_no_slug_of_another_post(run, folder, there, blog):
+    blog.request("PUT", "/v1/posts/by-slug/a", {"title": "A", "content": "Theirs."})
+    here = folder(a="# A\n\nMine.\n")
+    assert run("push", here) == (1, [OTHER, counts(conflict=1)])
+    assert run("pull", here) == (1, [OTHER, counts(conflict=1)])
+    assert there()["a"]["content"] == "Theirs."
+    assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
+
+
+def test_a_post_older_than_remembered_is_a_conflict(run, folder, change):
+    here = folder(a="# A\n")
+    run("push", here)
+    change("a", excerpt="Newer.")
+    run("pull", here)
+    state = json.loads((here / ".blogapi.json").read_text())
+    state["files"]["a.md"]["updated_at"] = "2099-01-01T00:00:00Z"
+    (here / ".blogapi.json").write_text(json.dumps(state))
+    for command in ("push", "pull"):  # The words are the same.
+        assert run(command, here) == (0, [counts(unchanged=1)])
+    change("a", excerpt="Restored.")
+    (here / ".blogapi.json").write_text(json.dumps(state))
+    for command in ("push", "pull"):
+        assert run(command, here)[1][0].startswith("conflict a.md: the post is older than it was")
+    run("pull", here, "--theirs")
+    assert b"Restored." in contents(here)["a.md"]
+
+
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_another_address_or_another_database_is_refused(run, folder, command, blog):
+    here = folder(a="# A\n")
+    run("push", here)
+    address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
+    refused = f"{here} belongs to {address}; --force lets it belong to {other}"
+    assert run(command, here, to=other) == (1, [refused])
+    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
+    state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')
+    (here / ".blogapi.json").write_text(state)
+    refused = f"{other} has another database now: --force compares all files with it"
+    assert run(command, here, to=other) == (1, [refused])
+    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
+
+
+def test_a_scheduled_post_that_is_published_by_its_time_has_not_changed(run, folder, change, there):
+    here = folder(a="---\nstatus: scheduled\npublished_at: 2099-01-01\n---\n# A\n")
+    run("push", here)
+    assert there()["a"]["status"] == "scheduled"
+    change("a", status="published", published_at="2026-01-01T00:00:00Z")
+    edit(here / "a.md", "2099-01-01", "2026-01-01")
+    for command in ("pull", "push"):
+        assert run(command, here) == (0, [counts(unchanged=1)])
+    assert there()["a"]["status"] == "published"
+
+
+# Images
+
+
+def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there, change, blog):
+    here = folder(
+        a="---\ncover: loaf.png\n---\n# A\n\n![loaf](<loaf.png>)\n![[loaf.png|A loaf]]\n\n![lost](lost.png)\nEnd.\n"
+    )
+    (here / "loaf.png").write_bytes(png())
+    status, lines = run("push", here)
+    assert (status, lines[0]) == (0, "created a.md: without an image that was not found, in line 9")
+    post = there()["a"]
+    address = blog.request("GET", "/v1/images")[2][0]["url"]
+    assert post["cover_image"] == address
+    assert post["content"].count(address) == 2
+    assert run("push", here) == (0, [counts(unchanged=1)])
+    change("a", content=post["content"].replace("End.", "The end.").replace("![loaf]", "![rye]"))
+    before = contents(here)["a.md"].decode()
+    assert run("pull", here)[1][0] == "updated a.md"
+    after = before.replace("End.", "The end.").replace("![loaf](<loaf.png>)", "![rye](<loaf.png>)")
+    assert contents(here)["a.md"].decode() == after
+    assert run("push", here) == (0, [counts(unchanged=1)])
+    other = tmp_path / "other"
+    run("pull", other, "--images")
+    name = f"images/{address.rpartition('/')[2]}"
+    assert contents(other).keys() == {"a.md", name}
+    assert (contents(other)["a.md"].decode().count(name), address.encode() in contents(other)["a.md"]) == (3, False)
+    assert run("push", other) == (0, [counts(unchanged=1)])
+    (here / "loaf.png").write_bytes(jpeg())
+    assert run("push", here)[1][0].startswith("updated a.md")
+    assert there()["a"]["cover_image"] != address
+
+
+# Keys and services
+
+
+@pytest.mark.parametrize(
+    ("flag", "may_push", "may_delete"), [("--read-only", False, True), ("--published-only", False, False)]
+)
+def test_keys_that_may_do_less_can_pull(run, folder, tmp_path, blog, flag, may_push, may_delete):
+    run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
+    key = blog.blogapi("keys", "create", tmp_path.name, flag).stdout.strip()
+    assert run("push", tmp_path / "folder", key=key)[1][0].startswith("this key is ")
+    assert run("pull", tmp_path / "other", key=key)[1][-1] == counts(created=2 if may_delete else 1)
+    assert run("pull", tmp_path / "other", "--delete", key=key)[0] == (not may_delete)
+
+
+def test_published_writes_no_new_files_of_drafts(run, folder, tmp_path):
+    run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
+    assert run("pull", tmp_path / "other", "--published")[1] == ["created b.md", counts(created=1)]
+
+
+def test_the_address_and_the_key_are_checked_before_anything(run, folder, blog):
+    here = folder(a="# A\n")
+    assert run("push", here, key="blog_" + "x" * 43)[1][0].startswith("Authorization: the API key is unknown")
+    assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the address")
+    other = f"http://127.0.0.1:{blog.port}/v1"
+    assert run("push", here, to=other)[1] == [f"what answers at {other} is not blogapi 1.2 or newer"]
+    assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not answer")
+    assert not (here / ".blogapi.json").exists()
+
+
+def test_one_command_at_a_time_works_in_a_folder(run, folder, blog):
+    here = folder(a="# A\n")
+    file = os.open(here, os.O_RDONLY)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    assert run("push", here) == (1, [f"another push or pull of {here} is running"])
+    os.close(file)
+    assert run("push", here)[0] == 0
+
+
+def test_links_out_of_the_folder_are_left_alone(run, folder, tmp_path, there, change):
+    (tmp_path / "secret.md").write_text("# Secret\n")
+    (tmp_path / "outside").mkdir()
+    here = folder(a="# A\n\n![x](../secret.png)\n")
+    (tmp_path / "secret.png").write_bytes(png())
+    (here / "link.md").symlink_to(tmp_path / "secret.md")
+    (here / "sub").symlink_to(tmp_path / "outside")
+    run("push", here)
+    assert there().keys() == {"a"}
+    assert "../secret.png" in there()["a"]["content"]
+    state = (here / ".blogapi.json").read_text()
+    (here / ".blogapi.json").write_text(state.replace('"a.md"', '"sub/a.md"'))
+    change("a", title="B")
+    run("pull", here, "--theirs")
+    assert list((tmp_path / "outside").iterdir()) == []
+    for name in ("../a.md", ".git/a.md", "/a.md", "a.sh"):
+        (here / ".blogapi.json").write_text(state.replace('"a.md"', f'"{name}"'))
+        assert run("pull", here)[1][0].startswith(f"{here}/.blogapi.json is damaged")
+
+
+# Services that are none, or hostile
+
+POST = {"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []}
+POST |= dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00Z")
+
+
+@pytest.fixture
+def hostile():
+    """A service that answers each path as it is told, and `then` in other ways."""
+    answers = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            found = answers.get(self.path.partition("?")[0], [(404, {}, b"{}")])
+            status, headers, body = found.pop(0) if len(found) > 1 else found[0]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_PUT(self):
+            self.do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    key = (200, {}, b'{"name": "a", "scope": "full"}')
+    answers["/v1/key"] = [key]
+
+    def answer(path="/v1/posts", status=200, body=b"", then=(), **headers):
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answers[path] = [(status, headers, body), *then]
+        return f"http://127.0.0.1:{server.server_port}"
+
+    answer.key = key
+
+    yield answer
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"slug": "../../etc/passwd"},
+        {"slug": "a/b"},
+        {"slug": ".git"},
+        {"id": "../1"},
+        {"id": 1},
+        {"created_at": None},
+        {"updated_at": "soon"},
+        {"content": "a" * 1_000_001},
+    ],
+)
+def test_a_hostile_service_writes_nothing(run, hostile, tmp_path, wrong):
+    address = hostile("/v1/posts", body=[POST | wrong])
+    hostile("/v1/posts/1", body=POST | wrong)
+    status, lines = run("pull", tmp_path / "folder", to=address)
+    assert (status, " has a post that is none: " in lines[-1]) == (1, True)
+    assert contents(tmp_path / "folder") == {}
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"{}", b"[1]", b'[{"id": []}]', b" " * (33 * 2**20)])
+def test_what_is_no_list_of_posts_is_refused(run, hostile, tmp_path, body):
+    address = hostile(body=body)
+    status, lines = run("pull", tmp_path / "folder", to=address)
+    assert (status, lines[-1].startswith(("what answers at", "an answer of", address))) == (1, True)
+
+
+def test_a_list_without_end_is_refused(run, hostile, tmp_path):
+    address = hostile(body=[], Link='</v1/posts?before=1>; rel="next"')
+    assert run("pull", tmp_path / "folder", to=address)[1][-1].endswith("/v1/posts has no end")
+
+
+def test_a_limit_and_a_failure_are_waited_for(run, hostile, tmp_path):
+    address = hostile("/v1/key", 429, Retry_After="0", then=[hostile.key])
+    hostile(status=503, body={"message": "busy"}, Retry_After="0", then=[(200, {}, b"[]")])
+    said = ["the limit of requests is reached; going on in 0 s", "busy; going on in 0 s", counts()]
+    assert run("pull", tmp_path / "folder", to=address) == (0, said)
+
+
+def test_what_a_key_may_not_do_is_named_for_its_file_and_the_others_go_on(run, hostile, folder):
+    address = hostile(body=[])
+    hostile("/v1/posts/by-slug/a", 403, {"message": "drafts only"})
+    hostile("/v1/posts/by-slug/b", 201, POST | {"slug": "b"}, ETag='"1"')
+    said = ["failed a.md: drafts only", "created b.md", counts(created=1, failed=1)]
+    assert run("push", folder(a="# A\n", b="# B\n"), to=address) == (1, said)
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, folder, tmp_path, monkeypatch, is_trusted):
+    certificate = make_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate) if is_trusted else "")
+    with Receiver(tls=context) as receiver:
+        status, lines = run("push", folder(a="# A\n"), to=f"https://localhost:{receiver.port}")
+    assert (status, "is not blogapi" in lines[-1], "certificate" in lines[-1]) == (1, is_trusted, not is_trusted)
+    assert len(receiver.messages) == is_trusted
+
+
+def test_an_address_without_encryption_is_warned_of(run, folder):
+    address = "http://blog.invalid"
+    lines = run("push", folder(a="# A\n"), to=address)[1]
+    assert lines[0] == f"{address} is not encrypted: others on the way can read the key"
+    assert lines[1].startswith(f"{address} does not answer: ")
+
+
+def test_redirects_are_not_followed(run, hostile, folder):
+    address = hostile("/v1/key", 301, Location="http://127.0.0.1:1/")
+    said = f"{address} leads to http://127.0.0.1:1/: name that address"
+    assert run("push", folder(a="# A\n"), to=address) == (1, [said])
+
+
+def test_an_image_that_is_another_one_is_not_written(run, hostile, tmp_path):
+    image = f"/images/{'0' * 32}.png"
+    address = hostile("/v1/posts", body=[POST])
+    hostile("/v1/posts/1", body=POST | {"content": f"![x]({address}{image})"})
+    hostile(image, body=png())
+    status, lines = run("pull", tmp_path / "folder", "--images", to=address)
+    assert (status, lines[0]) == (1, f"failed a.md: the image {'0' * 32}.png is damaged")
+    assert contents(tmp_path / "folder") == {}

@@ -1,0 +1,148 @@
+"""Push and pull, killed at any moment with their service, and at its limit: nothing is lost, and nothing twice."""
+
+import random
+import subprocess
+import time
+
+import pytest
+from PIL import Image
+
+from tests.blogs import write_files
+from tests.images.pictures import png
+from tests.service import BIN, unmeasured
+
+pytestmark = pytest.mark.slow
+
+
+class Commands:
+    """Runs commands against a service, and collects what they print."""
+
+    def __init__(self, service, folder):
+        self.service = service
+        self.folder = folder
+        self.output = ""
+        self.random = random.Random(60)
+
+    def start(self, *arguments):
+        remote = {"BLOGAPI_REMOTE": f"http://127.0.0.1:{self.service.port}", "BLOGAPI_KEY": self.service.key}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen([BIN / "blogapi", *arguments, self.folder], env=unmeasured() | remote, **pipes)
+
+    def run(self, *arguments):
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=600)
+        self.output += output
+        return process.returncode, output.splitlines()
+
+    def kill(self, *arguments, kills):
+        """Kill a command after a while, or its service, which it waits for."""
+        for number in range(kills):
+            process = self.start(*arguments)
+            time.sleep(self.random.uniform(0.5, 2.5))
+            if number % 3 == 2:
+                self.service.kill()
+                self.service.start()
+                time.sleep(self.random.uniform(0, 1))
+            process.kill()
+            self.output += process.communicate(timeout=60)[0]
+
+
+@pytest.fixture
+def commands(service, tmp_path):
+    return Commands(service, tmp_path / "folder")
+
+
+def every(service, path="/v1/posts?limit=1000"):
+    return {post["slug"]: post for post in service.request("GET", path)[2]}
+
+
+@pytest.mark.sqlite
+def test_a_folder_and_a_blog_that_change_on_both_sides_become_the_same_through_kills(
+    commands, service, scale, tmp_path
+):
+    posts, images = (500, 100) if scale > 1 else (60, 12)
+    folder = write_files(
+        tmp_path / "folder",
+        {f"post-{number}.md": f"# Post {number}\n\nWords {number}.\n" for number in range(posts)},
+    )
+    for number in range(images):
+        (folder / f"image-{number}.png").write_bytes(png(Image.new("RGB", (number + 1, 1))))
+        edit(folder / f"post-{number}.md", lambda text, n=number: text + f"\n![{n}](image-{n}.png)\n")
+    commands.kill("push", kills=4 if scale == 1 else 8)
+    assert commands.run("push")[0] == 0
+    there = every(service)
+    assert there.keys() == {f"post-{number}" for number in range(posts)}
+    assert len(service.request("GET", "/v1/images?limit=1000")[2]) == images
+    for slug, post in there.items():
+        assert post["content"].startswith(f"# {post['title']}\n\nWords {slug.removeprefix('post-')}.\n")
+    assert not revisions(service, there)
+
+    expected = {}
+    for number, (slug, post) in enumerate(sorted(there.items())):
+        file = folder / f"{slug}.md"
+        if number % 5 == 0:
+            edit(file, lambda text: text.replace("Words", "Here:"))
+            expected[slug] = post["content"].replace("Words", "Here:")
+        elif number % 5 == 1:
+            expected[slug] = post["content"].replace("Words", "There:")
+            assert service.request("PATCH", f"/v1/posts/{post['id']}", {"content": expected[slug]})[0] == 200
+        elif number % 15 == 2:
+            file.unlink()
+        elif number % 15 == 3:
+            assert service.request("DELETE", f"/v1/posts/{post['id']}")[0] == 204
+        else:
+            expected[slug] = post["content"]
+    commands.kill("pull", "--delete", kills=3 if scale == 1 else 6)
+    commands.kill("push", "--delete", kills=3 if scale == 1 else 6)
+    assert commands.run("pull", "--delete")[0] == 0
+    assert commands.run("push", "--delete")[0] == 0
+    after = every(service)
+    assert {slug: post["content"] for slug, post in after.items()} == expected
+    assert {path.stem for path in folder.glob("*.md")} == expected.keys()
+    unchanged = f"created 0, updated 0, unchanged {len(expected)}, conflict 0, failed 0"
+    for command in ("push", "pull"):
+        assert commands.run(command) == (0, [unchanged])
+    assert {slug for slug in expected if "Here:" in (folder / f"{slug}.md").read_text()} == {
+        slug for slug, content in expected.items() if "Here:" in content
+    }
+    assert revisions(service, after) == {1: sum("ere:" in content for content in expected.values())}
+    assert len(service.request("GET", "/v1/trash?limit=1000")[2]) == posts - len(expected)
+    assert "conflict " not in commands.output.replace("conflict 0", "")
+    assert not [path.name for path in folder.iterdir() if path.name.endswith((".part", ".mine.md"))]
+
+
+def edit(file, change):
+    file.write_text(change(file.read_text()))
+
+
+def revisions(service, posts):
+    """How many posts have how many revisions, of those that have some."""
+    found = {}
+    for post in posts.values():
+        if count := len(service.request("GET", f"/v1/posts/{post['id']}/revisions")[2]):
+            found[count] = found.get(count, 0) + 1
+    return found
+
+
+@pytest.mark.sqlite
+def test_at_the_limit_a_push_waits_and_goes_on(serve, tmp_path):
+    service = serve(BLOGAPI_RATE_LIMIT=5)
+    folder = write_files(tmp_path / "folder", {f"{number}.md": "Words." for number in range(6)})
+    while time.time() % 60 > 50:  # The minute must not end before the limit is reached.
+        time.sleep(1)
+    status, lines = Commands(service, folder).run("push")
+    assert (status, lines[0]) == (0, "6 requests, at 5 a minute: about 1 minute")
+    assert sum(line.startswith("the limit of requests is reached; going on in ") for line in lines) == 1
+    assert lines[-1] == "created 6, updated 0, unchanged 0, conflict 0, failed 0"
+
+
+@pytest.mark.sqlite
+def test_a_thousand_posts_that_have_not_changed_take_three_requests(commands, service, tmp_path):
+    files = {f"{number}.md": f"Words {number}." * 100 for number in range(1000)}
+    write_files(tmp_path / "folder", files | {"0.md": "![x](x.png)", "x.png": png()})
+    assert service.blogapi("import", str(tmp_path / "folder"), timeout=120).returncode == 0
+    for command in ("push", "push", "pull"):
+        before = service.log.count(' HTTP/1.1" ')
+        assert commands.run(command)[1][-1].startswith("created 0, updated 0, unchanged 1000,")
+        requests = service.log.count(' HTTP/1.1" ') - before
+    assert requests <= 3
