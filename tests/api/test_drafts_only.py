@@ -21,6 +21,7 @@ WRITES = {
         for method, path in (("PATCH", ""), ("DELETE", ""), ("POST", "/revisions/<id:revision>/restore"))
     ),
     ("PUT", "/v1/posts/by-slug/<slug:post>"),
+    ("PUT", "/v1/posts/<id:post>"),
 }
 
 

@@ -402,7 +402,7 @@ def test_times_without_an_offset_are_of_the_zone_of_the_service(own_app):
         ],
         start=1,
     ):
-        client.post(PATH, json=entry(content=["B"], published=[published]))
+        client.post(PATH, json=entry(content=[f"B {number}"], published=[published]))
         assert client.get(f"/v1/posts/{number}").json["published_at"] == expected
     client.post(PATH, data={"h": "entry", "content": "B", "published": "2026-11-20T20:00"}, content_type=URLENCODED)
     assert client.get("/v1/posts/6").json["published_at"] == "2026-11-20T11:00:00Z"

@@ -25,10 +25,14 @@ def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
     typed = {"title": "Bye", "content": "x", "excerpt": "", "tags": "c", "slug": "bye", "cover_image": ""}
     page = view(owner, "/settings/posts/1/edit").press("Update", **typed, status="archived")
     after = get(client)
-    assert (page.said[0], after["slug"], after["status"]) == ("“Bye” was saved.", "bye", "archived")
+    assert (page.said[0], after["slug"], after["status"]) == (
+        "“Bye” was saved. Its former slug hello still leads to it.",
+        "bye",
+        "archived",
+    )
     page = page.press("Undo")
-    assert page.said[0] == "“Hello” is as it was before."
-    assert without_times(get(client)) == without_times(before)
+    assert page.said[0] == "“Hello” is as it was before. Its former slug bye still leads to it."
+    assert without_times(get(client)) == without_times(before) | {"former_slugs": ["bye"]}
     page.press("Undo")
     assert without_times(get(client)) == without_times(after)
 

@@ -185,7 +185,7 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(ow
     form.press("Publish", title="Cake")
     assert (client.get("/v1/posts/2").json["slug"], client.get("/v1/posts/2").json["status"]) == ("mine", "published")
     form = view(owner, "/settings/posts/2/edit")
-    assert form.all("#slug-hint") == [f"{hint} Leave it empty to keep it."]
+    assert form.all("#slug-hint") == [f"{hint} Leave it empty to keep it. The one that a published post leaves still leads to it."]
     form.press("Update", title="Tea", slug="")
     assert client.get("/v1/posts/2").json["slug"] == "mine"
 
@@ -335,16 +335,16 @@ def test_a_time_that_is_not_touched_stays_even_if_the_clocks_repeat_it(own_app, 
     owner = enter(app, app.extensions["blogapi"].database)
     post(status="published", published_at="2025-10-26T01:30:00Z")  # 2:30 for the second time
     page = view(owner, "/settings/posts/1/edit")
-    assert page.form("Save")[1]["published_at"] == "2025-10-26T02:30:00"
-    page.press("Save", title="B", published_at="2025-10-26T02:30")
+    assert page.form("Update")[1]["published_at"] == "2025-10-26T02:30:00"
+    page.press("Update", title="B", published_at="2025-10-26T02:30")
     assert client.get("/v1/posts/1").json.items() >= {"title": "B", "published_at": "2025-10-26T01:30:00Z"}.items()
 
 
 def test_a_new_slug_says_that_it_leaves_a_former_one_behind(owner, post):
     post(slug="a", status="published")
-    page = view(owner, "/settings/posts/1/edit").press("Save", slug="b")
+    page = view(owner, "/settings/posts/1/edit").press("Update", slug="b")
     assert "“A title” was saved. Its former slug a still leads to it." in page.said[0]
     assert "a" in page.all("dd")
-    assert "former slug" not in view(owner, "/settings/posts/1/edit").press("Save", title="B").said[0]
+    assert "former slug" not in view(owner, "/settings/posts/1/edit").press("Update", title="B").said[0]
     draft = post(slug="c")["id"]
     assert "former" not in view(owner, f"/settings/posts/{draft}/edit").press("Save", slug="d").said[0]

@@ -221,7 +221,8 @@ def test_put_by_the_id_replaces_the_post_and_its_slug(client, put, count):
     put(excerpt="E", tags=["x"], status="published")
     answer = client.put("/v1/posts/1", json={"title": "A", "content": "C", "slug": "other"})
     assert answer.status_code == 200
-    assert answer.json == MADE | {"content": "C", "slug": "other", "status": "published", "published_at": NOW}
+    new = {"content": "C", "slug": "other", "status": "published", "published_at": NOW, "former_slugs": ["a"]}
+    assert answer.json == MADE | new
     same = client.put("/v1/posts/1", json={"title": "A", "content": "C", "slug": ""})
     assert (same.data, same.headers["ETag"]) == (answer.data, answer.headers["ETag"])
     file = b"---\nslug: third\nauthor: Ada\n---\n\n# A\n"

@@ -111,7 +111,7 @@ def test_the_zone_of_a_site_comes_first(write, item, configuration, name):
     assert item("date: 2020-07-02 08:00 +0900", "content/a.md", **berlin).fields["published_at"] == ZONED
 
 
-@pytest.mark.parametrize("configuration", ["", "timezone: Mars/Base", "[params]\ntimezone = 'Asia/Tokyo'"])
+@pytest.mark.parametrize("configuration", ["", "timeZone = 'Mars/Base'", "[params]\ntimezone = 'Asia/Tokyo'"])
 def test_without_one_that_is_known_the_zone_is_that_of_the_service(write, item, configuration):
     write({"hugo.toml": configuration})
     found = item("date: 2020-07-02", zone=zone_named("Europe/Berlin"))

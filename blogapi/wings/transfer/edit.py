@@ -9,7 +9,7 @@ from blogapi.wings.markdown.files import MarkdownFile, render
 from blogapi.wings.markdown.front_matter import split
 
 MAX_LINES = 5000  # of two contents that are compared line by line
-STAYS = ("slug", "status", "published_at")  # Without one of these, a file leaves that of the post as it is.
+STAYS = ("slug", "status", "published_at", "former_slugs")  # Without one of these, a file leaves that of the post as it is.
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
