@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
@@ -20,6 +21,7 @@ from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse
 from blogapi.wings.transfer.folder import ADDRESS, Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages
 from blogapi.wings.transfer.importer import checked, schema
+from blogapi.wings.transfer.permalinks import site_of
 from blogapi.wings.transfer.remote import LISTED, Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.sources import JEKYLL_FOLDERS, Failure, Item, Sources
 
@@ -67,7 +69,9 @@ class Files(Sources):
     def item_of(self, path: Path, top: Path, data: bytes) -> Item:
         """Return what a file would say with these bytes. Raises MarkdownError, ValidationError."""
         is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-        item = self._item_of_file(parse(data, divides_tags=is_jekyll), path, top, is_jekyll)
+        site = site_of(path.parent.absolute())
+        file = parse(data, divides_tags=is_jekyll, zone=site.zone or UTC)
+        item = self._item_of_file(file, path, top, is_jekyll, site)
         slug = item.fields.pop("slug")  # It can still be the name of the file.
         return item._replace(fields=schema.load(item.fields) | {"slug": slug})
 
