@@ -14,6 +14,7 @@ import click
 
 from blogapi.cli.commands import with_progress
 from blogapi.cli.transfer import given_folder, given_path
+from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
@@ -79,7 +80,8 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             remote = Remote(address.rstrip("/"), os.environ.get("BLOGAPI_KEY", ""), say)
-            working = WorkingFolder(folder, remote, force, dry_run)
+            zone = Config.from_environ(os.environ).timezone
+            working = WorkingFolder(folder, remote, force, dry_run, zone)
             stack.enter_context(working.opened)
             action = start(working, remote)
             length = action.prepare()

@@ -52,7 +52,7 @@ def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
                 if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
     settings = {"/settings/open", "/settings/shared", *(f"/settings/owner.{kind}" for kind in ("css", "js", "svg"))}
-    page = {"/micropub"}  # without a query
+    page = {"/micropub", "/micropub/"}  # without a query
     images = {"/images/<image:image_id>.<extension>"}
     assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/"} | images | page | settings
 

@@ -65,6 +65,10 @@ def test_every_key_may_know_its_own_name_and_scope(app, client, reader, scope):
     assert client.get("/v1/key").json == {"name": "tests", "scope": "full"}
 
 
+def test_a_drafts_only_key_may_know_its_own_name_and_scope(app):
+    assert with_key(app, "drafts-only").get("/v1/key").json["scope"] == "drafts-only"
+
+
 def test_a_new_view_is_forbidden_until_it_says_otherwise(own_app, scope):
     app = own_app()
     app.add_url_rule("/v1/posts/new", view_func=lambda: "all of it")

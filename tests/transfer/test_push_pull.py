@@ -334,6 +334,24 @@ def test_a_new_file_takes_no_slug_of_another_post(run, folder, there, blog):
     assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
 
 
+def test_a_renamed_post_keeps_its_former_slug_and_a_file_need_not_name_it(run, blog, folder, change):
+    here = folder(a="---\ntitle: A\nslug: a\nstatus: published\n---\nA\n")
+    run("push", here)
+    folder(a="---\ntitle: A\nslug: b\nstatus: published\n---\nA\n")
+    assert run("push", here) == (0, ["updated a.md", counts(updated=1)])
+    assert blog.request("GET", "/v1/posts/by-slug/a")[2].items() >= {"slug": "b", "former_slugs": ["a"]}.items()
+    assert [run(command, here)[1] for command in ("push", "pull")] == [[counts(unchanged=1)]] * 2
+    change("b", slug="c")
+    assert run("pull", here)[1] == ["updated a.md", counts(updated=1)]
+    assert run("push", here)[1] == [counts(unchanged=1)]
+
+
+def test_a_time_in_a_pushed_file_is_of_the_zone_in_the_settings(run, blog, folder, monkeypatch):
+    monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
+    run("push", folder(a="---\ndate: 2020-01-02 08:00\n---\nA\n"))
+    assert blog.request("GET", "/v1/posts/by-slug/a")[2]["published_at"] == "2020-01-01T23:00:00Z"
+
+
 def test_a_post_older_than_remembered_is_a_conflict(run, folder, change):
     here = folder(a="# A\n")
     run("push", here)

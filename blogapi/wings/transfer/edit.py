@@ -5,11 +5,12 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from blogapi.documents import INPUT_FIELDS
-from blogapi.wings.markdown.files import MarkdownFile, render
+from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 
 MAX_LINES = 5000  # of two contents that are compared line by line
-STAYS = ("slug", "status", "published_at", "former_slugs")  # Without one of these, a file leaves that of the post as it is.
+# Without one of these, a file leaves that of the post as it is.
+STAYS = ("slug", "status", "published_at", "former_slugs")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
@@ -54,9 +55,9 @@ def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: 
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
 
 
-def _lines(field: str, value: Any, flat: bool = True) -> str:
+def _lines(field: str, value: Any) -> str:
     """Return the lines of a field as a new file has them; none if it has no value."""
-    return render({field: value, "content": ""}, flat=flat).decode().removeprefix("---\n").removesuffix("---\n\n")
+    return render({field: value, "content": ""}).decode().removeprefix("---\n").removesuffix("---\n\n")
 
 
 def _flag(name: str, status: str) -> dict[str, str]:
@@ -68,13 +69,11 @@ def _flag(name: str, status: str) -> dict[str, str]:
 def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
     """Return the new lines of names at the top level, and of the mapping `params` if the file has one."""
     changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    lines = {name: _lines("params", {name: new[name]} if name in new else {}) for name in changed}
+    lines = {name: block({name: new[name]}) if name in new else "" for name in changed}
     if "params" not in file.lines:
         return lines
     own = {name: value for name, value in new.items() if name not in file.others}
-    return {name: lines[name] for name in changed if name in file.others} | {
-        "params": _lines("params", own, flat=False)
-    }
+    return {name: lines[name] for name in changed if name in file.others} | {"params": _lines("params", own)}
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:

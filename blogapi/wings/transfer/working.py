@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import tzinfo
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
@@ -17,10 +18,10 @@ from blogapi.documents import INPUT_FIELDS, is_slug
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Rejected
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse
-from blogapi.wings.transfer import permalinks
 from blogapi.wings.transfer.folder import ADDRESS, Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages
 from blogapi.wings.transfer.importer import checked, schema
+from blogapi.wings.transfer.permalinks import site_of
 from blogapi.wings.transfer.remote import LISTED, Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.sources import JEKYLL_FOLDERS, Failure, Item, Sources
 
@@ -53,9 +54,9 @@ def entry_of(post: Post, etag: str) -> Entry:
 class Files(Sources):
     """The posts in the files of a folder, without links and without what a pull has kept aside."""
 
-    def __init__(self, top: Path, spool: IO, now: float, images: LocalImages):
+    def __init__(self, top: Path, spool: IO, now: float, images: LocalImages, zone: tzinfo):
         self.sha256: dict[str, str] = {}  # of each file, before it is read
-        super().__init__([top], spool, now, images=images)
+        super().__init__([top], spool, now, images=images, zone=zone)
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
         if path.is_symlink() or path.name.endswith(MINE):
@@ -68,8 +69,9 @@ class Files(Sources):
     def item_of(self, path: Path, top: Path, data: bytes) -> Item:
         """Return what a file would say with these bytes. Raises MarkdownError, ValidationError."""
         is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-        site = permalinks.site_of(path.parent.absolute(), self.zone)
-        item = self._item_of_file(parse(data, divides_tags=is_jekyll, zone=site.zone), path, top, is_jekyll, site)
+        site = site_of(path.parent.absolute(), self.zone)
+        file = parse(data, divides_tags=is_jekyll, zone=site.zone)
+        item = self._item_of_file(file, path, top, is_jekyll, site)
         slug = item.fields.pop("slug")  # It can still be the name of the file.
         return item._replace(fields=schema.load(item.fields) | {"slug": slug})
 
@@ -84,8 +86,8 @@ class FolderImages(LocalImages):
 class WorkingFolder:
     """A folder, locked until it is closed, and its state. Raises RemoteError if it belongs to another service."""
 
-    def __init__(self, top: Path, remote: Remote, force: bool, dry_run: bool):
-        self.top, self.remote, self.force, self.dry_run = top, remote, force, dry_run
+    def __init__(self, top: Path, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
+        self.top, self.remote, self.force, self.dry_run, self.zone = top, remote, force, dry_run, zone
         self.items: dict[str, Item] = {}
         self.results: list[Result] = []  # of files that cannot be read, or have other names now
         self.entries: dict[str, Entry] = {}  # of the files that were the same as their posts
@@ -156,7 +158,7 @@ class WorkingFolder:
             self._forget(f"{self.remote.address} has another database now: --force compares all files with it")
         self.images = FolderImages(cast(Any, None), [self.top], None, Config(url=self.remote.address), dry_run=True)
         with TemporaryFile() as spool:
-            self.files = Files(self.top, spool, self.remote.now, self.images)
+            self.files = Files(self.top, spool, self.remote.now, self.images, self.zone)
             for item in self.files:
                 found = checked(item)
                 if isinstance(found, Item):
