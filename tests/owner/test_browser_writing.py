@@ -115,6 +115,7 @@ def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
     content = "**Bold** <script>document.title = 'gone'</script>"
     window.fill(title="Evening", content=content)
     previews = window.browser.find_element(By.CSS_SELECTOR, "[data-preview]")
+    window.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", previews)  # not behind the bar
     previews.click()
     place = "const { top, bottom } = document.querySelector('iframe').getBoundingClientRect(); return [top, bottom]"
     top, bottom = window.browser.execute_script(place)
@@ -124,7 +125,7 @@ def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
     assert "<script>" in window.browser.find_element(By.TAG_NAME, "main").text
     window.browser.switch_to.default_content()
     assert window.value("title") == "Evening"
-    eventually(lambda: posts(window) == [("Evening", content)])
+    assert posts(window) == []
 
 
 def test_tags_are_offered_for_the_last_one(window):
@@ -144,7 +145,7 @@ def test_dates_are_in_the_time_zone_of_the_browser(window):
     assert window.value("published_at") == "2026-01-01T22:04:05"
     assert "Date of publication (America/New_York)" in window.text
     window.fill(title="B")
-    window.click("Save")
+    window.click("Update")
     assert window.service.request("GET", "/v1/posts/1")[2]["published_at"] == "2026-01-02T03:04:05Z"
     assert "Jan 1, 2026, 10:04" in window.text
     window.open("/settings/posts/1/edit")
