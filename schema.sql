@@ -1,6 +1,6 @@
 -- The whole database: tables, constraints and indexes. Nothing else defines them.
--- Each change needs a higher user_version, and an upgrade (see ADDED in storage/setup.py).
--- Empty lines separate statements, and appear nowhere else.
+-- Each change needs a higher user_version and an upgrade (see ADDED in storage/setup.py).
+-- Empty lines separate statements and appear nowhere else.
 
 PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
 
@@ -18,15 +18,15 @@ CREATE TABLE api_key (
 -- The sessions of the owner's page
 CREATE TABLE owner_session (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which is not stored
-    kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens a session, once
+    kind TEXT NOT NULL CHECK (kind IN ('link', 'session')),  -- a link opens one session
     ends_at TEXT NOT NULL,
-    days INTEGER NOT NULL,  -- that a session lasts from its last use; 0: half a day from its opening
+    days INTEGER NOT NULL,  -- session lifetime in days after last use; 0 = 12 hours after login
     opened_at TEXT NOT NULL,
-    used_at TEXT NOT NULL,  -- within an hour
-    browser TEXT NOT NULL  -- as it names itself
+    used_at TEXT NOT NULL,  -- last use, updated at most once an hour
+    browser TEXT NOT NULL  -- User-Agent
 ) STRICT, WITHOUT ROWID;
 
--- Addresses of the owner's page that show the preview of a post without a session
+-- Shared links to the preview of a post, which need no session
 CREATE TABLE preview_link (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of its token, which is not stored
     post_id INTEGER NOT NULL,
@@ -59,10 +59,10 @@ CREATE TABLE post (
     status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
     published_at TEXT,
     updated_at TEXT NOT NULL DEFAULT '',
-    version INTEGER NOT NULL DEFAULT 1,  -- one more with each change, except by tags and publications
+    version INTEGER NOT NULL DEFAULT 1,  -- counts changes, except site-wide tag changes and scheduled publications
     since TEXT NOT NULL DEFAULT '',  -- when this version was written
-    author TEXT NOT NULL DEFAULT '',  -- by whom: the name of a key, settings, import or undo
-    document TEXT NOT NULL  -- the Post as JSON, as in answers; the columns before `version` are copies from it
+    author TEXT NOT NULL DEFAULT '',  -- who wrote it: the name of a key, settings, import, rebase or undo
+    document TEXT NOT NULL  -- the Post as JSON, sent unchanged; the columns before `version` are copies of its fields
 ) STRICT;
 
 CREATE INDEX post_status ON post (status, id);
@@ -77,7 +77,7 @@ CREATE TABLE former_slug (
     post_id INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The id of a deleted post is never used again. AUTOINCREMENT would write one more page for each new post.
+-- Keeps ids of deleted posts from being reused. AUTOINCREMENT would write one more page for each new post.
 CREATE TABLE deleted_post (
     greatest_id INTEGER NOT NULL
 ) STRICT;
@@ -96,19 +96,19 @@ CREATE TABLE revision (
     since TEXT NOT NULL,
     author TEXT NOT NULL,
     until TEXT NOT NULL,
-    replaced_by TEXT NOT NULL,  -- like the author
-    state TEXT NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),  -- deleted: in the trash; restored: from it
+    replaced_by TEXT NOT NULL,  -- who replaced it, like `author`
+    state TEXT NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),  -- deleted = in the trash; restored = taken out of it
     document TEXT NOT NULL,  -- the Post as JSON
     PRIMARY KEY (post_id, version)
 ) STRICT;
 
 CREATE INDEX revision_until ON revision (state, until, post_id);  -- for the trash
 
--- The tags that posts had before a tag was renamed, merged or deleted in all of them, for undo.
+-- The tags of posts before a tag was renamed, merged or deleted in all of them; undo restores them.
 CREATE TABLE retagging (
     post_id INTEGER NOT NULL,
-    version INTEGER NOT NULL,  -- of the post at that time
-    number INTEGER NOT NULL,  -- from 0, for each version
+    version INTEGER NOT NULL,  -- version of the post at that time
+    number INTEGER NOT NULL,  -- counts from 0 within each version
     changed_at TEXT NOT NULL,
     author TEXT NOT NULL,
     tags TEXT NOT NULL,  -- a JSON array
@@ -117,7 +117,7 @@ CREATE TABLE retagging (
 
 CREATE INDEX retagging_changed ON retagging (changed_at);
 
--- The posts that were deleted for good, by their ids alone, so that undo can name them.
+-- The ids of posts that were deleted for good, so that undo can name them.
 CREATE TABLE purge (
     post_id INTEGER NOT NULL PRIMARY KEY,
     purged_at TEXT NOT NULL
@@ -128,29 +128,29 @@ CREATE INDEX purge_time ON purge (purged_at);
 -- Each order has one index, by tag and status. A list of a tag with any status merges those of the four statuses: each
 -- further index would be written for each tag of each post.
 CREATE TABLE post_tag (
-    tag TEXT NOT NULL,  -- case-folded and normalized: the same for all spellings of a tag
-    status TEXT NOT NULL,  -- a copy of the post's
+    tag TEXT NOT NULL,  -- folded: the same for all spellings of a tag
+    status TEXT NOT NULL,  -- copy of the post's column
     post_id INTEGER NOT NULL,
-    published_at TEXT,  -- another copy
-    name TEXT NOT NULL,  -- the tag as the post spells it
+    published_at TEXT,  -- copy of the post's column
+    name TEXT NOT NULL,  -- the tag as spelled in the post
     PRIMARY KEY (tag, status, post_id)
 ) STRICT, WITHOUT ROWID;
 
--- For lists, and for the numbers of published posts with a tag
+-- For lists, and for counting published posts by tag
 CREATE INDEX post_tag_by_time ON post_tag (status, tag, published_at, post_id) WHERE published_at IS NOT NULL;
 
--- Finds the tags of posts that are due; only scheduled posts have rows in it.
+-- Finds the tags of due posts; contains scheduled posts only.
 CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
 
 CREATE TABLE schedule (
     post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled
-    published_at TEXT NOT NULL  -- a copy of the post's
+    published_at TEXT NOT NULL  -- copy of the post's column
 ) STRICT;
 
 CREATE INDEX schedule_due ON schedule (published_at);
 
 CREATE TABLE idempotency (
-    digest BLOB NOT NULL,  -- of the API key
+    digest BLOB NOT NULL,  -- SHA-256 of the API key
     name TEXT NOT NULL,  -- the Idempotency-Key
     request BLOB NOT NULL,  -- SHA-256 of the body
     post_id INTEGER NOT NULL,
@@ -165,27 +165,27 @@ CREATE TABLE webhook (
     url TEXT NOT NULL,
     events TEXT NOT NULL,  -- a JSON array of types
     active INTEGER NOT NULL CHECK (active IN (0, 1)),
-    secret TEXT NOT NULL,  -- no digest, as every delivery is signed with it
+    secret TEXT NOT NULL,  -- stored in clear, because every delivery is signed with it
     created_at TEXT NOT NULL
 ) STRICT;
 
--- The options of webhooks that do not send each event at once, or add headers. Most webhooks have no row.
+-- Options of webhooks that differ from the defaults. Most webhooks have no row.
 CREATE TABLE webhook_options (
     webhook_id INTEGER NOT NULL PRIMARY KEY,
-    headers TEXT NOT NULL,  -- a JSON object; its values are secrets of the receiver
-    after_seconds INTEGER NOT NULL,  -- for which events are gathered
-    body TEXT NOT NULL  -- the form of the body: event or dispatch
+    headers TEXT NOT NULL,  -- JSON object; its values may be secrets of the receiver
+    after_seconds INTEGER NOT NULL,  -- delay in which events are merged into one delivery
+    body TEXT NOT NULL  -- format of the request body: event or dispatch
 ) STRICT;
 
--- The greatest ids ever used
+-- The highest ids ever used
 INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
 
--- The events, each once for all webhooks; kept while they have deliveries.
+-- Events, stored once for all webhooks and kept while they have deliveries.
 CREATE TABLE event (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    message_id TEXT NOT NULL,  -- random: after a backup is restored, other events get the same ids
+    message_id TEXT NOT NULL,  -- random, because a restored backup reuses ids for other events
     type TEXT NOT NULL,
-    payload TEXT NOT NULL,  -- JSON, as it is sent
+    payload TEXT NOT NULL,  -- JSON, sent unchanged
     created_at TEXT NOT NULL
 ) STRICT;
 
@@ -196,43 +196,43 @@ CREATE TABLE delivery (
     attempts INTEGER NOT NULL,
     last_status INTEGER,
     last_error TEXT,
-    repeats INTEGER NOT NULL,  -- how often it was redelivered, which an attempt under way must notice
-    next_attempt_at TEXT,  -- if pending; '' for at once: the clock must not change the order
+    repeats INTEGER NOT NULL,  -- number of redeliveries; an attempt in progress must notice a new one
+    next_attempt_at TEXT,  -- if pending; '' = at once, so that a changed clock does not change the order
     PRIMARY KEY (webhook_id, event_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX delivery_due ON delivery (webhook_id, next_attempt_at, event_id) WHERE state = 'pending';
 
--- Images, without their bytes.
+-- Images, without their content.
 CREATE TABLE image (
-    id TEXT NOT NULL PRIMARY KEY,  -- the first 32 hexadecimal digits of the SHA-256 of its bytes
-    upload TEXT NOT NULL,  -- names its parts
+    id TEXT NOT NULL PRIMARY KEY,  -- first 32 hexadecimal digits of the SHA-256 of its content
+    upload TEXT NOT NULL,  -- key of its parts
     name TEXT NOT NULL,
     type TEXT NOT NULL,
     bytes INTEGER NOT NULL,
-    width INTEGER NOT NULL,  -- as displayed
+    width INTEGER NOT NULL,  -- as displayed, after rotation
     height INTEGER NOT NULL,
     created_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX image_created ON image (created_at, id);
 
--- The bytes of images, and of uploads that have not ended: these have no image.
+-- The content of images, and of unfinished uploads, which have no image yet.
 CREATE TABLE image_part (
-    upload TEXT NOT NULL,  -- the time when it began, and random digits
-    number INTEGER NOT NULL,  -- from 0
+    upload TEXT NOT NULL,  -- start time and random digits
+    number INTEGER NOT NULL,  -- counts from 0
     content BLOB NOT NULL,  -- 256 KiB; the last part may be shorter
     PRIMARY KEY (upload, number)
 ) STRICT;
 
--- The uploads that have not ended, and deleted images whose parts are left: pruning reads no others.
+-- Unfinished uploads, and deleted images whose parts remain. Pruning reads only these.
 CREATE TABLE upload (
     name TEXT NOT NULL PRIMARY KEY
 ) STRICT;
 
 INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image);
 
--- The bytes of all images, in one row; there is none before the first image.
+-- Total size of all images, in one row, which the first image creates.
 CREATE TABLE image_total (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     bytes INTEGER NOT NULL

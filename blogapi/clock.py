@@ -5,11 +5,11 @@ from functools import lru_cache
 
 
 def rfc3339(seconds: float) -> str:
-    """Write a Unix time as RFC 3339 in UTC, whole seconds: 2026-11-20T10:10:00Z."""
+    """Format a Unix time as RFC 3339 in UTC, in whole seconds: 2026-11-20T10:10:00Z."""
     return _rfc3339(int(seconds))
 
 
-@lru_cache(maxsize=8)  # Each request needs the time twice, and many requests share a second.
+@lru_cache(maxsize=8)  # A request needs the time twice, and many requests share a second.
 def _rfc3339(second: int) -> str:
     return _format(datetime.fromtimestamp(second, UTC))
 
@@ -25,4 +25,4 @@ def earlier(now: str, period: timedelta) -> str:
 
 
 def _format(moment: datetime) -> str:
-    return moment.replace(tzinfo=None).isoformat() + "Z"  # strftime does not write every year with four digits.
+    return moment.replace(tzinfo=None).isoformat() + "Z"  # strftime does not pad every year to four digits.

@@ -1,4 +1,4 @@
-"""The settings with their defaults, and the environment variables that override them."""
+"""The settings, their defaults, and the environment variables that override them."""
 
 import re
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
 OF_CLIENTS = ("BLOGAPI_KEY", "BLOGAPI_REMOTE")  # of push and pull, on the same machine
-# http or https, a host, and optionally a port and a path, all safe in a shell
+# http or https, a host, and an optional port and path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be taken for one of the service itself, or that is the address of the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
-# The variables of a Service's address
+# Kubernetes sets such variables for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
-# As browsers send it: lower case, no default port (RFC 6454, section 6.1)
+# as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
@@ -40,26 +40,26 @@ def whole(default: int, lowest: int, highest: int) -> int:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings. Those in UNPREFIXED have variables of their own names, the others of BLOGAPI_ and their names."""
+    """The settings. The variable of each is BLOGAPI_ and its name; those in UNPREFIXED have no prefix."""
 
     host: str = "127.0.0.1"
     port: int = whole(8000, 1, 65_535)
-    # A file in a folder that exists, or the URL of a PostgreSQL database, which may have a password in it
+    # A file in an existing folder, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
-    database_connections: int = whole(5, 1, 1000)  # of each process to PostgreSQL, plus one for the sender of webhooks
-    web_concurrency: int = whole(1, 1, 256)  # processes, with PostgreSQL only
-    rate_limit: int = whole(100, 1, 999_999_999)  # requests a minute for each key
-    header_seconds: int = whole(10, 1, 86_400)  # for a request's header, and for an idle connection
-    body_seconds: int = whole(10, 1, 86_400)  # for a request's body, and a second more for each 16 KiB of it
-    keep_days: int = whole(30, 0, 36_500)  # for earlier versions of posts, and for deleted posts; 0 keeps nothing
-    images_mb: int = whole(2048, 0, 99_999_999)  # MiB for all images together; 0 turns uploads off
-    webhook_seconds: int = whole(15, 1, 86_400)  # for a receiver's answer
-    webhook_private: bool = False  # whether webhooks may go to private and loopback addresses
-    cors_origins: Origins = frozenset()  # whose pages may call the API; * stands for all
-    trusted_proxies: Networks = ()  # whose X-Forwarded-For is trusted
+    database_connections: int = whole(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
+    web_concurrency: int = whole(1, 1, 256)  # number of processes; more than one needs PostgreSQL
+    rate_limit: int = whole(100, 1, 999_999_999)  # requests per minute and key
+    header_seconds: int = whole(10, 1, 86_400)  # deadline for a request's header, and for an idle connection
+    body_seconds: int = whole(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
+    keep_days: int = whole(30, 0, 36_500)  # how long revisions and deleted posts are kept; 0 keeps nothing
+    images_mb: int = whole(2048, 0, 99_999_999)  # limit for all images together, in MiB; 0 turns uploads off
+    webhook_seconds: int = whole(15, 1, 86_400)  # deadline for a receiver's answer
+    webhook_private: bool = False  # whether webhooks may call private and loopback addresses
+    cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
+    trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service
     timezone: tzinfo = UTC  # of times without an offset, in front matter, Micropub, imports and the owner's page
-    post_url: str = ""  # where posts are on the site, with {slug} or {id} in it; in the API if left out
+    post_url: str = ""  # address of a post on the site, with {slug} or {id}; by default, its address in the API
 
     @cached_property
     def base_url(self) -> str:
@@ -69,15 +69,15 @@ class Config:
 
     @cached_property
     def prefix(self) -> str:
-        """The path of that, which every address of the service begins with: /blog, or nothing."""
+        """The path of BLOGAPI_URL, such as /blog, with which every address of the service begins."""
         return urlsplit(self.base_url).path
 
     def url_on_site(self, post: Mapping[str, str]) -> str:
-        """Return the address of a post on the site, or nothing if BLOGAPI_POST_URL is not set."""
+        """Return the address of a post on the site, or "" if BLOGAPI_POST_URL is not set."""
         return self.post_url.replace("{slug}", post["slug"]).replace("{id}", post["id"])
 
     def without_prefix(self, path: str) -> str:
-        """Return a path without the prefix, which a proxy may have left there."""
+        """Remove the prefix from a path if the proxy has not."""
         return path[len(self.prefix) :] if f"{path}/".startswith(f"{self.prefix}/") else path
 
     @classmethod
@@ -207,6 +207,6 @@ def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address leads to this machine only."""
+    """Return whether an address is reachable from this machine only."""
     host = urlsplit(url).hostname or ""
     return host == "localhost" or host.startswith("127.") or host == "::1"

@@ -1,4 +1,4 @@
-"""The fields of a post, and its document: the compact JSON that is stored, and answered as it is."""
+"""The fields of a post, and its document: the compact JSON that is stored, and sent unchanged."""
 
 import json
 import re
@@ -14,13 +14,13 @@ MAX_TAGS = 50
 MAX_FORMER_SLUGS = 20
 LISTED = ("id", "title", "status")  # the fields in every list
 TIMES = ("published_at", "created_at", "updated_at")
-# All fields, as they are written
+# All fields, in the order in which they are written
 FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params", "former_slugs")
 WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
 # The fields that a post can lack
 OPTIONAL = frozenset(("excerpt", "cover_image", "published_at", "params", "former_slugs"))
 REQUIRED = frozenset(FIELDS) - OPTIONAL
-INPUT_FIELDS = tuple(name for name in FIELDS if name not in ("id", "created_at", "updated_at"))  # that clients set
+INPUT_FIELDS = tuple(name for name in FIELDS if name not in ("id", "created_at", "updated_at"))  # those clients set
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 DECODER = json.JSONDecoder()
@@ -33,7 +33,7 @@ def is_slug(text: str) -> bool:
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
-    """Return a post with its fields in order, leaving out fields without a value."""
+    """Return a post with its fields in order, and without those that have no value."""
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
 
 
@@ -43,13 +43,13 @@ def slug_in(document: bytes) -> str:
 
 
 def dump(value: dict[str, Any] | list[Any]) -> str:
-    """Return compact JSON: of a post in order, its document."""
+    """Return compact JSON; for a post whose fields are in order, its document."""
     return ENCODER.encode(value)
 
 
 def load(document: bytes | None) -> dict[str, Any]:
     """Parse a document. Raises Damaged."""
-    if document is None:  # in a NOT NULL column, as SQLite has no checksums
+    if document is None:  # even in a NOT NULL column: SQLite has no checksums
         raise Damaged
     try:
         post = DECODER.decode(document.decode())
@@ -61,7 +61,7 @@ def load(document: bytes | None) -> dict[str, Any]:
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
-    """Return the document of a post as it is shown at a time: published once that is due. Raises Damaged."""
+    """Return the document of a post as of a time: a scheduled post that is due is published. Raises Damaged."""
     if document is None:
         raise Damaged
     if status != "scheduled":
@@ -77,6 +77,6 @@ def as_of(now: str, status: str, document: bytes | None) -> bytes:
 
 
 def cut(document: bytes, fields: Iterable[str]) -> bytes:
-    """Return a document with these fields only. Raises Damaged."""
+    """Return a document reduced to these fields. Raises Damaged."""
     post = load(document)
     return dump({name: post[name] for name in fields if name in post}).encode()

@@ -22,9 +22,9 @@ from blogapi.wings.install import create_blueprint
 
 
 class Routes(MapAdapter):
-    """The routes for a request, remembered: finding one takes as long as finding a post.
+    """The routes, cached: matching one takes as long as finding a post.
 
-    None depends on Host, which Werkzeug would check.
+    No route depends on the Host header, so it is not checked here.
     """
 
     def __init__(self, url_map: Map, path: str, method: str):
@@ -37,12 +37,12 @@ class Routes(MapAdapter):
 
 @lru_cache(maxsize=256)
 def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str, Any]]:
-    """Return the route of a path and a method, and its arguments; raise the HTTPException of a router."""
+    """Return the route for a path and method, and its arguments. Raises the router's HTTPException."""
     return url_map.bind("localhost").match(path, method, return_rule=True)
 
 
 class NoSessions(SessionInterface):
-    """Sessions that cannot be written: those of the owner's page are our own."""
+    """Disables Flask's sessions; the owner's page has its own."""
 
     null_session = NullSession()
 
@@ -51,7 +51,7 @@ class NoSessions(SessionInterface):
 
 
 class Application(Flask):
-    """Flask with our requests and routes."""
+    """Flask with our request class and cached routes."""
 
     request_class = Request
     session_interface = NoSessions()
@@ -63,7 +63,7 @@ class Application(Flask):
         return super().wsgi_app(environ, start_response)
 
     def ensure_sync(self, func: Callable) -> Callable:
-        return func  # No view is asynchronous, so none is asked whether it is.
+        return func  # No view is async; Flask would check on each request.
 
     def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
         return Routes(self.url_map, request.path, request.method) if request else None
@@ -75,13 +75,13 @@ def create_app(
     loop: Loop = BLOCKING,
     database_class: type[Database] = Database,
 ) -> Flask:
-    """Create the WSGI application, by default configured by the environment.
+    """Create the WSGI application, configured by the environment unless `config` is given.
 
-    Opens the database, which is set up if it is empty; raises Unavailable if it cannot be used.
+    Opens the database and sets it up if it is empty. Raises Unavailable if it cannot be used.
     """
     config = config or Config.from_environ(os.environ)
     app = Application("blogapi", static_folder=None)
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS is a method like any other that is not allowed: 405
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405 like any other method that is not allowed
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = Service.open(config, clock, loop, database_class)
     for error, handler in HANDLERS.items():

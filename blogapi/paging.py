@@ -1,4 +1,4 @@
-"""Places in a list, and its pages."""
+"""Cursors and pages of lists."""
 
 from typing import Generic, NamedTuple, TypeVar
 
@@ -8,7 +8,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """The place of a post or an image in an order: its time, or the part in which a search found it, and its id."""
+    """A position in an ordered list: the item's time, or the part of a search that found it, and its id."""
 
     key: str
     id: Id
@@ -18,7 +18,7 @@ class Cursor(NamedTuple, Generic[Id]):
 
 
 class Page(NamedTuple, Generic[Item, Place]):
-    """Some items of a list, such as the documents of posts, and where the next page starts, if more follow."""
+    """Items of a list, such as documents of posts, and where the next page starts if there is one."""
 
     items: list[Item]
     next: Place | None

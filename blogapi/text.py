@@ -9,9 +9,9 @@ CONTROL = regex.compile(r"[[\p{Cc}\p{Cs}\uFFFE\uFFFF]--[\t\n\r]]", regex.V1)
 CONTROL_OR_BREAK = regex.compile(r"[\p{Cc}\p{Cs}\uFFFE\uFFFF\u2028\u2029]")
 FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in words
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
-# What Unicode calls white space; str.strip() would also take some control characters, U+001C to U+001F.
+# Unicode's White_Space; str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-MAX_FOLDED = 600  # characters of a name that are compared; a tag has fewer, even decomposed
+MAX_FOLDED = 600  # at most this many characters of a name are compared; a tag has fewer, even decomposed
 
 
 def in_ascii(characters: regex.Pattern) -> bytes:
@@ -20,9 +20,9 @@ def in_ascii(characters: regex.Pattern) -> bytes:
 
 
 def fold(name: str) -> str:
-    """Return the name by which tags are compared: NFC of the case-folded NFC.
+    """Return the form in which tags are compared: NFC(casefold(NFC(name))).
 
-    The rest of a long name is not read: normalization takes quadratic time for a run of marks.
+    Only the first MAX_FOLDED characters are read, because normalizing a run of combining marks takes quadratic time.
     """
     name = name[:MAX_FOLDED]
     if name.isascii():

@@ -1,4 +1,4 @@
-"""Access: the guard, which demands an API key, counts the request against its limit, and checks what the key may do."""
+"""Access: the guard, which requires an API key, counts the request against its limit, and checks the key's scope."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# The paths that need no key, all of them outside /v1
+# Paths that need no key, all of them outside /v1
 PUBLIC = {
     "/",
     "/healthz",
@@ -33,13 +33,13 @@ PUBLIC = {
     "/settings/owner.js",
     "/settings/owner.svg",
 }
-PUBLIC_IMAGES = "/images/"  # the beginning of their paths
-# The blueprints that demand a session instead of a key, or a key that can be in the body
+PUBLIC_IMAGES = "/images/"  # prefix of their paths
+# Blueprints that require a session instead of a key, or accept a key in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
-READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # the scopes of operations that reveal unpublished posts
+READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
 WRITERS = (FULL, DRAFTS_ONLY)  # the scopes of operations that write posts: `effects.permit` checks each post
-# The path of a target, which can be an absolute URL, up to its first percent-encoded slash
+# The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 FORBIDDEN = {
@@ -50,17 +50,17 @@ FORBIDDEN = {
 
 
 def guard() -> None:
-    """Check every request, even for unknown paths: a new view is protected without anyone having to remember it."""
+    """Check every request, even for unknown paths, so that a new view is protected by default."""
     request = current_request()
     request.info.endpoint = request.endpoint
-    # This is the path that the router sees, without repeated slashes at its beginning.
+    # The path as the router sees it, without repeated slashes at its start
     path = request.path
     if path not in PUBLIC and request.blueprint not in GUARD_THEMSELVES and not path.startswith(PUBLIC_IMAGES):
         check_access(request)
 
 
 def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Request], None]:
-    """Let `check` run only if the request has a valid key, which it gets. Raises Unauthorized."""
+    """Run `check` with the request's key. Raises Unauthorized if there is no valid one."""
 
     @wraps(check)
     def authenticated(request: Request) -> None:
@@ -82,7 +82,7 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
 
 
 def why_refused(authorization: str) -> str:
-    """Return why an Authorization header has no valid key."""
+    """Return why an Authorization header contains no valid key."""
     scheme, _, key = authorization.partition(" ")
     if not scheme:
         return "missing; must be 'Bearer' and an API key"
@@ -91,12 +91,12 @@ def why_refused(authorization: str) -> str:
     if "," in key:
         return "must have one API key, and be given once"
     if not key.strip():
-        return "the API key is empty; perhaps the variable that has it is not set in this terminal"
+        return "the API key is empty; is the shell variable that holds it set?"
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 
 def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey], None]:
-    """Count the request against its key; let `check` run within the limit. Raises TooManyRequests."""
+    """Count the request against its key's limit, then run `check`. Raises TooManyRequests."""
 
     @wraps(check)
     def limited(request: Request, key: KnownKey) -> None:
@@ -114,16 +114,16 @@ def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
 @key_required
 @rate_limited
 def check_access(request: Request, key: KnownKey) -> None:
-    """Refuse what the key may not do, and a path that the router would take for another one."""
+    """Refuse what the key's scope does not permit, and paths that the router would misread."""
     if key.scope != FULL:
         check_scope(request, key.scope)
     check_path(request)
 
 
 def check_path(request: Request) -> None:
-    """Raise NotFound for a path that is not UTF-8, or has a percent-encoded slash: the router would read another one.
+    """Raise NotFound for a path that is not UTF-8 or contains a percent-encoded slash: the router would misread it.
 
-    Tags may have slashes.
+    Tags may contain slashes.
     """
     try:
         request.environ["PATH_INFO"].encode("latin-1").decode()
@@ -145,16 +145,16 @@ def check_scope(request: Request, scope: str) -> None:
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
         is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
         if scope == PUBLISHED_ONLY and (is_unknown or (operation and operation.scopes == READERS)):
-            raise NotFound  # as for an unknown path: this key must not learn that a history exists
+            raise NotFound  # as for an unknown path, so that this key does not learn that a history exists
         if not request.endpoint or (operation and scope in operation.scopes):
             return
     raise Forbidden(FORBIDDEN[scope])
 
 
 def in_scope(request: Request) -> Mapping[str, Any] | None:
-    """Return the query of a list, limited to the posts that the key may see; None if it may see none.
+    """Return a list's query, restricted to the posts that the key may see; None if it may see none.
 
-    The link to the next page has the query without that limit: it is built from `request.query`.
+    The link to the next page keeps the unrestricted query, because it is built from `request.query`.
     """
     query = request.query
     if not request.published_only:

@@ -1,4 +1,4 @@
-"""Errors: each failure is answered with {"error": <status>, "message": <text for a person>}."""
+"""Errors: every failure is answered with {"error": <status>, "message": <text for a person>}."""
 
 import logging
 import secrets
@@ -31,17 +31,17 @@ def error_body(status: int, message: str) -> bytes:
 
 
 def printable(message: str) -> str:
-    """Return a message cut to 500 characters, without anything unprintable."""
+    """Return a message without unprintable characters, truncated to MAX_MESSAGE."""
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in message)
 
 
 def error_response(error: exceptions.HTTPException) -> Response:
-    """Answer an HTTP error; Allow, WWW-Authenticate and Retry-After stay as the exception has them."""
+    """Answer an HTTP error, and keep the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # in the same order in each process, also in Allow
+        error.valid_methods = sorted(error.valid_methods)  # the same order in every process, also in Allow
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)
@@ -56,7 +56,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
 
 
 def message_for(request: Request, error: exceptions.HTTPException) -> str:
-    """Return the message for an error of the router."""
+    """Return the message for an error that the router raised."""
     name = request.path.removeprefix(POSTS)
     if error.code == 404 and (path := meant_path(request)):
         return f"no such path; did you mean {request.address(path)}?"
@@ -69,7 +69,7 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
 
 
 def meant_path(request: Request) -> str:
-    """Return the path of an operation that a path almost is: without /v1, in singular, or with a slash at its end."""
+    """Return the path that a client probably meant: /v1 was left out, or a slash or the singular was used."""
     first, *others = request.path.strip("/").removeprefix("v1/").split("/")
     for resource in get_close_matches(first[:20].lower(), RESOURCES, n=1, cutoff=0.75):
         path = "/".join(["/v1", resource, *others])
@@ -82,19 +82,19 @@ def meant_path(request: Request) -> str:
 
 
 def with_id(message: str) -> str:
-    """Return a message with an id that the log has, too."""
+    """Return a message with an id that also appears in the log."""
     return f"{message} (id {secrets.token_hex(4)})"
 
 
 def invalid(error: ValidationError) -> Response:
-    """Answer 400 with every field that is wrong, and what would be right."""
-    error.__traceback__ = None  # marshmallow's frame refers to the error: a cycle that would keep 4 MB for a while
+    """Answer 400, naming each invalid field and what would be right."""
+    error.__traceback__ = None  # breaks a cycle through marshmallow's frame that would keep 4 MB alive
     said = [sentence + line_of(field) for field, sentence in sentences(error)]
     return error_response(exceptions.BadRequest("; ".join(said)))
 
 
 def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -> Response:
-    """Answer a refusal of the storage: 404 if nothing is found, else 400: a value conflicts with others or the time."""
+    """Answer an error of the storage: 404 if nothing was found, 400 if a value conflicts with others."""
     if isinstance(error, errors.NotFound):
         return error_response(exceptions.NotFound(str(error)))
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
@@ -106,17 +106,17 @@ def not_permitted(error: errors.NotPermitted) -> Response:
 
 
 def line_of(field: str) -> str:
-    """Return the line of a field in the Markdown file that was sent, in words."""
+    """Return the line of a field in the request's Markdown file, in words."""
     file = current_request().file
     line = file and file.line_of(field)
     return f" (line {line})" if line else ""
 
 
 def unavailable(error: errors.Unavailable) -> Response:
-    """Answer 503 if the database fails; the request's line in the log says why."""
+    """Answer 503 for a failure of the database; the request's log line gives the reason."""
     current_request().info.cause = str(error)
     if error.maybe_changed:
-        message = "the commit failed and may have been carried out: check before you try again"
+        message = "the commit failed and may still have taken effect; check before retrying"
     else:
         reason = error.reason or f"the database is {'busy' if error.retry_after else 'not available'}"
         message = f"{reason}; nothing was changed"
@@ -124,14 +124,14 @@ def unavailable(error: errors.Unavailable) -> Response:
 
 
 def out_of_memory(error: MemoryError) -> Response:
-    """Answer 503: memory may be free again soon. What was done before that is unknown."""
+    """Answer 503, because memory may soon be free again. A change may already have taken effect."""
     current_request().info.cause = "out of memory"
-    message = "the service is out of memory; a change may have been carried out: check before you try again"
+    message = "the service is out of memory; a change may have taken effect; check before retrying"
     return error_response(exceptions.ServiceUnavailable(message, retry_after=errors.RETRY_SECONDS))
 
 
 def crash(error: Exception) -> Response:
-    """Answer 500; the log gets the traceback."""
+    """Answer 500, and log the traceback."""
     response = error_response(exceptions.InternalServerError())
     log.exception(current_request().info.cause)
     return response

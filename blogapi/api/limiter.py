@@ -1,4 +1,4 @@
-"""The limit of requests a minute."""
+"""The rate limit: requests per minute and key."""
 
 import threading
 import time
@@ -10,12 +10,12 @@ from blogapi.storage.keys import WINDOW_SECONDS
 
 
 class Quota(NamedTuple):
-    """The rest of a key's limit after a request."""
+    """A key's remaining quota after a request."""
 
     limit: int
     remaining: int
-    reset: int  # Unix time, whole seconds, at which the window ends
-    retry_after: int  # whole seconds until then, at least 1
+    reset: int  # Unix time at which the window ends, in whole seconds
+    retry_after: int  # seconds until then, at least 1
     exceeded: bool
 
     @property
@@ -28,7 +28,7 @@ class Quota(NamedTuple):
 
 
 class FixedWindow:
-    """Counts up to `limit` hits of each key in windows of a minute, aligned to the Unix epoch."""
+    """Counts up to `limit` requests per key in one-minute windows, aligned to the Unix epoch."""
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.time):
         self.limit = limit
@@ -38,11 +38,11 @@ class FixedWindow:
         self.hits: dict[Any, int] = {}
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
-        """Count one request of `key`, unless the database has `counted` it already, for several processes."""
+        """Count a request of `key`, unless the database has already `counted` it for all processes."""
         return self._quota(*counted or self._add(key, 1))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
-        """Return the quota of `key` without counting; without a key, the full limit."""
+        """Return the quota of `key` without counting, or the full limit without a key."""
         return self._quota(*counted or self._add(key, 0))
 
     def _quota(self, hits: int, window: int, now: int) -> Quota:
@@ -53,7 +53,7 @@ class FixedWindow:
         now = int(self._clock())
         window = now // WINDOW_SECONDS
         with self._lock:
-            if window == self._window - 1:  # The clock was set back: a window does not begin twice.
+            if window == self._window - 1:  # The clock was set back; a window must not begin twice.
                 window = self._window
             elif window != self._window:
                 self._window, self.hits = window, {}

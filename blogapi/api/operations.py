@@ -1,4 +1,4 @@
-"""Operations: what a view declares of its input and output, and the parameters of paths."""
+"""Operations: what a view declares about its input and output, and the converters of paths."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from blogapi.documents import ID
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-# Parameters of paths
+# Converters of paths
 
 
 class IdConverter(BaseConverter):
-    """An id, only in the form that the service writes; anything else matches nothing."""
+    """An id exactly as the service writes it; nothing else matches."""
 
     regex = ID
 
     def to_python(self, value: str) -> int:
-        return int(value) if int(value) <= MAX_ID else 0  # no row has it
+        return int(value) if int(value) <= MAX_ID else 0  # no row has this id
 
 
 class TagConverter(BaseConverter):
-    """A tag, which may have slashes. It is folded."""
+    """A tag, folded. It may contain slashes."""
 
     regex = r"[\s\S]+"
     part_isolating = False
@@ -34,7 +34,7 @@ class TagConverter(BaseConverter):
         return "" if CONTROL_OR_BREAK.search(value) else fold(value.strip(WHITE_SPACE))  # No post carries "".
 
 
-# `slug` and `delivery_id` match any text; their names choose the parameters of the description.
+# `slug` and `delivery_id` match any text; the API description refers to their names.
 CONVERTERS = {
     "id": IdConverter,
     "tag": TagConverter,
@@ -56,20 +56,20 @@ class Answer:
     status: int
     description: str
     schema: StrictSchema | None = None
-    headers: tuple[str, ...] = ()  # keys of components.headers in docs/static/openapi.yaml
+    headers: tuple[str, ...] = ()  # keys of components.headers in wings/docs/static/openapi.yaml
     content_types: tuple[str, ...] = (JSON,)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """The input and output of a view."""
+    """The input and output of a view, for loading requests and for the API description."""
 
     method: str
     answer: Answer
-    creates: Answer | None = None  # if it can create something
+    creates: Answer | None = None  # answer to a request that creates something
     query: Schema = NO_QUERY
     body: StrictSchema | None = None
-    content_types: tuple[str, ...] = (JSON,)  # of the body
-    parse_file: Callable[..., dict[str, Any]] | None = None  # of a Request whose body is not JSON
+    content_types: tuple[str, ...] = (JSON,)  # accepted for the body
+    parse_file: Callable[..., dict[str, Any]] | None = None  # parses a Request whose body is not JSON
     request_headers: tuple[str, ...] = ()  # keys of components.parameters, besides If-None-Match
-    scopes: tuple[str, ...] = (FULL,)  # of the keys that may do it
+    scopes: tuple[str, ...] = (FULL,)  # scopes of the keys that may use it

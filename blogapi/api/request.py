@@ -1,4 +1,4 @@
-"""Request parsing: the query, the body and preconditions, read strictly."""
+"""Strict parsing of requests: the query, the body, and preconditions."""
 
 import json
 import re
@@ -23,60 +23,60 @@ from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Drafter
 
-JSON_TYPES = (JSON, "application/merge-patch+json")  # of a change (RFC 7396)
+JSON_TYPES = (JSON, "application/merge-patch+json")  # of a PATCH body (RFC 7396)
 READ_METHODS = ("GET", "HEAD")
-INFO = "blogapi.info"  # the key of a RequestInfo in the WSGI environment
+INFO = "blogapi.info"  # key of the RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
 MAX_DEPTH = 100  # of arrays and objects; Python's parser has other limits in each version
-MAX_SHOWN = 80  # characters of a header, or a name, in a message
-MAX_QUOTED = 20  # characters of an invalid body in a message
-MAX_FIELDS = 100  # far more than any operation has; each unknown one would add to the message
+MAX_SHOWN = 80  # at most this many characters of a header or a name in a message
+MAX_QUOTED = 20  # at most this many characters of an invalid body in a message
+MAX_FIELDS = 100  # well above any schema's field count; keeps error messages short
 READ_ONLY = ("id", "created_at", "updated_at")  # fields of answers that a body may carry back
 LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 class RequestInfo:
-    """Facts about a request for the server: for its log, its metrics and its bounds.
+    """What the server needs to know about a request for logging, metrics and limits.
 
-    Our server puts one into the WSGI environment; with others, nobody reads it.
+    Our server puts it into the WSGI environment; other servers ignore it.
     """
 
-    key_name = ""  # of its valid API key
-    is_known = False  # whether it has a valid API key, or a session
-    endpoint: str | None = None  # of its view
-    cause = ""  # of an error
-    max_body_bytes = 0  # if the body is read in pieces; 0 if it is read at once
-    kept_bytes = 0  # of these pieces, in memory
+    key_name = ""  # name of its valid API key
+    is_known = False  # whether it has a valid API key or session
+    endpoint: str | None = None  # endpoint of its view
+    cause = ""  # cause of an error
+    max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once
+    kept_bytes = 0  # bytes of these pieces that are in memory
 
 
 class Request(flask.Request):
-    """A request, with its key, its loaded query and other state that later stages need."""
+    """A request with its key, its loaded query, and other state that later stages need."""
 
     key: KnownKey | None = None  # its valid API key
-    hits: Hits | None = None  # of that key, if the database counts them
-    quota: Quota | None = None  # the rest of its limit
-    session = ""  # the token of its valid session of the owner's page
-    error_page: Callable[[int, str], str] | None = None  # shows an error to a browser, by its status and message
-    operation: Operation  # that it asks for
-    query: Mapping[str, Any]  # loaded as that declares
+    hits: Hits | None = None  # of its key, if the database counts them
+    quota: Quota | None = None  # its key's remaining quota
+    session = ""  # token of its valid session on the owner's page
+    error_page: Callable[[int, str], str] | None = None  # (status, message): renders an error for a browser
+    operation: Operation  # the requested operation
+    query: Mapping[str, Any]  # loaded with the operation's schema
     body = b""
-    file: Any = None  # the MarkdownFile in the body, which knows the lines of its fields
+    file: Any = None  # MarkdownFile from the body, which knows the lines of its fields
 
     @cached_property
     def service(self) -> Service:
-        """The parts of the service."""
+        """The objects of the application."""
         return flask.current_app.extensions[EXTENSION]
 
     @cached_property
     def info(self) -> RequestInfo:
-        """Facts about it for the server."""
+        """What the server needs to know about this request."""
         return self.environ.get(INFO) or RequestInfo()
 
     @property
     def digest(self) -> bytes:
-        """The SHA-256 of its valid API key, or nothing."""
+        """The SHA-256 of its valid API key, or b""."""
         return self.key.digest if self.key else b""
 
     @property
@@ -90,12 +90,12 @@ class Request(flask.Request):
         return self.service.database
 
     def address(self, path: str) -> str:
-        """Return the address of a path of the service, below the path of BLOGAPI_URL."""
+        """Return a path of the service with the path of BLOGAPI_URL in front."""
         return self.service.config.prefix + path
 
     @property
     def author(self) -> str:
-        """The client's name in the history: that of its key, or "settings" for the owner's page."""
+        """The author for the history: the key's name, or "settings" for the owner's page."""
         if self.key is None:
             return "settings"
         return Drafter(self.key.name) if self.drafts_only else self.key.name
@@ -111,15 +111,15 @@ class Request(flask.Request):
         return self.key is not None and self.key.scope == PUBLISHED_ONLY
 
 
-request = cast(Request, flask.request)  # the current one, for views that are not given theirs
+request = cast(Request, flask.request)  # the current request, for views that do not receive it
 
 
 def current_request() -> Request:
-    """Return the current request itself: each access through Flask's proxy costs a function call."""
+    """Return the current request itself, because each access through Flask's proxy costs a function call."""
     return cast(Request, flask.request._get_current_object())  # type: ignore[attr-defined]
 
 
-@lru_cache(maxsize=256)  # The result depends on the text alone, and scripts repeat theirs.
+@lru_cache(maxsize=256)  # The result depends only on the text, and scripts repeat theirs.
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
@@ -143,12 +143,12 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
 
 
 def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> dict[str, Any]:
-    """Load the body as the operation declares it; raise ValidationError or an HTTP error.
+    """Load the body with the operation's schema. Raises ValidationError or an HTTP error.
 
     `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
     """
     schema = request.operation.body
-    assert schema is not None  # as the view reads a body
+    assert schema is not None  # since the view reads a body
     try:
         return schema.load(parse_body(request))
     except (ValidationError, exceptions.HTTPException):
@@ -158,7 +158,7 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 
 
 def parse_body(request: Request) -> dict[str, Any]:
-    """Return the fields of the body, JSON or a file, not yet validated; raise an HTTP error.
+    """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error.
 
     What a client got can be changed and sent back: READ_ONLY fields are dropped.
     """
@@ -175,7 +175,7 @@ def parse_body(request: Request) -> dict[str, Any]:
 
 
 class Unsupported(exceptions.UnsupportedMediaType):
-    """415, with a header that says what is supported (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
+    """415 with a header that lists what is supported (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
 
     def __init__(self, description: str, header: str, supported: str):
         super().__init__(description)
@@ -186,10 +186,10 @@ class Unsupported(exceptions.UnsupportedMediaType):
 
 
 def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
-    """Return which of these types the body has; raise Unsupported for others, other charsets, and encodings."""
+    """Return the body's content type. Raises Unsupported for other types, charsets, and encodings."""
     environ = request.environ
     if (exact := environ.get("CONTENT_TYPE")) in content_types and "HTTP_CONTENT_ENCODING" not in environ:
-        return exact  # the common case, at a tenth of the time
+        return exact  # the common case, in a tenth of the time
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if request.mimetype not in content_types or charset not in ("utf-8", "utf8"):
         header = "Accept-Patch" if request.method == "PATCH" else "Accept"
@@ -205,7 +205,7 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
 
 
 def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
-    """Read the whole body: raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
+    """Read the whole body. Raises RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
     length = body_length(request)
     body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
     if max(length, len(body)) > max_bytes:
@@ -216,18 +216,18 @@ def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
 
 
 def body_length(request: Request) -> int:
-    """Return the length of the body in bytes; -1 if it comes in chunks."""
-    ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Other servers need a length.
+    """Return the length of the body in bytes, or -1 if it is chunked."""
+    ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Other servers require a length.
     return int(request.environ.get("CONTENT_LENGTH") or (-1 if ends_by_itself else 0))
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object strictly (RFC 8259); raise BadRequest."""
+    """Parse a JSON object strictly (RFC 8259). Raises BadRequest."""
     try:
         text = body.decode()
         if text.startswith("\ufeff"):
             raise BadRequest("body: must not begin with a byte order mark")
-        # 4 MiB of brackets would take a second to parse.
+        # Parsing 4 MiB of brackets would take a second.
         if len(text) > MAX_VALUES and sum(map(text.count, '[{,"')) > MAX_VALUES:
             rest, strings = STRING.subn("", text, MAX_VALUES + 1)
             if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
@@ -283,12 +283,12 @@ STRICT = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no
 
 
 def precondition(request: Request) -> Callable[[bytes | None], None]:
-    """Return a check of a post's document that raises PreconditionFailed unless the request's conditions hold for it.
+    """Return a check that raises PreconditionFailed unless the request's conditions hold for a post's document.
 
-    None stands for a missing post. An entity tag may be that of the post as JSON or as Markdown.
+    None stands for a missing post. An entity tag may be the one for JSON or the one for Markdown.
     """
     environ = request.environ
-    writes = request.method not in READ_METHODS  # Reads answer 304 instead.
+    writes = request.method not in READ_METHODS  # a read answers 304 instead
     match = request.if_match if "HTTP_IF_MATCH" in environ else None
     none_match = request.if_none_match if writes and "HTTP_IF_NONE_MATCH" in environ else None
 
@@ -304,7 +304,7 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
 
 
 def why_no_match(if_match: str) -> str:
-    """Return why no entity tag in If-Match is that of a post (RFC 9110, section 13.1.1)."""
+    """Return why If-Match does not match a post (RFC 9110, section 13.1.1)."""
     if if_match.startswith("W/"):
         return "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"
     if '"' not in if_match:
@@ -313,13 +313,13 @@ def why_no_match(if_match: str) -> str:
 
 
 def etag_of(document: bytes) -> str:
-    """Return the strong entity tag of an answer, without its quotes (RFC 9110, section 8.8.3).
+    """Return the strong entity tag of an answer, without quotes (RFC 9110, section 8.8.3).
 
-    SHA-256 would take a tenth of a request: nothing depends on this hash but whether a client has this version.
+    SHA-256 would take a tenth of a request's time, and the hash only has to tell versions apart.
     """
     return xxh3_128_hexdigest(document)
 
 
 def etags(document: bytes) -> tuple[str, str]:
-    """Return the entity tags of a post, as JSON and as a Markdown file: both change with the document."""
+    """Return the entity tags of a post as JSON and as a Markdown file. Both change with the document."""
     return etag_of(document), f"{etag_of(document)}-md"

@@ -1,4 +1,4 @@
-"""Responses with all of their headers."""
+"""Responses, created with all their headers."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -15,18 +15,18 @@ from blogapi.documents import dump
 POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
-PRIVATE = "private, no-cache"  # Only the client may keep it, and must ask each time whether it is still valid.
+PRIVATE = "private, no-cache"  # Only the client may cache it, and must revalidate it on each use.
 
 
 class ValidHeaders(datastructures.Headers):
-    """Headers that are known to be valid: Werkzeug would check each of them."""
+    """Headers that are known to be valid, so Werkzeug need not check them."""
 
     def __init__(self, pairs: list[tuple[str, str]]):
         self._list = pairs
 
 
 class Response(flask.Response):
-    """A response that is sent unchanged: Werkzeug would check for missing headers."""
+    """A complete response, which Werkzeug need not check for missing headers."""
 
     default_mimetype = None
 
@@ -49,7 +49,7 @@ def respond(
     vary: str = "",
     cache_control: str = PRIVATE,
 ) -> Response:
-    """Create a response with these headers and those that every response has."""
+    """Create a response with these headers and the common ones."""
     quota = request.quota or request.service.limiter.peek()
     pairs = [
         ("Content-Type", content_type),
@@ -73,7 +73,7 @@ def json_response(request: Request, content: Any, status: int = 200, headers: Pa
 def tagged_response(
     request: Request, content: bytes, tag: str, content_type: str = JSON, headers: Pairs = (), **options: Any
 ) -> Response:
-    """Answer with an entity tag; with 304 if the client has this version already (RFC 9110, section 13.1.2)."""
+    """Answer with an entity tag, or with 304 if the client already has this version (RFC 9110, section 13.1.2)."""
     reads = "HTTP_IF_NONE_MATCH" in request.environ and request.method in READ_METHODS
     if reads and request.if_none_match.contains_weak(tag):
         content, options["status"] = b"", 304
@@ -81,7 +81,7 @@ def tagged_response(
 
 
 def post_response(request: Request, document: bytes, **options: Any) -> Response:
-    """Answer with a post as JSON, and its entity tag."""
+    """Answer with a post as JSON and its entity tag."""
     return tagged_response(request, document + b"\n", etag_of(document), **options)
 
 
@@ -93,10 +93,10 @@ def created(request: Request, post_id: int, document: bytes) -> Response:
 def list_response(
     request: Request, content: bytes, cursor: Any, name: str = "before", path: str | None = None
 ) -> Response:
-    """Answer with a page of a list as JSON, a Link to the next one, and an entity tag that changes with both.
+    """Answer with a page of a list as JSON, a Link to the next page, and an entity tag that changes with both.
 
-    The Link (RFC 8288) repeats the query, with `name` at the cursor; after the last page, the cursor is None. It is
-    path-absolute, and never built from Host.
+    The Link (RFC 8288) repeats the query with `name` set to the cursor, which is None after the last page. The Link is
+    path-absolute and never built from the Host header.
     """
     tag = etag_of(content)
     if cursor is None:

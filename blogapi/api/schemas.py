@@ -1,4 +1,4 @@
-"""The fields of schemas, and the parameters of queries, that several operations have."""
+"""Fields of schemas and parameters of queries that several operations share."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +13,13 @@ from blogapi.paging import Cursor
 from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE, WHITE_SPACE, in_ascii
 
-MAX_NAME = 60  # characters of a field's name in a message
-# An absolute URL with a host (RFC 3986, but for characters beyond ASCII): scheme, user, host, port, and the rest.
+MAX_NAME = 60  # at most this many characters of a field's name in a message
+# An absolute URL with a host (RFC 3986, plus characters beyond ASCII): scheme, user, host, port, rest
 URL = (
     r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
     r'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:[0-9]{0,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
 )
-# Short patterns, for the description
+# Short patterns for the API description
 URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"
 TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f-\x9f]*\s*$"
 TIME = re.compile(
@@ -32,7 +32,7 @@ CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]
 
 
 def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
-    """Yield each place that is wrong, such as `tags[2]` or `params.author`, and "place: what would be right"."""
+    """Yield each invalid place, such as `tags[2]` or `params.author`, with "place: what would be right"."""
     for field, found in error.normalized_messages().items():
         places = found if isinstance(found, dict) else {"": found}
         for place, said in places.items():
@@ -41,13 +41,13 @@ def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
 
 
 def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
-    """Return a validator for a number of characters (code points) or items."""
+    """Return a validator for the number of characters (code points) or items."""
     bounds = f"{minimum} to {maximum:,}" if minimum else f"at most {maximum:,}"
     return Length(minimum or None, maximum, error=f"must have {bounds} {unit}")
 
 
 class Pattern(Regexp):
-    """Validates that the whole text matches; marshmallow's own validator is satisfied with a prefix."""
+    """Validates that the whole text matches; marshmallow's own validator accepts a matching prefix."""
 
     regex: re.Pattern[str]
 
@@ -58,13 +58,13 @@ class Pattern(Regexp):
 
 
 def visible(text: str) -> None:
-    """Validate that a text has a visible character."""
+    """Validate that a text contains a visible character."""
     if not VISIBLE.search(text):
         raise ValidationError("must contain a visible character")
 
 
 def about(description: str, **more: Any) -> dict[str, Any]:
-    """Return the arguments of a field that describe it."""
+    """Return a field's arguments for the API description."""
     return {"metadata": {"description": description, **more}}
 
 
@@ -78,13 +78,13 @@ class Text(fields.String):
     }
     forbidden = CONTROL
     forbidden_bytes = in_ascii(CONTROL)
-    removed = ""  # these characters, at both ends
+    removed = ""  # these characters are removed at both ends
 
     def __init__(self, length: Length, *validators: Callable[[str], Any], **kwargs: Any):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        if type(value) is not str:  # A string needs none of marshmallow's other steps.
+        if type(value) is not str:  # A string needs none of marshmallow's other checks.
             return super().deserialize(value, attr, data, **kwargs)
         text = value.strip(self.removed)
         self._validate(text)
@@ -94,7 +94,7 @@ class Text(fields.String):
         return super()._deserialize(value, attr, data, **kwargs).strip(self.removed)
 
     def _validate_characters(self, text: str) -> None:
-        # Most texts are ASCII or printable, which is known in a tenth of the time.
+        # Most texts are ASCII or printable, which can be checked in a tenth of the time.
         if text.isascii():
             is_valid = len(text.encode().translate(None, self.forbidden_bytes)) == len(text)
         else:
@@ -104,12 +104,12 @@ class Text(fields.String):
             raise self.make_error("characters")
 
     def _validate(self, value: str) -> None:
-        for validate in self.validators:  # The first failure is enough; the cost of the others grows with the length.
+        for validate in self.validators:  # Stop at the first failure: the cost of the others grows with the length.
             validate(value)
 
 
 class Line(Text):
-    """One line, with a visible character. White space at both ends is removed."""
+    """One line with a visible character. White space is removed at both ends."""
 
     default_error_messages = {"characters": f"must be one line without {FORBIDDEN}"}
     forbidden = CONTROL_OR_BREAK
@@ -130,12 +130,12 @@ class Url(Text):
         super().__init__(length(minimum, MAX_URL), self._validate_url, **described, **kwargs)
 
     def _validate_url(self, text: str) -> None:
-        if not re.fullmatch(URL, text):  # No Pattern: it would be in the description, too long to help.
+        if not re.fullmatch(URL, text):  # not a Pattern, which would be too long for the API description
             raise ValidationError("must be an absolute http or https URL without white space")
 
 
 class Distinct(fields.List[str]):
-    """A list without repeats: of items with the same `key`, the first is kept."""
+    """A list without repeats: the first of several items with the same `key` is kept."""
 
     default_error_messages = NOT_NULL | {"invalid": "must be an array of strings"}
 
@@ -146,7 +146,7 @@ class Distinct(fields.List[str]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str | None]:
         if isinstance(value, list):
-            self.length(value)  # before the items: 100,000 bad ones would produce 100,000 messages
+            self.length(value)  # first, because 100,000 bad items would produce 100,000 messages
         items: dict[str, str | None] = {}
         for item in super()._deserialize(value, attr, data, **kwargs):
             items.setdefault(self.key(item or ""), item)
@@ -163,7 +163,7 @@ class Names(fields.List):
 
 
 class Time(fields.AwareDateTime):
-    """A time in RFC 3339 with an offset. Loads as text: the same time in UTC, in whole seconds."""
+    """A time in RFC 3339 with an offset. Loads as text, in UTC and whole seconds."""
 
     default_error_messages = NOT_NULL | {
         "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
@@ -187,25 +187,25 @@ def parse_time(text: str) -> str:
 
 
 def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
-    """Return a field for one of several words; if it has another one, the message ends with the hint."""
+    """Return a field for one of several words; the message for any other word ends with the hint."""
     messages = NOT_NULL | {"invalid": "must be a string"}
     validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
     return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
 
 
 def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
-    """Return a field for a text that the service writes, such as an id."""
+    """Return a field for a text that the service generates, such as an id."""
     return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **about(description))
 
 
 class StrictSchema(Schema):
-    """A schema that refuses unknown fields. `example` is valid input for it."""
+    """A schema that refuses unknown fields. `example` is valid input."""
 
     example: ClassVar[dict[str, Any]] = {}
     error_messages = {"unknown": "unknown field"}
 
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
-        """Put unknown names last, quoted, in their own order, followed by the names that exist."""
+        """List unknown names last, quoted and in their own order, followed by the names that exist."""
         messages = cast(dict[str, Any], error.messages)
         unknown = [name for name in data if name in messages and name not in self.fields]
         there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"
@@ -215,7 +215,7 @@ class StrictSchema(Schema):
 
 
 class Flag(fields.Boolean):
-    """true or false; marshmallow would take many other values."""
+    """true or false; marshmallow would accept many other values."""
 
     default_error_messages = NOT_NULL | {"invalid": "must be true or false"}
 
@@ -226,12 +226,12 @@ class Flag(fields.Boolean):
 
 
 def parsed(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:
-    """Return a field for a text that `parse` loads: it raises ValidationError."""
+    """Return a field for a text that `parse` loads; `parse` raises ValidationError."""
     return fields.String(post_load=parse, **about(description, **more))
 
 
 def page_size(what: str, default: int = 100) -> fields.String:
-    """Return the parameter for the number of items on a page; above 1,000 it counts as 1,000."""
+    """Return the parameter for the number of items on a page; more than 1,000 count as 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
     described = about(description, type="integer", minimum=1)
@@ -246,14 +246,14 @@ def parse_page_size(text: str) -> int:
 
 
 def parse_id(text: str, what: str = "a post's id") -> int:
-    """Return an id as a number, if it is as the service writes it."""
+    """Parse an id, exactly as the service writes it. Raises ValidationError."""
     if not re.fullmatch(ID, text) or int(text) > MAX_ID:
         raise ValidationError(f"must be {what}, a whole number from 1")
     return int(text)
 
 
 def parse_cursor(text: str, order: str) -> Cursor[int]:
-    """Return the start of a page in an order, as Link has it."""
+    """Parse the cursor of a page, as it appears in Link. Raises ValidationError."""
     key, _, post_id = text.rpartition("_")
     try:
         is_valid = key in ("title", "text") if order == "sort=relevance" else parse_time(key) == key

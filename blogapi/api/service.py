@@ -1,4 +1,4 @@
-"""The objects of an application, and the counts of its requests."""
+"""The objects of an application, and its request counts."""
 
 import time
 from bisect import bisect_left
@@ -18,21 +18,21 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  #
 
 
 class RequestCounts:
-    """Counts requests in plain numbers: the counters of Prometheus's library would take 3 % of a small request."""
+    """Counts requests in plain integers; the Prometheus library's counters would take 3 % of a small request."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str | None, str], list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self.seconds: dict[str | None, float] = defaultdict(float)
 
     def count(self, endpoint: str | None, status: str, seconds: float) -> None:
-        """Count a request of a view, or of none."""
+        """Count a request by its endpoint, if any, and status."""
         self.counts[endpoint, status][bisect_left(BUCKETS, seconds)] += 1
         self.seconds[endpoint] += seconds
 
 
 @dataclass(frozen=True)
 class Service:
-    """The parts of the service. An application has one in its extensions; a test can put another one there."""
+    """The objects of an application, stored in its extensions."""
 
     config: Config
     clock: Callable[[], float]
@@ -49,7 +49,7 @@ class Service:
         loop: Loop = BLOCKING,
         database_class: type[Database] = Database,
     ) -> Self:
-        """Open the database, which is set up if it is empty; raise Unavailable if it cannot be used."""
+        """Open the database, and set it up if it is empty. Raises Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open()
         database = database_class(engine, clock, config.keep_days > 0)

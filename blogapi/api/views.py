@@ -1,4 +1,4 @@
-"""The views of a module: their routes, and the operations that they declare."""
+"""The views of a module: their routes, and the operations they declare."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -19,12 +19,12 @@ class Views:
         self._routes: list[tuple[str, str, Callable, Sequence[str]]] = []
 
     def register(self, blueprint: Blueprint) -> None:
-        """Add the routes in the order of the module."""
+        """Add the routes in the order in which the module defines them."""
         for path, endpoint, view, methods in self._routes:
             blueprint.add_url_rule(path, endpoint, view, methods=methods)
 
     def add(self, path: str, view: Callable, methods: Sequence[str], endpoint: str = "") -> None:
-        """Add a view; its endpoint is by default its name."""
+        """Add a view. Its endpoint is its name unless given."""
         self._routes.append((path, endpoint or view.__name__, view, methods))
 
     def route(self, path: str, *methods: str) -> Callable[[View], View]:
@@ -47,8 +47,8 @@ class Views:
     def operation(self, rule: str, answer: Answer, *, also: str = "", **declared: Any) -> Callable[[View], View]:
         """Add the decorated view for a rule such as "GET /v1/posts", and declare its Operation.
 
-        `also` is a second path, by slug. The view gets the request, whose `query` is loaded: a parameter that is not
-        declared is refused, as a typo must not delete every post.
+        `also` is a second path, by slug. The view receives the request with its `query` loaded. Other parameters are
+        refused, because a typo must not delete every post.
         """
         method, path = rule.split()
         declaration = Operation(method, answer, **declared)

@@ -1,6 +1,6 @@
-"""The connections to a PostgreSQL database: opened, kept, and replaced if they break.
+"""Connections to a PostgreSQL database: opened, kept, and replaced if they break.
 
-They use libpq's pipelines, as psycopg's cursors take five times as long. Plans must not depend on
+They use libpq's pipelines, because psycopg's cursors take five times as long. Query plans must not depend on
 statistics (SETTINGS).
 """
 
@@ -26,23 +26,23 @@ from blogapi.storage.engine import NAME, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import Loop
 
-PREPARED = 500  # statements, after which a connection is replaced
-CONNECTION_SECONDS = 2.0  # for a connection, while all are in use
-LOOK_UP_SECONDS = 5.0  # for finding out the result of a COMMIT whose answer was lost
+PREPARED = 500  # a connection is replaced after this many prepared statements
+CONNECTION_SECONDS = 2.0  # wait for a free connection
+LOOK_UP_SECONDS = 5.0  # time to find out the result of a COMMIT whose answer was lost
 STATUS_POLL_SECONDS = 0.05
-FETCHED_ROWS = 20  # of a copy at a time: a post can have 4 MB
-STATEMENT_TIMEOUT_SECONDS = 2.2  # after which a query that others wait for is cancelled
-LOCK_TIMEOUT_SECONDS = 2.0  # for the lock of the writer
-DEFAULTS = {  # of the address, which can override them
+FETCHED_ROWS = 20  # rows of a copy in memory at a time; a post can have 4 MB
+STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because others wait for it
+LOCK_TIMEOUT_SECONDS = 2.0  # wait for the writer's lock
+DEFAULTS = {  # BLOGAPI_DATABASE can override these
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
-    "target_session_attrs": "read-write",  # among several hosts, the one that accepts writes
-    "keepalives_idle": "2",  # seconds; a machine that is gone is noticed within 5
+    "target_session_attrs": "read-write",  # of several hosts, choose the one that accepts writes
+    "keepalives_idle": "2",  # seconds; a dead server is noticed within 5
     "keepalives_interval": "1",
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",  # ms
 }
-# Without statistics, a plan could scan or sort all rows: these make each query use its index.
+# Without statistics, a plan could scan or sort all rows. These settings make each query use its index.
 SETTINGS = f"""
     SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT_SECONDS)};
     SET lock_timeout = {round(1000 * LOCK_TIMEOUT_SECONDS)};
@@ -61,23 +61,23 @@ SETTINGS = f"""
     SELECT repeat(' ', 65536)  -- libpq's buffer stays that large: a list arrives in one piece
 """
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-# SQLSTATEs of temporary failures: a query that takes long, a server that is full, stops, starts, or became a standby
+# SQLSTATEs of temporary failures: a slow query; a server that is full, stopping, starting, or now a standby
 PASSING_STATES = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
 class Found(NamedTuple):
-    """The rows of a statement, and how many it read or changed."""
+    """A statement's rows, and how many it read or changed."""
 
     rows: list[tuple]
-    count: int | None  # type: ignore[assignment]  # not that of tuples
+    count: int | None  # type: ignore[assignment]  # hides tuple.count
 
 
 class NoRow(Unavailable):
-    """No row has these values: PostgreSQL's text cannot contain U+0000, or a key was revoked while it was counted."""
+    """No row can match: PostgreSQL's text cannot contain U+0000, or a key was revoked while it was counted."""
 
 
 def numbered(statement: Statement) -> str:
-    """Return the text of a statement with numbers for its parameters, as PostgreSQL has them."""
+    """Return a statement with PostgreSQL's numbered parameters ($1)."""
     names = statement.names
     if names is None:
         numbers = count(1)
@@ -86,7 +86,7 @@ def numbered(statement: Statement) -> str:
 
 
 class Unreachable(Unavailable):
-    """The server of the database cannot be reached."""
+    """The database server cannot be reached."""
 
     reason = "the database cannot be reached"
 
@@ -97,20 +97,20 @@ class Unreachable(Unavailable):
 class PostgresConnection(psycopg.Connection):
     """A connection that waits in the event loop, no matter when psycopg was imported.
 
-    It uses libpq's pipelines itself: psycopg's cursors take five times as long.
+    It drives libpq's pipelines itself, because psycopg's cursors take five times as long.
     """
 
     wait_for_socket: Callable[[int, int], int] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.adapters.register_dumper(int, Int8Dumper)  # or each size of integers would be prepared apart
+        self.adapters.register_dumper(int, Int8Dumper)  # else one prepared statement per size of integer
         self._adapter = Transformer(self.adapters)
-        self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of statements, by text and types
+        self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of prepared statements by text and types
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run a generator of psycopg, and wait for the socket when it asks to, for a limited time."""
+        """Run one of psycopg's generators, and wait for the socket when it asks to, for a limited time."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -124,7 +124,7 @@ class PostgresConnection(psycopg.Connection):
             raise psycopg.OperationalError("the server does not answer") from None
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
-        """Return a statement with its values as PostgreSQL reads them. Raises NoRow if its text cannot contain one."""
+        """Return a statement with its values encoded. Raises NoRow if a value cannot occur in PostgreSQL's text."""
         found = statement.values if statement.names is None else [values[name] for name in statement.names]
         try:
             dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
@@ -133,7 +133,7 @@ class PostgresConnection(psycopg.Connection):
         return statement, dumped, self._adapter.types, self._adapter.formats
 
     def run(self, statements: list[tuple]) -> list[Found]:
-        """Run statements in one round trip, up to the first that fails. Raises NotUnique, NoRow, Busy, Unavailable."""
+        """Run statements in one round trip, up to the first failure. Raises NotUnique, NoRow, Busy, Unavailable."""
         known, found = len(self.prepared), []
         try:
             self.pgconn.enter_pipeline_mode()
@@ -142,7 +142,7 @@ class PostgresConnection(psycopg.Connection):
             results = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
             try:
                 self.pgconn.exit_pipeline_mode()
-            except psycopg.OperationalError:  # The server ended the connection after its last answer, which counts.
+            except psycopg.OperationalError:  # The server closed the connection after its last answer, which is valid.
                 self.close()
             for number in counts:
                 found.append([self._read(result) for result in islice(results, number)][-1])
@@ -150,13 +150,13 @@ class PostgresConnection(psycopg.Connection):
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
-        except BaseException:  # MemoryError: nobody knows which statements the server has got.
+        except BaseException:  # after a MemoryError, it is unknown which statements have arrived
             self.close()
             raise
         return found
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:
-        """Send a statement, which is prepared before it runs first; return the number of its results."""
+        """Send a statement, preparing it on first use; return the number of results to expect."""
         name = self.prepared.get((statement.text, types))
         if is_new := name is None:
             name = self.prepared[statement.text, types] = next(self._new_names)
@@ -169,7 +169,7 @@ class PostgresConnection(psycopg.Connection):
             raise error_from_result(result)
         self._adapter.set_pgresult(result)
         read = Found(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
-        result.clear()  # It can have megabytes.
+        result.clear()  # It can hold megabytes.
         return read
 
     def _failure(self, error: psycopg.Error) -> Exception:
@@ -193,7 +193,7 @@ class PostgresConnection(psycopg.Connection):
 
     @property
     def last_ids(self) -> dict[str, int]:
-        """The greatest id ever used of each kind: new ids follow these."""
+        """The highest id ever used in each table; new ids follow it."""
         return dict(self.execute("TABLE counter").fetchall())
 
     @last_ids.setter
@@ -202,7 +202,7 @@ class PostgresConnection(psycopg.Connection):
             self.execute("UPDATE counter SET last = %s WHERE name = %s", [last, name])
 
     def rows(self, query: str) -> Iterator[tuple]:
-        """Run a query; yield its rows, a few in memory at a time."""
+        """Run a query; yield its rows, keeping a few in memory."""
         with self.cursor("rows") as cursor:
             cursor.itersize = FETCHED_ROWS
             yield from cursor.execute(query)
@@ -215,23 +215,23 @@ class PostgresConnection(psycopg.Connection):
 
 
 class Connections:
-    """At most `size` connections to a database, which are kept."""
+    """A pool of at most `size` connections to a database."""
 
     def __init__(self, url: str, size: int, loop: Loop, is_limited: bool):
         try:
             parameters = DEFAULTS | conninfo_to_dict(url)
-        except psycopg.Error:  # its message may contain the password
+        except psycopg.Error:  # The message may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         user, host, database = (parameters.get(name, "") for name in ("user", "host", "dbname"))
         self.name = f"postgresql://{user}{user and '@'}{host}/{database}"
         self._address = make_conninfo("", **parameters)
-        self._idle: list[PostgresConnection] = []  # the one that was used last is taken first
+        self._idle: list[PostgresConnection] = []  # last in, first out
         self._free = loop.places(size)
         self._loop = loop
         self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 
     def connect(self) -> PostgresConnection:
-        """Open a connection, in a thread: looking up a name blocks. Raises Unavailable."""
+        """Open a connection in a thread, because looking up a name blocks. Raises Unavailable."""
         try:
             connection = self._loop.run_in_thread(self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:
@@ -245,7 +245,7 @@ class Connections:
         return connection
 
     def take(self) -> PostgresConnection:
-        """Take a connection, which `give` gives back. Raises Unavailable."""
+        """Take a connection from the pool; `give` returns it. Raises Unavailable."""
         if not self._free.acquire(timeout=CONNECTION_SECONDS):
             raise Busy
         try:
@@ -255,7 +255,7 @@ class Connections:
             raise
 
     def give(self, connection: PostgresConnection) -> None:
-        """Give a connection back; roll back its open transaction."""
+        """Return a connection to the pool, and roll back its open transaction."""
         try:
             if connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 with suppress(psycopg.Error):
@@ -269,7 +269,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction whose answer was lost is committed; None if that cannot be found out in time."""
+        """Return whether a transaction whose answer was lost has committed; None if that stays unknown."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -280,19 +280,19 @@ class Connections:
         return None
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close all idle connections."""
         with suppress(IndexError):  # Another thread may take the last one.
             while True:
                 self._idle.pop().close()
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
-    """Send the statements in the pipeline; return their results, `count` of them, then that of its end."""
+    """Flush the pipeline; return the `count` results of its statements, then the result of its end."""
     yield from generators.send(pgconn)
     results = []
-    for _ in range(2 * count + 1):  # None follows the result of each statement.
+    for _ in range(2 * count + 1):  # libpq returns None after each statement's result.
         while pgconn.is_busy():
-            pgconn.consume_input()  # Looking for the rest of a result is quicker than waiting for it.
+            pgconn.consume_input()  # Reading what has arrived is faster than waiting first.
             if pgconn.is_busy():
                 yield Wait.R
                 pgconn.consume_input()
@@ -301,5 +301,5 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
 
 
 def reason(error: Exception) -> str:
-    """Return an error in one line. libpq's errors never contain the password."""
+    """Return an error's message in one line. libpq's messages never contain the password."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

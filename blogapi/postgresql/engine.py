@@ -1,6 +1,6 @@
 """PostgreSQL: the engine, its transactions, and the locks of the writer and the leader.
 
-Only one transaction in the whole cluster writes at a time, so code that relies on SQLite's single writer works here.
+Only one transaction of all processes writes at a time, so code that relies on SQLite's single writer works here.
 """
 
 import time
@@ -28,16 +28,16 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
 
-WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # the numbers of the advisory locks
-OLDEST = 15_00_00  # version of PostgreSQL that is supported
-LEASE_SECONDS = 5  # after which a silent leader loses its lock
+WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # advisory locks
+OLDEST = 15_00_00  # oldest supported version of PostgreSQL
+LEASE_SECONDS = 5  # a silent leader loses its lock after this time
 BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
 LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 
 
 class ServerDatabase(PostgresqlDatabase):
-    """Peewee's database of a server, whose connections are those of an engine."""
+    """Peewee's database for a server; the engine opens its connections."""
 
     def __init__(self, connections: Connections, thread_safe: bool):
         super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
@@ -51,10 +51,10 @@ class ServerDatabase(PostgresqlDatabase):
 
 
 class Postgresql(Engine):
-    """A database of PostgreSQL, and a few kept connections to it."""
+    """A PostgreSQL database and a pool of connections."""
 
     dialect = "postgresql"
-    readers = 3  # searches at a time: other requests need connections, too
+    readers = 3  # slow reads at a time; other requests need connections, too
     waits_cooperatively = True
     key_query = KEY_WITH_HITS
 
@@ -67,7 +67,7 @@ class Postgresql(Engine):
         self.peewee = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
         self.statement = Compiler("postgresql", self.peewee, as_bytes=as_bytes).statement
         self._wait_seconds = wait_seconds
-        self._leader: PostgresConnection | None = None  # the session with the leader's lock, if this process has it
+        self._leader: PostgresConnection | None = None  # holds the leader's lock if this process is the leader
 
     def open(self, create: bool = True) -> bool:
         with self._setting_up("use", create) as (_, was_empty):
@@ -98,17 +98,17 @@ class Postgresql(Engine):
 
     def hits(self, digest: bytes) -> Hits:
         row = self.row(HITS_IN_WINDOW, {"digest": digest})
-        assert row is not None  # It counts.
+        assert row is not None  # The query always returns a row.
         return Hits._make(row)
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
         seconds = max(wait_seconds, self._wait_seconds)
         statements: list[Query] = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
-            statements.remove(LIMIT)  # It is as the connection has it.
+            statements.remove(LIMIT)  # The connection has this limit anyway.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
-            # It waits for a connection as the service itself, as several clients can write in it.
+            # A shared transaction belongs to several clients, so the service itself waits for the connection.
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
@@ -117,7 +117,7 @@ class Postgresql(Engine):
     def _run(
         self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
     ) -> tuple[PostgresConnection, list[Found]]:
-        """Run queries on a connection, or on another if that was lost meanwhile. The caller gives it back."""
+        """Run queries on a connection, or on a new one if that was lost. The caller returns it to the pool."""
         connection = self.connections.take()
         try:
             return connection, connection.run([connection.bind(self.statement(query), values) for query in queries])
@@ -130,7 +130,7 @@ class Postgresql(Engine):
         return self._run(queries, values, retry=False)
 
     def shrink(self) -> None:
-        pass  # PostgreSQL does this by itself.
+        pass  # PostgreSQL does this itself.
 
     def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
@@ -139,7 +139,7 @@ class Postgresql(Engine):
     def is_leader(self) -> bool:
         """Return whether this process is the leader, which sends webhooks and publishes posts. Raises Unavailable.
 
-        The leader holds a lock of its session, which ends after LEASE_SECONDS of silence: a frozen process loses it.
+        The leader's session holds a lock and ends after LEASE_SECONDS of silence, so a frozen process loses it.
         """
         try:
             if self._leader is None or self._leader.closed:
@@ -147,12 +147,12 @@ class Postgresql(Engine):
                 self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
             found = self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})").fetchone()
             return bool(found and found[0])
-        except psycopg.Error:  # The lock is lost with the connection. The next connection reports why.
+        except psycopg.Error:  # The lock ends with the connection. The next connection reports the reason.
             if self._leader:
                 self._leader.close()
             return False
 
-    # The whole of it
+    # The database as a whole
 
     def size(self) -> int:
         found = self.row(SQL("SELECT pg_database_size(current_database())"), {})
@@ -160,7 +160,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:
-        """Open a connection to the contents as of one moment, even during writes."""
+        """Open a connection to a snapshot of the contents."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
@@ -171,7 +171,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def filling(self) -> Iterator[PostgresConnection]:
-        """Set up an empty database, and open a connection that fills it."""
+        """Set up an empty database, and open a connection to fill it."""
         with self._setting_up("write", create=True) as (connection, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")
@@ -181,7 +181,7 @@ class Postgresql(Engine):
 
     @contextmanager
     def _setting_up(self, purpose: str, create: bool) -> Iterator[tuple[PostgresConnection, bool]]:
-        """Open a transaction in which the database is set up if it is empty; yield whether it was."""
+        """Open a transaction that sets up an empty database; yield the connection and whether it was empty."""
         try:
             with closing(self.connections.connect()) as connection:
                 server = connection.info
@@ -189,7 +189,7 @@ class Postgresql(Engine):
                     raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
                 connection.execute(UNLIMITED)
                 with connection.transaction():
-                    connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # Another process may do the same.
+                    connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # against another process
                     yield connection, set_up(connection, create)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
@@ -197,10 +197,10 @@ class Postgresql(Engine):
 
 
 class PostgresTransaction(Transaction):
-    """A transaction on a connection of its own.
+    """A transaction on its own connection.
 
-    Statements without a result are sent with the next one that has a result, or with the commit: each round trip of a
-    transaction delays all other writers.
+    Statements without a result are sent together with the next one that has a result, or with the commit, because each
+    round trip delays all other writers.
     """
 
     engine: Postgresql
@@ -211,7 +211,7 @@ class PostgresTransaction(Transaction):
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
-        self.changes = 0  # counts failures, too: after one, the server accepts no statement but ROLLBACK
+        self.changes = 0  # counts failed statements, too: after one, the server accepts only ROLLBACK
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         return next(self.rows(query, **values), None)
@@ -229,7 +229,7 @@ class PostgresTransaction(Transaction):
     def insert(self, query: Query, **values: Any) -> int:
         self.changes += 1
         statement = self.engine.statement(query)
-        if " RETURNING " not in statement.text:  # Peewee adds it if the model is bound when the query is built.
+        if " RETURNING " not in statement.text:  # Peewee adds it if the model was bound when the query was built.
             statement = statement._replace(text=f"{statement.text} RETURNING id")
         return self._run(statement, values).rows[0][0]
 
@@ -244,7 +244,7 @@ class PostgresTransaction(Transaction):
         except Unavailable as error:
             if not self._connection.closed:
                 raise
-            # The answer is lost: find out the result of the transaction before answering anybody.
+            # The answer was lost: find out the result before answering any client.
             committed = self.engine.connections.committed(self._id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error
@@ -257,7 +257,7 @@ class PostgresTransaction(Transaction):
         self.engine.connections.give(self._connection)
 
     def _run(self, statement: Statement, values: Mapping[str, Any]) -> Found:
-        """Run the deferred statements, then this one, all in one round trip; return its result."""
+        """Run the deferred statements and this one in one round trip; return its result."""
         statements = [*self._waiting, self._connection.bind(statement, values)]
         self._waiting.clear()
         try:

@@ -18,11 +18,11 @@ Fields = dict[str, Any]
 Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
-KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # how the history calls what it keeps
+KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # the state in the history
 
 
 class Change(NamedTuple):
-    """A change of a post; {} stands for no post."""
+    """A change of a post; {} means that there is no post."""
 
     kind: Kind
     post_id: int
@@ -30,7 +30,7 @@ class Change(NamedTuple):
     new: Fields
     author: str = ""
     version: int = 0  # of `old`
-    is_silent: bool = False  # whether webhooks get no event, as for an import
+    is_silent: bool = False  # whether no event is sent, as for an import
 
 
 def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
@@ -43,7 +43,7 @@ def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
 
 
 def changed(tx: Transaction, change: Change) -> None:
-    """Pass a change of a post to all that follows it. Raises NotPermitted before anything is written."""
+    """Run all side effects of a post change. Raises NotPermitted before anything is written."""
     kind, post_id, old, new = change[:4]
     permit(change.author, old, new, kind=kind)
     if kind == "purged":
@@ -59,7 +59,7 @@ def changed(tx: Transaction, change: Change) -> None:
 
 
 def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
-    """Pass on that a tag, which is changed in every post, changes in this one: the event is that of the tag."""
+    """Record that a site-wide tag change touched this post; the event is sent for the tag, not for the post."""
     permit(author, old, new)
     if tx.keeps_history:
         history.keep_tags(tx, post_id, author, old["tags"])
@@ -67,7 +67,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
 
 
 def lost(tx: Transaction, post_id: int, author: str) -> None:
-    """Pass on that a post is deleted whose document is damaged: nobody knows what it had."""
+    """Clean up after deleting a post whose document is corrupt, so that its tags are unknown."""
     permit(author, {"status": "damaged"})
     history.forget(tx, post_id)
     publication.unschedule(tx, post_id)
@@ -84,7 +84,7 @@ def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
 
 
 def _events(change: Change) -> list[str]:
-    """Return the types of events about a change, in their order."""
+    """Return the types of the events of a change, in order."""
     events = [EVENTS[change.kind]] if change.kind in EVENTS else []
     became_published = change.new.get("status") == "published" != change.old.get("status")
     return [*events, "post.published"] if became_published else events

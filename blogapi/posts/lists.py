@@ -1,6 +1,6 @@
-"""Pages of posts, in the order of creation or of publication, and all posts one by one.
+"""Pages of posts by creation or publication, and all posts one by one.
 
-The queries by creation return id, status and document; those by a time also that time.
+Queries by creation return id, status and document; queries by a time return that time, too.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,12 +42,12 @@ class ListQuery(NamedTuple):
 
     @property
     def before_id(self) -> int:
-        """The id before which a list by creation begins."""
+        """The id at which a list by creation starts (exclusive)."""
         return self.before if isinstance(self.before, int) else MAX_ID
 
     @property
     def start(self) -> Cursor[int]:
-        """The cursor before which a list by a time begins."""
+        """The cursor at which a time-ordered list starts (exclusive)."""
         before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
         return min(before, Cursor(self.published_before, 0))
 
@@ -64,12 +64,12 @@ def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
 
 
 def id_of(row: tuple) -> int:
-    """Return the id of the post in a row, which is its place in the order of creation."""
+    """Return a row's cursor in the order of creation: the post's id."""
     return row[0]
 
 
 def cursor_of(row: tuple) -> Cursor[int]:
-    """Return the place of the post in a row in another order: the time, or the part of a search, and the id."""
+    """Return a row's cursor in another order: the time, or the part of a search, and the id."""
     return Cursor(row[3], row[0])
 
 
@@ -96,25 +96,25 @@ def page_of(
             except Damaged:
                 skipped += 1
                 continue
-        size += len(row[2])  # also if it is cut: parsing it takes most of the time
+        size += len(row[2])  # the full size even if it is cut, because parsing takes most of the time
         found.append(kept(row, document) if kept else document)
     return Page(found, cursor(last) if len(found) + skipped > limit else None)
 
 
-DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # The latter is cast by `bounded`.
+DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the latter
 
 
 def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
-    """Return the query of the posts with a status, and with a tag if given; and the column of their ids."""
+    """Return the query of the posts with a status and, if given, a tag; and the column of their ids."""
     if by_tag:
         return PostTag.select().where(PostTag.tag == Param("tag"), PostTag.status == status), PostTag.post_id
     return Post.select().where(Post.status == status), Post.id
 
 
 def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
-    """Return the query that merges the lists.
+    """Return a query that merges several lists.
 
-    SQLite reads each row from the list that has the next one; PostgreSQL would read and sort lists without a limit.
+    SQLite reads each row from the list that has the next one. PostgreSQL would read and sort lists without a limit.
     """
     if dialect == "postgresql" and len(lists) > 1:
         lists = [query.order_by(*order).limit(Param("limit")) for query in lists]
@@ -122,7 +122,7 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
 
 
 def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
-    """Return the query of the posts that fit on a page, and one more: psycopg holds all rows in memory.
+    """Return the query of the posts that fit on a page plus one, because psycopg holds all rows in memory.
 
     `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
     """
@@ -134,7 +134,7 @@ def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")
     return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= PAGE_BYTES)
 
 
-# The order of creation
+# By creation
 
 
 @cache
@@ -167,14 +167,14 @@ def future_ids(ids: Select) -> Select:
 
 
 def _due_ids(by_tag: bool) -> Select:
-    """Return the query of the ids of posts whose time has come: usually none."""
+    """Return the query of the ids of due posts, of which there are usually none."""
     due, key = (PostTag, PostTag.post_id + 0) if by_tag else (Schedule, Schedule.post_id + 0)
-    # The 0 keeps SQLite from the primary key: the index by time finds the few.
+    # The 0 keeps SQLite off the primary key, so that it uses the index by time.
     query = due.select(key).where(due.published_at <= Param("now"), key < Param("before"))
     return query.where(PostTag.tag == Param("tag"), PostTag.status == "scheduled") if by_tag else query
 
 
-# The order of publication
+# By publication
 
 
 def latest(
@@ -225,9 +225,9 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, each in its state when it is read; memory holds one.
+    """Yield every post, newest first, as it is when it is read; only one is in memory.
 
-    Raises Unavailable at the end if some are damaged, saying which.
+    Raises Unavailable at the end if some are damaged, and names them.
     """
     damaged, before = [], MAX_ID
     while found := reader.row(created_query(None, False), before=before, limit=1):

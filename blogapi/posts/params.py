@@ -1,4 +1,4 @@
-"""`params` of a post: values for the templates of a site, which are never interpreted."""
+"""`params` of a post: values for a site's templates, which are never interpreted."""
 
 import json
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 MAX_NAME = 64  # characters
 MAX_DEPTH = 8
 MAX_VALUES = 500
-MAX_BYTES = 32 * 1024  # as JSON
+MAX_BYTES = 32 * 1024  # size as JSON
 MAX_INTEGER = 2**53
 INFINITY = float("inf")
 
 
 class ParamsError(ValueError):
-    """Invalid params: the place, such as `.author.name`, and what would be right."""
+    """Params are invalid: the place, such as `.author.name`, and what would be right."""
 
     def __init__(self, place: str, reason: str):
         super().__init__(f"{place[1:]}: {reason}" if place else reason)
@@ -24,12 +24,12 @@ class ParamsError(ValueError):
 
 
 class MergePatch(dict):
-    """Changes of params, which `merge` applies."""
+    """A merge patch of params (RFC 7396)."""
 
 
 def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
-    """Raise ParamsError unless these are valid params. With `allow_null`, the value of a name may be None."""
-    count, max_values = 0, 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can remove all, and add as many.
+    """Raise ParamsError unless these are valid params. With `allow_null`, a value may be None."""
+    count, max_values = 0, 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can replace all values.
     waiting: list[tuple[Any, str, int, bool]] = [(values, "", 0, False)]
     while waiting:
         value, place, depth, is_nullable = waiting.pop()
@@ -85,5 +85,5 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return whether two values are the same in JSON, where `true` is not 1, and their names are in the same order."""
+    """Return whether two values are the same JSON; `true` is not 1, and the order of names counts."""
     return json.dumps(one) == json.dumps(other)

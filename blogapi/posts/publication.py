@@ -1,7 +1,7 @@
 """Publication: the date of a post, and scheduled posts.
 
-A scheduled post whose time has come is published for every read from that second on (`documents.as_of`). In the
-database it is published a little later (`posts.publish_due`), or by the next change of the post.
+Every read shows a scheduled post as published from its second on (`documents.as_of`). In the database it is published
+a little later (`posts.publish_due`), or by the next change of the post.
 """
 
 from datetime import timedelta
@@ -41,7 +41,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_d
 
 
 def reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Write when a changed post will be published; {} stands for no post."""
+    """Store when a changed post will be published; {} means that there is no post."""
     before, after = (post["published_at"] if post.get("status") == "scheduled" else None for post in (old, new))
     if before != after and before:
         unschedule(tx, post_id)
@@ -50,7 +50,7 @@ def reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str
 
 
 def unschedule(tx: Transaction, post_id: int) -> None:
-    """Forget when a post will be published."""
+    """Remove a post from the schedule."""
     tx.defer(UNSCHEDULE_POST, post_id=post_id)
 
 
@@ -59,19 +59,19 @@ UNSCHEDULE_POST = Prepared(Schedule.delete().where(Schedule.post_id == Param("po
 
 
 def next_due(reader: Reader) -> int | None:
-    """Return the id of a post that is due, if any."""
+    """Return the id of a due post, if any."""
     found = reader.row(NEXT_DUE, now=reader.now)
     return found[0] if found else None
 
 
 has_come = Schedule.published_at <= Param("now")
 NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(has_come).order_by(Schedule.published_at).limit(1))
-# Whether the post of a query is due
+# Whether a query's post is due
 is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, has_come))
 
 
 def later_than_now(reader: Reader) -> str | None:
-    """Return the time of the newest post if it is later than now: the clock is behind."""
+    """Return the time of the newest post if it is later than now, which means that the clock is behind."""
     found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
     created_at = documents.load(found[0])["created_at"] if found else ""
     return created_at if created_at > reader.now else None

@@ -41,7 +41,7 @@ from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.posts.publication import SCHEDULING
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-LONG = 10_000  # characters of a content
+LONG = 10_000  # characters of content, beyond which it is validated once only
 CLEARED = ("excerpt", "cover_image")  # the texts that "" clears in a change
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
@@ -50,7 +50,7 @@ OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=publi
 
 
 class Params(fields.Dict):
-    """An object of values of a site. With `merges`, it loads as a MergePatch, in which null removes a name."""
+    """An object of values for a site. With `merges`, it loads as a MergePatch, in which null removes a name."""
 
     default_error_messages = NOT_NULL | {"invalid": "must be an object"}
 
@@ -128,7 +128,7 @@ class PostInputSchema(StrictSchema):
 
     @cached_property
     def optional_texts(self) -> set[str]:
-        """The names of the fields whose text can be left out."""
+        """The names of fields whose text may be left out."""
         return {name for name, field in self.load_fields.items() if isinstance(field, Text) and not field.required}
 
     def load(self, data: Any, **kwargs: Any) -> Any:
@@ -137,19 +137,19 @@ class PostInputSchema(StrictSchema):
         So does {} for params. marshmallow's own load, which takes twice as long, is for what is invalid: it collects
         all errors.
         """
-        if isinstance(data, dict):  # and not a list of posts
+        if isinstance(data, dict):  # not a list of posts
             data = {name: value for name, value in data.items() if value != "" or name not in self.optional_texts}
             if "params" in data and data["params"] == {}:
                 del data["params"]
             content = data.get("content")
-            is_long = isinstance(content, str) and len(content) > LONG  # To validate it twice would take too long.
+            is_long = isinstance(content, str) and len(content) > LONG  # Validating it twice would take too long.
             if not kwargs and not is_long and data.keys() <= self.load_fields.keys():
                 with suppress(ValidationError):
                     return dict(self._loaded(data))
         return super().load(data, **kwargs)
 
     def _loaded(self, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield each field with its value, as marshmallow would. Raises ValidationError."""
+        """Yield each field with its loaded value, like marshmallow. Raises ValidationError."""
         for name, field in self.load_fields.items():
             if name in data:
                 yield name, field.deserialize(data[name], name, data)
@@ -217,7 +217,7 @@ class PostSchema(PostInputSchema):
 
 
 def parse_tag(text: str) -> str:
-    """Return the folded name of a tag; "" for one that no post can carry."""
+    """Return the folded name of a tag, or "" if no post can carry it."""
     name = text.strip(WHITE_SPACE)
     if not name:
         raise ValidationError("must not be empty")
@@ -225,7 +225,7 @@ def parse_tag(text: str) -> str:
 
 
 def parse_names(text: str) -> str:
-    """Return names of fields, separated by commas, in order and with those that every post of a list has."""
+    """Parse names of fields separated by commas; return them in order, with those that every listed post has."""
     names = text.split(",")
     if len({*names} & {*documents.FIELDS}) != len(names):
         raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(documents.FIELDS)}")
@@ -257,7 +257,7 @@ def parse_moment(text: str) -> str:
 
 
 def has_words(text: str) -> None:
-    """Validate that a search has a word, as the search decomposes the text."""
+    """Validate that a search contains a word."""
     if not any(map(str.isalnum, unicodedata.normalize("NFKD", text))):
         raise ValidationError("must have a letter or a digit")
 
@@ -311,7 +311,7 @@ class ListQuerySchema(QuerySchema):
 
     @validates_schema
     def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """Refuse parameters that the order does not support."""
+        """Refuse parameters that `sort` does not support."""
         sort = data.get("sort")
         if sort == "relevance" and "q" not in data:
             raise ValidationError("relevance needs q", "sort")

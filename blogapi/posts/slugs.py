@@ -11,8 +11,8 @@ from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import FormerSlug, Post
 
-NUMBERED_SLUG = 90  # characters of a slug that gets a number, at most
-# Titles are not HTML, and "it's" is one word.
+NUMBERED_SLUG = 90  # at most this many characters of a slug before its number
+# Titles are not HTML, and "it's" is one word
 SLUG_OPTIONS: dict[str, Any] = {
     "algorithm": "modern",
     "backend": "text-unidecode",
@@ -25,7 +25,7 @@ SLUG_OPTIONS: dict[str, Any] = {
     "replacements": [("'", "")],
 }
 
-DIGITS_AND_COMMA = re.compile("[0-9],[0-9]")  # slugify takes 1,000 for one number.
+DIGITS_AND_COMMA = re.compile("[0-9],[0-9]")  # slugify reads 1,000 as one number.
 ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)} | {ord("'"): None}
 
 
@@ -38,7 +38,7 @@ def new(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
     return post_id, find_free(tx, slug) if is_taken else slug
 
 
-# The id after the greatest one ever used, and whether a slug is taken
+# The id after the highest one ever used, and whether a slug is taken
 _slug_is_taken = (
     "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
 )
@@ -50,17 +50,17 @@ NEXT_ID_AND_IS_TAKEN = Prepared(
 
 
 def slug_of(title: str) -> str:
-    """Return a slug for a title, or for any other text: what is longer than a title is cut before it is read."""
+    """Return a slug for a title or any other text, which is first cut to a title's length."""
     title = title[:MAX_TITLE]
     if title.isascii() and len(title) <= SLUG_OPTIONS["max_length"] and not DIGITS_AND_COMMA.search(title):
-        slug = "-".join(title.translate(ASCII_SLUG).split())  # as slugify, in a twentieth of the time
+        slug = "-".join(title.translate(ASCII_SLUG).split())  # like slugify, in a twentieth of the time
     else:
         slug = slugify(title, **SLUG_OPTIONS)
     return slug or "untitled"
 
 
 def find_free(reader: Reader, slug: str) -> str:
-    """Return a slug, with a number if it is taken, in O(log n) look-ups for n posts with the same.
+    """Return a free slug, numbered if needed, in O(log n) look-ups for n posts that share it.
 
     Doubling finds a free number; bisection then finds a free one whose predecessor is taken.
     """

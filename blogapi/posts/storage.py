@@ -1,6 +1,6 @@
 """Posts: finding, creating, changing, replacing and deleting them.
 
-The row of a post has its document, the JSON that is answered. What else a change has to write is in `effects`.
+A post's row contains its document, the JSON that is sent. Everything else a change writes lives in `effects`.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,18 @@ from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Post
 
-PUBLISHED_POSTS = 20  # at most, in one transaction
-PUBLISHED_BYTES = 256 * 1024  # after which a transaction ends, because other clients wait for it
+PUBLISHED_POSTS = 20  # at most this many posts per transaction
+PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
 STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
-COPIES = ("slug", "status", "published_at", "updated_at")  # of the document, in columns with an index
+COPIES = ("slug", "status", "published_at", "updated_at")  # fields of the document that are copied to indexed columns
 
-PostRef = int | str  # the id of a post, or its slug
-Check = Callable[[bytes | None], None]  # gets the document of a post, or None, and may raise
+PostRef = int | str  # a post's id or slug
+Check = Callable[[bytes | None], None]  # (document of a post, or None): raises to refuse a change
 Outcome = Literal["created", "updated", "unchanged"]
 
 
 class StoredPost(NamedTuple):
-    """A post: its id, its JSON, and the number of its version."""
+    """A stored post: its id, its document, and its version."""
 
     id: int
     document: bytes
@@ -37,14 +37,14 @@ class StoredPost(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A post, and the action of `put`."""
+    """A post, and what `put` did."""
 
     post: StoredPost
     outcome: Outcome
 
 
 def accept(document: bytes | None) -> None:
-    """Accept every state of a post."""
+    """A Check that never refuses."""
 
 
 # Find
@@ -67,9 +67,9 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 
 
 def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises NotFound for any other, as for one that never existed.
+    """Return the document of a published post. Raises NotFound for any other, as if it never existed.
 
-    Nothing of any other post is read: the time it takes would reveal that it exists.
+    Nothing of another post is read, because response times would reveal that it exists.
     """
     now = reader.now
     found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
@@ -79,7 +79,7 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
 
 
 def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
-    """Publish a post if its time has come; return it as it is now. Raises NotFound, Damaged."""
+    """Publish a post if it is due; return it as it is now. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
@@ -124,7 +124,7 @@ def add(
     """
     published = publication.published_at(
         {}, fields, tx.now, plans_drafts
-    )  # first: on PostgreSQL, `slugs.new` uses up an id
+    )  # before `slugs.new`, which uses up an id on PostgreSQL
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -135,7 +135,7 @@ def add(
 
 
 def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
-    """Write a complete post that does not exist. Raises SlugTaken for a former slug, NotPermitted."""
+    """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
@@ -173,7 +173,7 @@ def change(
 
 
 def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
-    """Return params after a merge patch; None if none are left. Raises Rejected."""
+    """Return params after a merge patch, or None if none are left. Raises Rejected."""
     try:
         check_params(merged := merge(params, patch))
     except ParamsError as error:
@@ -182,7 +182,7 @@ def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
 
 
 def is_same(old: Fields, new: Fields) -> bool:
-    """Return whether two versions of a post are the same in JSON."""
+    """Return whether two versions of a post are the same JSON."""
     return old == new and equal(old.get("params"), new.get("params"))
 
 
@@ -225,9 +225,9 @@ def check_present(post: Fields, slug: str) -> None:
 
 
 def as_put(old: Fields, fields: Fields, now: str) -> Fields:
-    """Return a post after `put`.
+    """Return a post as it is after `put`.
 
-    A file may still say `scheduled` after its post was published: that is no change.
+    A file may still say `scheduled` after its post was published; that is not a change.
     """
     has_come = fields.get("status") == "scheduled" and old["status"] == "published"
     if has_come and fields.get("published_at") == old["published_at"]:
@@ -240,7 +240,7 @@ def as_put(old: Fields, fields: Fields, now: str) -> Fields:
 def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
-    """Replace a post by another version, which is updated now; the present one is kept. Raises SlugTaken."""
+    """Replace a post with a new version, and keep the present one in the history. Raises SlugTaken."""
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post.id)
     slugs.check_former(tx, post.id, old, new)
@@ -252,7 +252,7 @@ def replace(
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:
-    """Write what differs of a post. With an author it is a new version."""
+    """Write the columns that differ. With an author, this is a new version."""
     post_id = int(new["id"])
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     values = {name: new.get(name) for name in changed}
@@ -263,7 +263,7 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: st
 
 @cache
 def _set(*columns: str, is_version: bool) -> Prepared:
-    """Return the statement that changes a document and these columns: only their indexes are written."""
+    """Return the UPDATE for the document and these columns, so that only their indexes are written."""
     values: dict[Field, Node] = {**params(Post, "document", *columns)}
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
@@ -274,7 +274,7 @@ def _set(*columns: str, is_version: bool) -> Prepared:
 
 
 def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *, permanent: bool = False) -> None:
-    """Delete a post. It is in the trash or, if permanent, gone with its history. Raises NotFound."""
+    """Move a post to the trash or, if permanent, delete it with its history. Raises NotFound."""
     try:
         post = publish_if_due(tx, ref)
         check(post.document)
@@ -296,9 +296,9 @@ DELETE = Prepared(Post.delete().where(Post.id == Param("id")))
 
 
 def publish_due(tx: Transaction) -> dict[int, bool]:
-    """Publish some of the posts that are due; return their ids, and whether each is published.
+    """Publish some due posts; return their ids, and whether each was published.
 
-    A damaged post cannot be published; it is no longer scheduled.
+    A damaged post cannot be published, and is no longer scheduled.
     """
     published: dict[int, bool] = {}
     size = 0
@@ -312,5 +312,5 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
             published[post_id] = True
         except (Damaged, NotFound):
             published[post_id] = False
-            publication.unschedule(tx, post_id)  # The next one must get its turn.
+            publication.unschedule(tx, post_id)  # so that the next one gets its turn
     return published

@@ -1,4 +1,4 @@
-"""The rows of a post's tags, which find posts by tag."""
+"""The tag rows of a post, by which posts are found."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from blogapi.text import fold
 
 
 def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Replace the tags of a post, with their copies of its status and time; {} stands for no post."""
+    """Replace a post's tag rows, with copies of its status and date; {} means that there is no post."""
     rows, others = _rows_of(new), _rows_of(old)
     if rows != others:
         tx.execute_many(DETACH, others)
@@ -23,7 +23,7 @@ def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
-    """Remove all tags from a post, regardless of its document. Reads the tags of all posts."""
+    """Remove all tag rows of a post, without its document. Reads the tags of all posts."""
     tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
 
 

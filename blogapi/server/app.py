@@ -1,6 +1,6 @@
-"""The WSGI application that gunicorn's worker loads, the handler of its connections, and the background work.
+"""The WSGI application that gunicorn's worker loads, with its connection handler and background work.
 
-gevent must have patched the standard library before, for urllib3: gunicorn's master must not import this.
+gevent must already have patched the standard library, so gunicorn's master must not import this module.
 """
 
 from blogapi import create_app

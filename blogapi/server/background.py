@@ -1,4 +1,4 @@
-"""Background work: a thread that takes the steps which the wings declare."""
+"""Background work: a thread that runs the wings' steps periodically."""
 
 import logging
 import math
@@ -13,16 +13,16 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.wings.webhooks.sender import Sender
 
-POLL_SECONDS = 0.1  # between two turns
-STEP_SECONDS = 1.0  # for a step, which goes on at the next turn
-FAULT_SECONDS = 2.0  # after which a step that failed is taken again
-JUMP_SECONDS = 60.0  # by which the clock may drift from the monotonic clock, and be corrected, at once
+POLL_SECONDS = 0.1  # interval between turns
+STEP_SECONDS = 1.0  # limit for a step, which continues at the next turn
+FAULT_SECONDS = 2.0  # a failed step is retried after this time
+JUMP_SECONDS = 60.0  # how far the clock may jump from the monotonic clock and still count as steady
 
 log = logging.getLogger(__name__)
 
 
 class ClockWatch:
-    """Knows for how long the clock has run evenly: a clock that was set can be wrong by months, for a while."""
+    """Tracks how long the wall clock has been steady; a clock that was just changed may be months off."""
 
     def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]):
         self._clock = clock
@@ -39,7 +39,7 @@ class ClockWatch:
 
 
 class Background:
-    """Takes `steps`, each again after some seconds; among several processes, only the leader does."""
+    """Runs `steps`, each at its interval. Of several processes, only the leader does."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class Background:
         self.stopping = self.sender.stopping
         self._steps = steps
         self._monotonic = monotonic
-        self._next_at = dict.fromkeys(steps, -math.inf)  # by the monotonic clock
-        self._until = math.inf  # when the present step ends, likewise
+        self._next_at = dict.fromkeys(steps, -math.inf)  # on the monotonic clock
+        self._until = math.inf  # when the current step must end, likewise
 
     def stop(self) -> None:
-        """End soon: `thread` is alive until then."""
+        """Ask the thread to stop soon; `thread` is alive until it has."""
         self.stopping.set()
         self.sender.sent_some.set()
 
     def run(self) -> None:
-        """Take turns until told to stop."""
+        """Run until told to stop."""
         while not self.stopping.is_set():
             try:
                 if self.database.engine.is_leader():
@@ -77,11 +77,11 @@ class Background:
             except Exception as error:
                 report(error)
                 self.stopping.wait(FAULT_SECONDS)
-        with suppress(Unavailable):  # What cannot be recorded is sent again, with the same id.
+        with suppress(Unavailable):  # A result that cannot be recorded is sent again with the same id.
             self.sender.finish()
 
     def turn(self) -> None:
-        """Take the steps that are due. One that fails or takes long does not hold up the others."""
+        """Run the due steps. One that fails or is slow does not hold up the others."""
         failures: dict[str, Exception] = {}
         for step, seconds in self._steps.items():
             begun = self._monotonic()
@@ -98,11 +98,11 @@ class Background:
             report(failure)
 
     def is_over(self) -> bool:
-        """Return whether the present step must end."""
+        """Return whether the current step must end."""
         return self.stopping.is_set() or self._monotonic() > self._until
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
-        """Run an operation until it finds no more rows, others in between; return the number of rows."""
+        """Run an operation until it finds no more rows, and let others write in between; return the number of rows."""
         total = 0
         while count := self.database.write(operation, *arguments):
             total += count
@@ -113,7 +113,7 @@ class Background:
 
 
 def report(error: Exception) -> None:
-    """Log a failure of a step."""
+    """Log that a step has failed."""
     if isinstance(error, Unavailable):
         log.warning("background work waits for the database: %s", error)
     else:

@@ -1,7 +1,7 @@
-"""Commits that concurrent writes share, and threads for slow work.
+"""Commits shared by concurrent writes, and threads for slow work.
 
-An operation may run twice: if one fails halfway in a shared transaction, each of them runs again alone. One that is too
-slow for a shared transaction raises NeedsThread, and runs again in a thread.
+An operation may run twice: if one fails halfway in a shared transaction, each runs again alone. One that is too slow
+for a shared transaction raises NeedsThread and runs again in a thread.
 """
 
 import math
@@ -17,9 +17,9 @@ from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 
-GATHER_SECONDS = 0.010  # for requests that wait for their turn to join a transaction
-SHARED_SECONDS = 0.025  # after which a shared transaction ends: nothing else is served during it
-SHARED_PARTS = 24  # operations of a shared transaction: until its end, each can hold a post of 4 MB
+GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
+SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
+SHARED_PARTS = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,21 +34,21 @@ class SharedDatabase(Database):
         self._reading = threading.Semaphore(engine.readers)
         self._computing = threading.Lock()
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
-        self._next_write = 0.0  # when the next write in a thread begins, by the monotonic clock
+        self._next_write = 0.0  # when the next write in a thread may begin, on the monotonic clock
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in a transaction, with others; one that turns out to be slow runs again in a thread."""
+        """Run an operation in a shared transaction; one that turns out to be slow runs again in a thread."""
         with suppress(NeedsThread):
             return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
-        # Here, no traceback keeps what the operation has read.
+        # By now, no traceback keeps alive what the operation has read.
         return self.write_in_thread(operation, *args, **kwargs)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation as `write` does, in a thread with a connection of its own, so that others can read.
+        """Run a write of more than 100 ms in a thread with its own connection, so that others can read.
 
-        For operations of more than 100 ms. One runs at a time; waiting writes then get as much time before the next.
+        One runs at a time. Afterwards, waiting writes get as much time before the next one.
         """
 
         def write(engine: Engine) -> T:
@@ -71,10 +71,10 @@ class SharedDatabase(Database):
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation that reads in a thread, a few at a time, so that others get their share of the processor.
+        """Run a read in a thread. Only a few run at a time, so that other requests get CPU time.
 
-        Only one of each client reads or waits, so that no client waits for all requests of another. Ends after
-        BUSY_SECONDS, or with the request, and raises Unavailable.
+        Only one per client runs or waits, so that no client waits for all requests of another. Raises Unavailable after
+        BUSY_SECONDS, or when the request ends.
         """
         until = time.monotonic() + BUSY_SECONDS
         goes_on = threading.Event()
@@ -93,17 +93,17 @@ class SharedDatabase(Database):
                 goes_on.clear()
 
     def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Return the result of a slow function that needs no database, while other requests are answered.
+        """Run a slow function that needs no database, while other requests are answered.
 
-        One runs at a time: two would share one processor, take twice the memory, and hold requests up twice as long.
-        Clients take turns, as in `read_in_thread`. Raises Unavailable after BUSY_SECONDS of waiting.
+        One runs at a time: two would share one processor, need twice the memory, and delay requests twice as long.
+        Clients take turns, as in `read_in_thread`. Raises Unavailable after waiting BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turns[client], until), locked(self._computing, until):
             return self.engine.loop.run_in_thread(function, in_background=True)
 
     def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
-        """Use another connection, in a thread."""
+        """Use another connection in a thread."""
 
         def use_another() -> T:
             with closing(self.engine.another(BUSY_SECONDS)) as engine:
@@ -113,21 +113,21 @@ class SharedDatabase(Database):
 
 
 class PartlyApplied(Exception):
-    """An operation of a shared transaction has changed something before its error."""
+    """An operation changed something in a shared transaction before it failed."""
 
 
 class Part:
-    """An operation of a shared transaction, and its result or error once that has ended."""
+    """An operation in a shared transaction, and later its result or error."""
 
     result: Any = None
     error: BaseException | None = None
-    is_done = False  # or its request has ended
-    is_alone = False  # It gets a transaction of its own.
-    is_committer = False  # Its request runs the next transaction.
+    is_done = False  # also if its request has ended
+    is_alone = False  # runs in its own transaction
+    is_committer = False  # its request runs the next transaction
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
-        self.called = threading.Event()  # set once it is done, or commits
+        self.called = threading.Event()  # set once it is done, or has to commit
 
 
 class GroupCommit:
@@ -142,13 +142,14 @@ class GroupCommit:
         self.waiting: list[Part] = []
         self._engine = engine
         self._begin_by = begin  # (until), by the monotonic clock
-        self._mutex = threading.Lock()  # of `waiting` and `_has_committer`
+        self._mutex = threading.Lock()  # guards `waiting` and `_has_committer`
         self._has_committer = False
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
-        """Run `operation` in a transaction; return its result once that is on disk.
+        """Run `operation` in a transaction; return its result once it is on disk.
 
-        Raises its errors, and Unavailable if another program holds the lock for BUSY_SECONDS, or the database fails.
+        Raises the operation's errors, and Unavailable if the database fails or another program holds the lock for
+        BUSY_SECONDS.
         """
         deadline = time.monotonic() + BUSY_SECONDS
         part = Part(operation)
@@ -169,10 +170,10 @@ class GroupCommit:
                 raise part.error
             return part.result
         finally:
-            part.error = None  # Its frames refer to the part: a cycle would keep a large post for a while.
+            part.error = None  # breaks a cycle through its frames that would keep a large post alive
 
     def _leave(self, part: Part) -> None:
-        """Let the next request commit. The operation of an interrupted one does not run."""
+        """Let the next request commit. The operation of an interrupted request does not run."""
         with self._mutex:
             part.is_done = True
             if part in self.waiting:
@@ -184,7 +185,7 @@ class GroupCommit:
                     following.called.set()
 
     def _gather(self) -> None:
-        """Wait for requests that have arrived, so that they can join."""
+        """Wait briefly for requests that have arrived to join."""
         until = time.monotonic() + GATHER_SECONDS
         time.sleep(0)
         while self._engine.loop.requests_wait() and time.monotonic() < until:
@@ -197,10 +198,10 @@ class GroupCommit:
         taken: list[Part] = []
         commits = False
         try:
-            self._run(tx, taken)  # From here to the end of the transaction, our code does not yield.
+            self._run(tx, taken)  # From here to the end of the transaction, no code yields.
             commits = True
             tx.commit()
-        except PartlyApplied as error:  # In all of these cases, even a rollback that fails leaves nobody waiting.
+        except PartlyApplied as error:  # In all these cases, even a failed rollback leaves nobody waiting.
             for part in taken:
                 part.is_alone, part.error = True, None
             with self._mutex:
@@ -209,7 +210,7 @@ class GroupCommit:
         except Exception as error:
             _end(taken, error)
             tx.recover(error)
-        except BaseException as error:  # The request that runs the operations is interrupted; the others fail.
+        except BaseException as error:  # The committing request was interrupted; the others fail.
             _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
             tx.recover(error)
             raise
@@ -217,12 +218,12 @@ class GroupCommit:
             _end(taken)
 
     def _begin(self, deadline: float) -> Transaction | None:
-        """Begin a transaction. If the database fails, all operations that wait have ended."""
+        """Begin a transaction. If the database fails, all waiting operations fail with it."""
         try:
             return self._begin_by(deadline)
         except Busy:
             raise
-        except Unavailable as error:  # Finding that out can take seconds: the others do not try again.
+        except Unavailable as error:  # Finding this out can take seconds, so the others do not retry.
             with self._mutex:
                 waiting, self.waiting = self.waiting, []
             _end(waiting, error)
@@ -243,12 +244,12 @@ class GroupCommit:
                     raise
                 if tx.changes != changes:
                     raise PartlyApplied from error
-                clear_frames(error.__traceback__)  # Many errors must not keep as many large posts.
+                clear_frames(error.__traceback__)  # so that many errors do not keep many large posts alive
                 part.error = error
 
 
 def _end(parts: list[Part], error: Exception | None = None) -> None:
-    """Wake the requests of operations whose transaction has ended; with `error`, none of them is written."""
+    """Wake the requests whose transaction has ended; with `error`, nothing was written."""
     for part in parts:
         part.error = error or part.error
         part.is_done = True

@@ -1,4 +1,4 @@
-"""A client's connection: reads and sends that end at a deadline, in bounds on the memory of all clients together."""
+"""A client's connection: reads and sends with deadlines, within memory limits for all clients together."""
 
 import re
 import socket
@@ -16,13 +16,13 @@ from blogapi.server.worker import CLIENT, Turns
 from blogapi.storage.keys import KEY_PATTERN
 
 MB = 1024 * 1024
-KEPT_BYTES = 64 * 1024  # of a message, which need no reservation
-BYTES_A_SECOND = 16 * 1024  # the lowest speed of sending a body and of reading a response, after the first seconds
+KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
+BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
-MAX_STREAMS = 512  # responses that are sent in pieces, at a time
-STALLED_SECONDS = 1.0  # after which a client that reads nothing must make room for others
+MAX_STREAMS = 512  # at most this many streamed responses at a time
+STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room
 KEY = re.compile(KEY_PATTERN.encode())
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -30,39 +30,39 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
 
 
 class ClientConnection:
-    """The socket of a client; gunicorn's parser reads from it as from any socket."""
+    """A client's socket, from which gunicorn's parser reads."""
 
     def __init__(self, sock: socket.socket, address: str, shared: "Shared"):
         self.sock = sock
-        self.address = address  # for the turns of requests without a key
-        self.client = address  # whose turns it takes: an address, or an API key
-        self.keyed = False  # whether it has a key, or a session
-        self.had_turn = False  # for this request
+        self.address = address  # identifies it in the turns of requests without a key
+        self.client = address  # identifies it in turns: its address or API key
+        self.keyed = False  # whether it has a key or a session
+        self.had_turn = False  # whether this request has had its turn
         self.shared = shared
-        self.reading = False  # waiting for the client, without a complete request
-        self.stopped = False  # the service is stopping, and no longer waits for the client
+        self.reading = False  # waiting for the client to complete a request
+        self.stopped = False  # the service is stopping and no longer waits for the client
         self.started = False  # the first byte of a request has arrived
-        self.linger = False  # input may be unread when it is closed
+        self.linger = False  # there may be unread input when it is closed
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
         self._greenlet = gevent.getcurrent()
-        self._is_first = True  # Nothing of the request was read yet.
-        self._deadline = NEVER  # of what is being read
-        self._moving = False  # whether the deadline moves with the bytes that arrive
-        self._slack = 0.0  # seconds that the deadline is away at most
+        self._is_first = True  # nothing of the request has been read yet
+        self._deadline = NEVER  # for what is being read
+        self._moving = False  # whether arriving bytes extend the deadline
+        self._slack = 0.0  # the deadline is never more than this many seconds ahead
         self._left = 0  # bytes that may still arrive
 
     def expect_request(self, started: bool) -> None:
-        """Start the deadline of the next request's header: now, and again at its first byte."""
+        """Start the deadline for the next request's header: now, and again at its first byte."""
         self.started = started
         self.had_turn = False
         self._is_first = True
         self._expect(self.shared.header_seconds, HEADER_BYTES, moving=False)
 
     def expect_body(self, max_bytes: int) -> None:
-        """Start the deadline of the body, which moves with the bytes that arrive."""
+        """Start the deadline for the body, which arriving bytes extend."""
         self._is_first = False
-        self._expect(self.shared.body_seconds, 2 * max_bytes)  # as chunks have an overhead
+        self._expect(self.shared.body_seconds, 2 * max_bytes)  # twice the size, because of the overhead of chunks
 
     def _expect(self, seconds: float, size: int, moving: bool = True) -> None:
         self._slack = seconds
@@ -71,7 +71,7 @@ class ClientConnection:
         self._left = size
 
     def identify(self, key: str, known: bool = False) -> None:
-        """Take turns, and count the following bytes, by an API key if that is known to be valid, else by address."""
+        """Identify the client for turns and budgets: by API key if it is known to be valid, else by address."""
         valid = key in self.shared.keys
         self.client = key if valid else self.address
         if self.keyed != (valid or known):
@@ -79,7 +79,7 @@ class ClientConnection:
             self.keyed = valid or known
 
     def take_turn(self, key: str) -> None:
-        """Wait for a turn by the key of a request, unless it has had that already."""
+        """Wait for the request's turn, unless it has had it."""
         client = self.client
         self.identify(key)
         if not self.had_turn or self.client != client:
@@ -92,13 +92,13 @@ class ClientConnection:
         self.had_turn = True
 
     def recv(self, size: int) -> bytes:
-        """Return the next bytes, b"" at the end; raise TimeoutError, or LimitRequestHeaders if too much has arrived."""
+        """Return the next bytes, or b"" at the end. Raises TimeoutError, LimitRequestHeaders if there are too many."""
         self.reading = True
         waiting = self.shared.waiting[self.keyed]
         waiting[self] = None
         try:
             self.until = self._deadline
-            # The parser copies the header at each read: most headers fit in the first read, the others in the second.
+            # The parser copies the header at each read. Most headers fit in the first read, the others in the second.
             data = self.sock.recv(size if self._is_first or self._moving else HEADER_BYTES)
             self.until = NEVER
             self._count(data)
@@ -128,17 +128,17 @@ class ClientConnection:
             self.shared.small[self.keyed].add(self, len(data))
 
     def release(self) -> None:
-        """Forget the bytes that have arrived."""
+        """Release the bytes that have arrived from the budgets."""
         self.shared.large[self.keyed].release(self)
         self.shared.small[self.keyed].release(self)
 
     def send(self, head: bytes, content: bytes = b"") -> None:
-        """Send a response; raise TimeoutError if the client does not read it, or reads too slowly."""
+        """Send a response. Raises TimeoutError if the client reads it too slowly or not at all."""
         self.until = time.monotonic() + self.shared.body_seconds
         try:
             self._send(head, content)
         except OSError:
-            with suppress(OSError):  # It may be closed already. If not, the kernel may drop the rest of the response.
+            with suppress(OSError):  # It may already be closed. If not, the kernel may drop the rest of the response.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
                 self.sock.shutdown(socket.SHUT_RDWR)
             raise
@@ -173,14 +173,14 @@ class ClientConnection:
                 budget.release(self)
 
     def stop_reading(self) -> None:
-        """End the connection if it is waiting for the client: its read then ends."""
+        """End the connection if it is waiting for the client."""
         if self.reading:
             self.stopped = True
-            with suppress(OSError):  # It may be gone already.
+            with suppress(OSError):  # It may already be gone.
                 self.sock.shutdown(socket.SHUT_RD)
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
-        """End the wait for the client soon, as at its deadline or by another error, if it still waits then."""
+        """End a wait for the client soon, with a TimeoutError or another error."""
         self.shared.waiting[self.keyed].pop(self, None)
         self.shared.turns.hub.loop.run_callback(self._interrupt, error)
 
@@ -189,7 +189,7 @@ class ClientConnection:
             self._greenlet.throw(error)
 
     def close(self) -> None:
-        """Close; with `linger`, discard input first: a reset for unread input could destroy the response."""
+        """Close. With `linger`, discard input first, because a reset for unread input could destroy the response."""
         self.release()
         try:
             if self.linger:
@@ -205,38 +205,38 @@ class ClientConnection:
 
 
 class Shared:
-    """State that connections share: budgets, turns, and known valid keys."""
+    """State shared by all connections: budgets, turns, and keys known to be valid."""
 
     def __init__(self, config: Config, turns: Turns):
         self.header_seconds = config.header_seconds
         self.body_seconds = config.body_seconds
         self.turns = turns
-        # Each for clients without a key, which cannot end requests with one, and for clients with a key
-        self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies that are reserved before they are read
-        self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers, and small bodies
+        # Each in two parts: clients without a key cannot end requests of clients with one
+        self.large = ReceiveBudget(2 * MB), ReceiveBudget(24 * MB)  # bodies, reserved before they are read
+        self.small = ReceiveBudget(8 * MB), ReceiveBudget(8 * MB)  # headers and small bodies
         self.sending = SendBudget(64 * MB)
-        self.streams = SendBudget(MAX_STREAMS)  # each counts one: only a piece of it is in memory
-        # Connections that wait for their clients, without a key and with one; the one that waits longest is first
+        self.streams = SendBudget(MAX_STREAMS)  # each counts one, because only a piece of it is in memory
+        # Connections that wait for their clients, without a key and with one, longest wait first
         self.waiting: tuple[dict[ClientConnection, None], dict[ClientConnection, None]] = {}, {}
         self.keys: set[str] = set()
 
 
 class ReceiveBudget:
-    """Bounds the bytes of requests that have not arrived completely."""
+    """Limits the bytes of incomplete requests."""
 
     def __init__(self, size: int):
         self.left = size
-        self.held: dict[ClientConnection, int] = {}  # the one that began first is first
+        self.held: dict[ClientConnection, int] = {}  # in order of arrival
 
     def add(self, connection: ClientConnection, size: int) -> None:
-        """Count bytes that have arrived. If they are too many, the oldest requests are ended."""
+        """Count bytes that have arrived. Beyond the limit, the oldest requests are ended."""
         self.left -= size
         self.held[connection] = self.held.get(connection, 0) + size
         while self.left < 0:
             self._end(next(iter(self.held)))
 
     def reserve(self, connection: ClientConnection, size: int) -> bool:
-        """Reserve memory; return False if too little is left and no client occupies more places than this one."""
+        """Reserve memory; return False if too little is left and no client holds more than this one."""
         while self.left < size:
             places = Counter(other.client for other in self.held)
             client = max(places, key=places.__getitem__, default=connection.client)
@@ -247,7 +247,7 @@ class ReceiveBudget:
         return True
 
     def release(self, connection: ClientConnection) -> None:
-        """Forget the bytes of a connection."""
+        """Release the bytes of a connection."""
         self.left += self.held.pop(connection, 0)
 
     def _end(self, connection: ClientConnection) -> None:
@@ -256,15 +256,15 @@ class ReceiveBudget:
 
 
 class SendBudget:
-    """Bounds the bytes of responses that clients have not read yet; a response sent to many clients counts once."""
+    """Limits the bytes of unread responses; a response sent to many clients counts once."""
 
     def __init__(self, size: int):
         self.left = size
-        self.users: Counter[int] = Counter()  # of each content, by its id()
-        self.waiting: dict[ClientConnection, Sized] = {}  # the one that has read nothing for the longest time is first
+        self.users: Counter[int] = Counter()  # users of each content, by its id()
+        self.waiting: dict[ClientConnection, Sized] = {}  # longest without progress first
 
     def reserve(self, connection: ClientConnection, content: Sized, needed: bool = False) -> bool:
-        """Reserve memory for a response; return False if too little is left. A `needed` response ends others."""
+        """Reserve memory for a response; return False if too little is left. A `needed` response makes others end."""
         if connection in self.waiting:
             return True
         if not self.users[id(content)]:
@@ -278,13 +278,13 @@ class SendBudget:
         return True
 
     def progress(self, connection: ClientConnection) -> None:
-        """Note that a client has read a part of its response."""
+        """Record that a client has read a part of its response."""
         if connection in self.waiting:
             self.waiting[connection] = self.waiting.pop(connection)
             connection.progress_at = time.monotonic()
 
     def release(self, connection: ClientConnection) -> None:
-        """Forget the response of a connection."""
+        """Release the response of a connection."""
         content = self.waiting.pop(connection, None)
         if content is not None:
             self.users[id(content)] -= 1

@@ -1,4 +1,4 @@
-"""The configuration of gunicorn."""
+"""gunicorn's configuration."""
 
 import os
 import sys
@@ -15,10 +15,10 @@ except ValueError as error:
 
 wsgi_app = "blogapi.server.app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
-workers = _config.web_concurrency  # on SQLite 1: the rate limit is exact because one process counts
+workers = _config.web_concurrency  # 1 on SQLite, where one process counts the rate limit
 worker_class = start.WORKER
 logger_class = "blogapi.server.log.ServerLogger"
-timeout = 30  # seconds without a turn of the main loop, after which the worker is killed and replaced
+timeout = 30  # seconds; a worker whose main loop stands still for this long is replaced
 on_starting, when_ready, on_exit, worker_exit = start.on_starting, start.when_ready, start.on_exit, worker.worker_exit
 graceful_timeout = 5  # seconds; the worker itself gives up after 4
-control_socket_disable = True  # it would be in the user's home, and two servers would fight over it
+control_socket_disable = True  # two servers would fight over the one in the user's home

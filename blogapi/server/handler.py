@@ -1,4 +1,4 @@
-"""The handler of connections: it reads requests, calls the application, sends responses and logs them."""
+"""The connection handler: reads requests, calls the application, sends and logs responses."""
 
 import logging
 import resource
@@ -25,19 +25,19 @@ from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, clie
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
-MAX_CONNECTIONS = 4096  # beyond these, each new one ends another that waits for its client
-OTHER_FILES = 192  # for everything else: the database, webhooks, and connections that are about to end
-KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that stay when BUSY replaces a response
+MAX_CONNECTIONS = 4096  # beyond this, each new connection ends one that waits for its client
+OTHER_FILES = 192  # files for everything else: the database, webhooks, closing connections
+KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
 
 Content = bytes | Iterable[bytes]
-WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # the status line, the headers and the content
+WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # status line, headers and content
 
-format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # It takes longer than any other header.
+format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # slower than any other header
 log = logging.getLogger(__name__)
 
 
 class Handler:
-    """Serves connections. Once `closing` is set, none is kept for another request."""
+    """Serves connections. Once `closing` is set, each ends after its request."""
 
     def __init__(self, wsgi: Callable, service: Service):
         self.wsgi = wsgi
@@ -60,12 +60,12 @@ class Handler:
         }
 
     def __call__(self, sock: socket.socket, address: tuple) -> None:
-        """Serve a connection, request after request, until either side ends it."""
+        """Serve a connection's requests until either side ends it."""
         connection = ClientConnection(sock, network(address[0]), self.shared)
         unreader = SocketUnreader(connection)
         self.connections[connection] = None
         if len(self.connections) > self.max_connections and (waiting := max(self.shared.waiting, key=len)):
-            # The one that waits longest, with a key or without, whichever are more: one key can have all.
+            # End the longest wait of the larger group, because one key can hold all connections.
             next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
         try:
             while self.serve(connection, unreader, address):
@@ -81,7 +81,7 @@ class Handler:
             del self.connections[connection]
 
     def end_overdue(self) -> None:
-        """End the waits for clients at their deadlines. A timer for each would cost 3 % of a list."""
+        """End overdue waits for clients. A timer for each would cost 3 % of a list."""
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
@@ -92,7 +92,7 @@ class Handler:
         connection.expect_request(started=bool(unreader.buf.getvalue()))
         try:
             request = HttpRequest(unreader, address)
-        except StopIteration:  # The client ended the connection between two requests.
+        except StopIteration:  # The client closed the connection between two requests.
             return False
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
@@ -108,7 +108,7 @@ class Handler:
         return self.respond(request)
 
     def refuse(self, request: HttpRequest, status: int, message: str) -> bool:
-        """Answer a request with the Error body, instead of the application, and end the connection."""
+        """Answer a request with an Error instead of calling the application, and end the connection."""
         path = self.config.without_prefix(request.path or "/v1")
         origin = request.fields.environ.get("HTTP_ORIGIN")
         cors = cors_headers(self.config.cors_origins, origin) if is_covered(path) else {}
@@ -121,18 +121,18 @@ class Handler:
         return False
 
     def respond(self, request: HttpRequest) -> bool:
-        """Answer a request by the application; return whether another may follow."""
+        """Answer a request with the application; return whether another may follow."""
         environ, info = self.environ(request), request.info
         request.connection.take_turn(request.key)
         started = time.perf_counter()
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         status, headers, content = *response, chunks
-        if type(chunks) is list:  # A single chunk is not copied. Anything but a list is streamed.
+        if type(chunks) is list:  # A list is sent as a whole; anything else is streamed.
             content = b"".join(chunks)
-            environ.clear()  # Werkzeug's request may be in it: the cycle would stay in memory for a while.
+            environ.clear()  # breaks a cycle through Werkzeug's request
         request.remember_key()
-        if status.startswith("401"):  # Public paths do not look at the key.
+        if status.startswith("401"):  # Public paths do not check the key.
             self.shared.keys.discard(request.key)
         keep = request.is_persistent and not self.closing
         if (content is chunks or len(content) > KEPT_BYTES) and not self.reserve(request, content):
@@ -148,12 +148,12 @@ class Handler:
         """Reserve memory for a large or streamed response until it is sent; return False if too little is left."""
         if not isinstance(content, bytes):
             return self.shared.streams.reserve(request.connection, [content])
-        # A client must learn that its change was committed.
+        # The client must learn that its change was committed.
         needed = request.info.is_known and request.method not in READ_METHODS
         return self.shared.sending.reserve(request.connection, content, needed)
 
     def environ(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the WSGI environment. gunicorn's takes three times as long, and believes a SCRIPT_NAME header."""
+        """Return the WSGI environment. gunicorn's own takes three times as long and trusts a SCRIPT_NAME header."""
         return {
             **self.base_environ,
             "REQUEST_METHOD": request.method,
@@ -168,7 +168,7 @@ class Handler:
         }
 
     def answer(self, request: HttpRequest, response: WsgiResponse, started: float, keep: bool) -> None:
-        """Send and record a response; with `keep`, the connection stays open."""
+        """Send and record a response. With `keep`, the connection stays open."""
         status, headers, content = response
         connection, info = request.connection, request.info
         connection.linger = not keep
@@ -192,7 +192,7 @@ class Handler:
             self.record(request, status[:3], size, time.perf_counter() - started)
 
     def record(self, request: HttpRequest, status: str, size: int, seconds: float) -> None:
-        """Count a request, and write its line of the log."""
+        """Count a request and log it."""
         info = request.info
         self.service.requests.count(info.endpoint, status, seconds)
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
@@ -204,7 +204,7 @@ class Handler:
         )
 
     def pieces(self, connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
-        """Yield the pieces of a response, and let other requests run in between. Raises ConnectionAbortedError."""
+        """Yield the pieces of a response, letting other requests run in between. Raises ConnectionAbortedError."""
         sent = False
         try:
             for piece in content:
@@ -221,13 +221,13 @@ class Handler:
 
 
 def close(content: Content) -> None:
-    """Close the content of a response, as PEP 3333 asks for."""
+    """Close the content of a response, as PEP 3333 requires."""
     if hasattr(content, "close"):
         content.close()
 
 
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
-    """Return the response to a request that the server refuses itself, with these headers among others."""
+    """Return the response to a request that the server itself refuses, with these and the common headers."""
     content = error_body(status, message)
     own = [("Content-Type", JSON), ("Content-Length", str(len(content)))]
     own += [("Cache-Control", PRIVATE), *headers]

@@ -25,26 +25,26 @@ from gunicorn.glogging import Logger
 from blogapi.clock import rfc3339
 
 SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
-# Control characters, which a terminal interprets, and those that change the direction of a line
+# Control characters, which a terminal interprets, and those that change the text direction
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-MAX_TARGET = 1000  # characters of a request's target that are logged
-MAX_WAITING = 10_000  # lines
+MAX_TARGET = 1000  # at most this many characters of a request target are logged
+MAX_WAITING = 10_000  # at most this many queued lines
 BATCH_SECONDS = 0.02  # lines within this time share a write
-EXIT_SECONDS = 1.0  # to wait for the last lines when a process ends
+EXIT_SECONDS = 1.0  # wait for the last lines when a process ends
 
-# The originals, even if gevent has patched their modules: a log that nobody reads must not block a greenlet.
+# The originals, even under gevent: an unread log must not block a greenlet.
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 sleep = get_original("time", "sleep")
 
 
 def mask(text: str) -> str:
-    """Replace anything that looks like a key, or the secret of a webhook."""
+    """Mask anything that looks like a key or a webhook's secret."""
     return SECRET.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
 def printable_target(target: str) -> str:
-    """Return a target as it is logged: without keys, also percent-encoded ones, without quotes, not too long."""
+    """Return a request target for the log: truncated, without quotes, keys masked even if percent-encoded."""
     if "%" in target:
         decoded = unquote(target)
         masked = mask(decoded)
@@ -54,11 +54,11 @@ def printable_target(target: str) -> str:
 
 
 class LogWriter(io.TextIOBase):
-    """A text stream to standard error that never waits: a thread writes. Beyond MAX_WAITING, lines are dropped."""
+    """A text stream to standard error that never blocks: a thread writes. Lines beyond MAX_WAITING are dropped."""
 
     def __init__(self) -> None:
         self.start()
-        os.register_at_fork(after_in_child=self.start)  # Threads do not survive a fork.
+        os.register_at_fork(after_in_child=self.start)  # threads do not survive a fork
         atexit.register(self.drain)
 
     def start(self) -> None:
@@ -77,13 +77,13 @@ class LogWriter(io.TextIOBase):
         return len(text)
 
     def drain(self) -> None:
-        """Wait until everything is written, EXIT_SECONDS at most."""
+        """Wait until everything is written, for at most EXIT_SECONDS."""
         deadline = time.monotonic() + EXIT_SECONDS
         while self.written < self.put and time.monotonic() < deadline:
             sleep(0.005)
 
     def run(self) -> None:
-        """Write the queue to standard error, until the process ends."""
+        """Write the queue to standard error until the process ends."""
         while True:
             pieces = [self.queue.get()]
             sleep(BATCH_SECONDS)
@@ -101,7 +101,7 @@ class LogWriter(io.TextIOBase):
         while rest:
             try:
                 rest = rest[os.write(2, rest) :]
-            except BlockingIOError:  # Another program that shares it has set it to non-blocking.
+            except BlockingIOError:  # A program that shares it has made it non-blocking.
                 sleep(BATCH_SECONDS)
             except OSError:
                 return

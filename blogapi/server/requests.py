@@ -1,4 +1,4 @@
-"""Requests as they come from a socket: heads, bounded bodies, refusals by the server itself, and proxies."""
+"""Requests from a socket: heads, bounded bodies, the server's own refusals, and proxies."""
 
 import re
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.storage.keys import KEY_LENGTH
 
-# Of gunicorn's parser. In gunicorn's own object each look-up takes three calls, and a request makes about forty.
+# Settings of gunicorn's parser. In gunicorn's own object, each of about forty look-ups per request takes three calls.
 PARSER_SETTINGS = SimpleNamespace(**{name: setting.get() for name, setting in Config().settings.items()})
 PARSER_SETTINGS.is_ssl = False
 PARSER_SETTINGS.limit_request_line = 8190  # bytes
-# X-Forwarded headers mean nothing to it. To trust every sender with none of them saves parsing the sender's address.
+# The parser ignores X-Forwarded headers. Trusting every sender with none of them saves parsing its address.
 PARSER_SETTINGS.forwarded_allow_ips, PARSER_SETTINGS.forwarded_allow_networks = ["*"], tuple
 PARSER_SETTINGS.forwarder_headers, PARSER_SETTINGS.secure_scheme_headers = [], {}
 ASCII = bytes(range(128))
-REMEMBERED = 256  # sets of header fields
-REMEMBERED_BYTES = 2048  # of a head, at most
-MAX_PROXIES = 16  # in a row
-# As proxies write it: an address, perhaps with a port
+REMEMBERED = 256  # at most this many sets of header fields are cached
+REMEMBERED_BYTES = 2048  # only heads up to this size are cached
+MAX_PROXIES = 16  # at most this many proxies in a row
+# As proxies write it: an address, optionally with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
 
 # A request line that needs no urlsplit: its method, target, path, query and minor version
@@ -44,7 +44,7 @@ FRAGMENT: Refusal = (400, "the target must not have a fragment (#)")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
 REQUEST_LINE: Refusal = (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
-# By the exception of gunicorn's parser, or by the name of the field that is invalid
+# By the exception of gunicorn's parser, or by the name of the invalid field
 REFUSALS: dict[type[Exception] | str, Refusal] = {
     "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and not together with Transfer-Encoding"),
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
@@ -63,23 +63,23 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
-# Fields that are parsed begin so. The time grows with the square of their length, to 2 ms for MAX_PARSED_BYTES.
+# Prefixes of fields that are parsed, in quadratic time: 2 ms for MAX_PARSED_BYTES.
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
 PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
-# RFC 3986, section 3.2: a host, and perhaps a port
+# RFC 3986, section 3.2: a host and an optional port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
 
 
 class ChunkedReader(gunicorn_body.ChunkedReader):
-    """Reads a chunked body; refuses it as soon as a size announces too much."""
+    """Reads a chunked body, and refuses it as soon as a chunk's size exceeds the limit."""
 
-    announced = 0  # bytes
+    announced = 0  # bytes so far
     max_bytes = MAX_BODY_BYTES
-    in_pieces = False  # whether the application keeps no more than a piece
+    in_pieces = False  # whether the application keeps only a piece at a time
 
     def parse_chunk_size(self, unreader: Unreader, data: bytes | None = None) -> tuple[int, bytes | None]:
-        """Return the size of the next chunk, and those of its bytes that were read already."""
+        """Return the size of the next chunk, and its bytes that have already been read."""
         size, rest = super().parse_chunk_size(unreader, data)
         before, self.announced = self.announced, self.announced + size
         if before <= KEPT_BYTES < self.announced <= self.max_bytes and not self.in_pieces:
@@ -90,11 +90,11 @@ class ChunkedReader(gunicorn_body.ChunkedReader):
 
 
 class HeaderFields:
-    """The header fields of a request, and what they say; other requests can have the same."""
+    """The parsed header fields of a request, which other requests may share."""
 
     def __init__(self, fields: Iterable[tuple[str, str]] = ()):
-        self.environ: dict[str, str] = {}  # as in the WSGI environment
-        self.refusal: Refusal | None = None  # why the server refuses fields that gunicorn accepts
+        self.environ: dict[str, str] = {}  # entries of the WSGI environment
+        self.refusal: Refusal | None = None  # why the server refuses fields that gunicorn would accept
         parsed = 0
         for name, value in fields:
             key = name.replace("-", "_")
@@ -116,7 +116,7 @@ class HeaderFields:
 
     @property
     def depend_on_version(self) -> bool:
-        """Whether the parser treats them differently in HTTP/1.0, or they announce a body in chunks."""
+        """Whether HTTP/1.0 changes their meaning, or they announce a chunked body."""
         return not self.environ.keys().isdisjoint(("HTTP_EXPECT", "HTTP_TRANSFER_ENCODING"))
 
 
@@ -124,14 +124,14 @@ parsed_fields: dict[bytes, HeaderFields] = {}
 
 
 def remember(block: bytes, fields: HeaderFields) -> None:
-    """Remember parsed header fields instead of the oldest ones."""
+    """Cache parsed header fields in place of the oldest ones."""
     if len(parsed_fields) >= REMEMBERED:
         del parsed_fields[next(iter(parsed_fields))]
     parsed_fields[block] = fields
 
 
 def split_head(data: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Return the request line, the header fields and what follows them; None if the head is long or not complete."""
+    """Return request line, header fields and rest, or None if the head is long or incomplete."""
     head, end, rest = data.partition(b"\r\n\r\n")
     line, _, fields = head.partition(b"\r\n")
     if not end or not line or b"\n" in line or len(head) > REMEMBERED_BYTES:
@@ -140,7 +140,7 @@ def split_head(data: bytes) -> tuple[bytes, bytes, bytes] | None:
 
 
 class HttpRequest(message.Request):
-    """A request, which is also its `wsgi.input`. If it cannot be read, the exception has it as `request`."""
+    """A request, which is also its `wsgi.input`. If it cannot be read, the exception's `request` refers to it."""
 
     cfg = PARSER_SETTINGS
     limit_request_fields, limit_request_field_size = cfg.limit_request_fields, cfg.limit_request_field_size
@@ -161,14 +161,14 @@ class HttpRequest(message.Request):
             raise
 
     def parse_head(self) -> None:
-        """Parse header fields, which a client repeats, once; gunicorn parses long or incomplete heads."""
+        """Parse repeated header fields only once; gunicorn parses long or incomplete heads."""
         data = self.unreader.read()
         if not data:
             raise StopIteration
         parts = split_head(data)
         if parts is None:
             self.unreader.unread(data)
-            del data  # It may take long until the rest arrives.
+            del data  # freed, because the rest may take long to arrive
             super().__init__(self.cfg, self.unreader, self.peer_addr)
             return
         line, fields, rest = parts
@@ -196,7 +196,7 @@ class HttpRequest(message.Request):
             remember(block, self.fields)
 
     def parse_request_line(self, line_bytes: bytes) -> None:
-        """Percent-encode bytes of the target beyond ASCII, which curl sends as they are."""
+        """Percent-encode the target's bytes beyond ASCII, which curl sends as they are."""
         if not line_bytes.isascii():
             method, space, rest = line_bytes.partition(b" ")
             line_bytes = method + space + quote(rest, safe=ASCII).encode()
@@ -209,11 +209,11 @@ class HttpRequest(message.Request):
         self.reader = ChunkedReader(self, self.unreader) if is_chunked else self.body.reader
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes of the body for the application; raise an HTTPException if they do not arrive."""
+        """Read up to `size` bytes of the body. Raises an HTTPException if they do not arrive."""
         try:
             if not self.body_begun:
                 self._begin_body()
-            data = self.reader.read(size)  # gunicorn's own `body` would copy it three times.
+            data = self.reader.read(size)  # gunicorn's own `body` would copy it three times
             if self.info.max_body_bytes:
                 self.connection.release()
                 if self.info.kept_bytes > KEPT_BYTES:
@@ -243,18 +243,18 @@ class HttpRequest(message.Request):
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def remember_key(self) -> None:
-        """Remember the key if the application has found that it is valid. It can have come in the body, too."""
+        """Remember the key if the application found it valid. It may have come in the body."""
         if self.info.key_name and (key := self.key):
             self.connection.shared.keys.add(key)
 
     @property
     def key(self) -> str:
-        """The end of Authorization: an API key without its scheme, if it is one."""
+        """The API key at the end of the Authorization header, if there is one."""
         return self.fields.environ.get("HTTP_AUTHORIZATION", "")[-KEY_LENGTH:]
 
     @property
     def is_persistent(self) -> bool:
-        """Whether all of the body was read, and the client wants to send more requests (RFC 9112, section 9.3)."""
+        """Whether the whole body was read and the client may send more requests (RFC 9112, section 9.3)."""
         if getattr(self.reader, "length", 0) or getattr(self.reader, "parser", None) or self.method == "CONNECT":
             return False
         options = self.fields.connection_options
@@ -262,19 +262,19 @@ class HttpRequest(message.Request):
 
     @property
     def refusal(self) -> Refusal | None:
-        """The refusal of a head that gunicorn accepts, but RFC 9112 (section 3.2) does not, or None."""
+        """The refusal of a head that gunicorn accepts but RFC 9112 (section 3.2) does not, or None."""
         missing = HOST if self.fields.host is None and self.version >= (1, 1) else None
         return self.fields.refusal or missing or (FRAGMENT if "#" in self.uri else None)
 
 
 def reserve(connection: ClientConnection, size: int) -> None:
-    """Reserve memory for a large body, or raise ServiceUnavailable."""
+    """Reserve memory for a large body. Raises ServiceUnavailable."""
     if not connection.shared.large[connection.keyed].reserve(connection, size):
         raise ServiceUnavailable(MANY_BODIES, retry_after=RETRY_SECONDS)
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last valid address that is no trusted proxy; clients can forge those before it in X-Forwarded-For."""
+    """Return the last valid address that is not a trusted proxy; clients can forge the ones before it."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse_address(peer.partition("%")[0])
@@ -285,7 +285,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
-    """Return the address of a hop, None if it is malformed. An IPv4 address mapped into IPv6 is an IPv4 address."""
+    """Return the address of a hop, or None if it is malformed. A mapped IPv4 address becomes IPv4."""
     match = HOP.fullmatch(hop)
     try:
         address = ip_address(match[match.lastindex]) if match and match.lastindex else None
@@ -295,7 +295,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return the network of a client: for IPv6 its /64, all of which one client can have; else the address itself."""
+    """Return a client's network: for IPv6 its /64, which one client may own; else the address itself."""
     if ":" not in address:
         return address
     parsed = parse_address(address.partition("%")[0])

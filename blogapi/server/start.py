@@ -1,4 +1,4 @@
-"""The start of the server: its preconditions, and the hooks of gunicorn's master."""
+"""Starting the server: preconditions, and hooks of gunicorn's master."""
 
 import fcntl
 import gc
@@ -20,15 +20,15 @@ from blogapi.storage.errors import Unavailable
 SETTINGS = "python:blogapi.server.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
 MIN_FILES = 256
-MAC_FILES = 10_240  # the highest limit that a Mac accepts without being told otherwise
-OTHERS = 0o077  # the permissions of everybody except the owner
+MAC_FILES = 10_240  # highest limit that macOS accepts by default
+OTHERS = 0o077  # permissions of everybody but the owner
 # struct flock: for writing, from the start of the file, behind the bytes that SQLite locks (from 2**30 on), one byte
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
-LOCK_SECONDS = 3.0  # the worker of a killed master survives for a second
+LOCK_SECONDS = 3.0  # the worker of a killed master lives on for a second
 
 
 def on_starting(server: Any) -> None:
-    """Refuse to start, with one line, if the service could not keep its promises."""
+    """Refuse to start, with a one-line reason, if the service could not keep its promises."""
     config = Config.from_environ(os.environ)
     given = server.cfg.settings["worker_class"].get()
     if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or given != WORKER:
@@ -41,10 +41,10 @@ def on_starting(server: Any) -> None:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(config.database)
-        engine.open()  # A failure here is one line and an exit; in the worker, a traceback.
+        engine.open()  # A failure here is one line; in the worker, it would be a traceback.
         engine.close()
         if isinstance(config.database, Path):
-            server.database_lock = lock(config.database)  # A killed server's worker still has the address.
+            server.database_lock = lock(config.database)  # The worker of a killed server may still use the address.
         for address in server.cfg.address:
             refuse_taken_address(*address)
         if isinstance(config.database, Path):
@@ -59,9 +59,9 @@ def on_starting(server: Any) -> None:
 
 
 def allow_files(limit: int) -> None:
-    """Let this process open as many files as it may: every connection needs one."""
+    """Raise this process's limit of open files, because every connection needs one."""
     for files in (limit, MAC_FILES):
-        with suppress(OSError, ValueError):  # A Mac reports no limit, and refuses that.
+        with suppress(OSError, ValueError):  # macOS reports no limit, and refuses to set that.
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, limit))
             return
 
@@ -74,12 +74,12 @@ def on_exit(server: Any) -> None:
 
 
 def url_file(database: Path) -> Path:
-    """Return the path of the file in which a server leaves its URL for the commands, as long as it runs."""
+    """Return the path of the file in which a running server leaves its URL for the commands."""
     return database.with_name(f"{database.name}.url")
 
 
 def url_of_server(config: Config) -> str:
-    """Return the address of the service; without BLOGAPI_URL, of the server that runs, which may have another port."""
+    """Return the service's address: BLOGAPI_URL, or that of the running server, whose port may differ from PORT."""
     if not config.url and isinstance(config.database, Path):
         with suppress(OSError):
             return url_file(config.database).read_text()
@@ -87,19 +87,19 @@ def url_of_server(config: Config) -> str:
 
 
 def when_ready(server: Any) -> None:
-    """Ignore the signals that would run two workers side by side, each with counts of its own."""
+    """Ignore the signals that would run two workers side by side, each with its own counts."""
 
     def ignore(number: int, frame: Any) -> None:
         server.log.warning("%s is ignored; restart the service instead", signal.Signals(number).name)
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
-    gc.freeze()  # A garbage collection would write to all objects that the worker shares with this process.
+    gc.freeze()  # A collection would write to all objects that the worker shares with this process.
     gc.disable()  # until the worker has loaded the application
 
 
 def refuse_taken_address(host: str, port: int) -> None:
-    """Raise OSError if the address cannot be listened on. gunicorn would try for five seconds."""
+    """Raise OSError if the address is taken; gunicorn would retry for five seconds."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

@@ -1,4 +1,4 @@
-"""The steps of background work: what each wing has to do again and again."""
+"""The steps of background work: what each wing does periodically."""
 
 import logging
 import time
@@ -15,14 +15,14 @@ from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
-SETTLE_SECONDS = 0.2  # after which words are in the search index, unless a search was faster
-EVEN_SECONDS = HOUR  # for which the clock must have run evenly before it decides what is deleted
+SETTLE_SECONDS = 0.2  # interval of indexing; a search indexes pending posts sooner
+EVEN_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
 
 log = logging.getLogger(__name__)
 
 
 def publish(work: Background) -> None:
-    """Publish the posts that are due, some at a time: others write in between."""
+    """Publish due posts, some at a time, so that others can write in between."""
     while publication.next_due(work.database) is not None:
         for post_id, published in work.database.write(posts.publish_due).items():
             if published:
@@ -59,5 +59,5 @@ def settle(work: Background) -> None:
         log.info("%s posts wait for the search index", left)
 
 
-# Each step, and the seconds between two of the same
+# Each step with its interval in seconds
 STEPS: dict[Callable[[Background], None], float] = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}

@@ -1,4 +1,4 @@
-"""The gunicorn worker and its event loop: connections are served in greenlets, and clients take turns."""
+"""The gunicorn worker and its event loop: greenlets serve connections, and clients take turns."""
 
 import gc
 import os
@@ -26,25 +26,25 @@ from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.storage.loop import Loop
 
 SHUTDOWN_SECONDS = 4.0
-LAST_REQUEST_SECONDS = 0.25  # for requests that are on their way when the service stops
-MAX_ACCEPT = 1 / 32  # of all connections at once: the ones that they replace end a moment later
-UNSENT_BYTES = 64 * 1024  # of a response, which the kernel accepts before the client reads any
-TURN_SECONDS = 0.002  # for requests, before the loop polls the sockets again
-ANSWER_SECONDS = 10.0  # for a database on another machine
-BACKGROUND_THREADS = 8  # more than search at a time
-NICE = 10  # of these threads: with two processors, searches would take most of a list's
-SWITCH_SECONDS = 0.0005  # until a busy thread must let the loop run: a request asks for that some ten times
-THREADS = 256  # while some wait for a slow name server, others must be free
+LAST_REQUEST_SECONDS = 0.25  # for requests that are arriving when the service stops
+MAX_ACCEPT = 1 / 32  # share of max_connections accepted per loop turn, because evicted connections close asynchronously
+UNSENT_BYTES = 64 * 1024  # bytes of a response that the kernel buffers for the client
+TURN_SECONDS = 0.002  # time for requests before the loop polls the sockets again
+ANSWER_SECONDS = 10.0  # wait for a database on another machine
+BACKGROUND_THREADS = 8  # more than the slow reads that run at a time
+NICE = 10  # niceness of these threads, so that searches do not slow down lists
+SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL about ten times
+THREADS = 256  # many, because some may wait for a slow name server
 
 Waiting = OrderedDict[str, deque[greenlet]]
-WITH_KEY = True  # in a pair of queues, that of the clients with a key
+WITH_KEY = True  # index into a pair of queues: clients with a key
 SERVICE = "", WITH_KEY
-# The client of the current request: its name, and whether it has a key
+# The client of the current request: its name and whether it has a key
 CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
 
 
 class Worker(GeventWorker):
-    """Serves every connection in a greenlet. gunicorn's master imports this module, which must not import Flask."""
+    """Serves each connection in a greenlet. gunicorn's master imports this module, so it must not import Flask."""
 
     handler: Any = None
     background: Any = None
@@ -61,12 +61,12 @@ class Worker(GeventWorker):
     handle_quit = handle_exit  # SIGINT and SIGQUIT finish complete requests, too.
 
     def init_process(self) -> None:
-        """Start and serve; end with a status that makes gunicorn give up if the start fails."""
+        """Start and serve. If the start fails, exit with a status that makes gunicorn give up."""
         try:
             return super().init_process()
         except (OSError, Unavailable) as error:
             self.log.error("cannot serve: %s", error)
-            if retry_after := getattr(error, "retry_after", None):  # The service has started: PostgreSQL comes back.
+            if retry_after := getattr(error, "retry_after", None):  # PostgreSQL will be back.
                 time.sleep(retry_after)
                 sys.exit(1)
         except Exception:
@@ -74,7 +74,7 @@ class Worker(GeventWorker):
         sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
 
     def run(self) -> None:
-        self.booted = False  # gunicorn sets it too early: it would repeat a failing start endlessly.
+        self.booted = False  # gunicorn sets it too early and would retry a failing start forever.
         servers = self.start()
         self.booted = True
         while self.alive:
@@ -83,21 +83,21 @@ class Worker(GeventWorker):
             gevent.sleep(0.1)
         for server in servers:
             server.stop_accepting()
-            with suppress(OSError):  # Closing the listening socket would reset the connections that wait there.
+            with suppress(OSError):  # Closing the listening socket would reset the connections in its queue.
                 while accepted := server.do_read():
                     server.do_handle(*accepted)
             server.close()
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Start to serve, and the background work."""
+        """Start serving, and the background work."""
         self.background, self.handler = self.wsgi.extensions["background"], self.wsgi.extensions["handler"]
-        gc.freeze()  # Loaded modules stay: the collector can ignore them.
+        gc.freeze()  # Loaded modules stay, so the collector can ignore them.
         gc.enable()
         sys.setswitchinterval(SWITCH_SECONDS)
         servers = []
         for sock in self.sockets:
-            if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Its connections inherit it.
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # its connections inherit this
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
             servers[-1].max_accept = int(self.handler.max_connections * MAX_ACCEPT)
@@ -106,7 +106,7 @@ class Worker(GeventWorker):
         return servers
 
     def finish(self) -> None:
-        """Wait for complete requests and for webhook attempts to finish; close idle connections."""
+        """Wait until complete requests and webhook attempts have finished; close idle connections."""
         begun = time.monotonic()
         self.background.stop()
         while time.monotonic() < begun + SHUTDOWN_SECONDS:
@@ -121,8 +121,8 @@ class Worker(GeventWorker):
 
 
 def worker_exit(server: Any, worker: Worker) -> None:
-    """End the worker cleanly: without a -wal, and without an exit of the interpreter that gevent has patched."""
-    if worker.pid != os.getpid():  # gunicorn's master calls it for a worker that ended unnoticed.
+    """End the worker cleanly: leave no -wal, and skip the interpreter's exit, which gevent breaks."""
+    if worker.pid != os.getpid():  # gunicorn's master also calls it, for a worker that ended unnoticed.
         return
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
     try:
@@ -135,25 +135,25 @@ def worker_exit(server: Any, worker: Worker) -> None:
 
 
 class Queue:
-    """Greenlets that wait until a subclass resumes them.
+    """Waiting greenlets, which a subclass resumes.
 
-    It alternates between those with a key and those without, and goes round-robin over clients.
+    Alternates between clients with a key and without, and serves clients round-robin.
     """
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        # By client, without a key and with one, the next ones first
+        # By client, without a key and with one, next client first
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
-        self.keyed = False  # whether a client with a key is the next
+        self.keyed = False  # whether a client with a key is next
 
     def wait(self, client: str, keyed: bool) -> None:
-        """Wait in a queue with all others of the same client."""
+        """Wait behind the other greenlets of the same client."""
         queue = self.waiting[keyed].setdefault(client, deque())
         waiter = gevent.getcurrent()
         queue.append(waiter)
         try:
             self.hub.switch()
-        except BaseException:  # It was interrupted before its turn.
+        except BaseException:  # interrupted before its turn
             queue.remove(waiter)
             if not queue:
                 del self.waiting[keyed][client]
@@ -170,7 +170,7 @@ class Queue:
 
 
 class Turns(Queue):
-    """Lets greenlets run in turn. gevent's sleep(0) would resume them in the order of arrival, fifty at once."""
+    """Runs greenlets in turn. gevent's sleep(0) would resume fifty at once, in order of arrival."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,24 +188,24 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
-                if not self.waiting[WITH_KEY]:  # A request with a key may wait for the database, which has answered.
+                if not self.waiting[WITH_KEY]:  # The database may have answered a request with a key.
                     until = 0.0
                 self._next().switch()
-        finally:  # A greenlet may end in an error, such as MemoryError.
+        finally:  # even if a greenlet ends in an error such as MemoryError
             self.running = any(self.waiting)
             if self.running:
                 self.timer.start(self._give)
 
 
 class Places(Queue):
-    """A semaphore whose next place is for the next client, not for the one that has waited longest."""
+    """A semaphore that serves clients round-robin rather than first-come, first-served."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.free = size
 
     def acquire(self, *, timeout: float) -> bool:
-        """Wait for a place; return False if none becomes free in time."""
+        """Wait for a place; return False after `timeout` seconds."""
         if self.free and not any(self.waiting):
             self.free -= 1
             return True
@@ -215,7 +215,7 @@ class Places(Queue):
         return False
 
     def release(self) -> None:
-        """Give the place to the next."""
+        """Pass the place on."""
         self.free += 1
         if any(self.waiting):
             self.hub.loop.run_callback(self._give)
@@ -227,7 +227,7 @@ class Places(Queue):
 
 
 class EventLoop(Loop):
-    """Waiting while other greenlets run."""
+    """How to wait while other greenlets run."""
 
     is_cooperative = True
     places = Places
@@ -244,30 +244,30 @@ class EventLoop(Loop):
         return gevent.Timeout(seconds, TimeoutError)
 
     def run_in_thread(self, function: Callable[[], Any], *, in_background: bool = False) -> Any:
-        """Return the result of a function, while others run."""
+        """Run a function in a thread; return its result."""
 
         def outcome() -> tuple[Any, Exception | None]:
             try:
                 return function(), None
-            except Exception as error:  # gevent would log what is raised in a thread as unexpected.
+            except Exception as error:  # gevent would log an exception in a thread as unexpected.
                 return None, error
 
         try:
             result, error = (
                 self.background.apply(_at_low_priority, [outcome]) if in_background else self.threads.apply(outcome)
             )
-        except RuntimeError as failure:  # No thread can be started: memory or processes have run out.
+        except RuntimeError as failure:  # out of memory or processes
             raise Unavailable(failure, RETRY_SECONDS) from failure
         if error is not None:
             raise error
         return result
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready for `events`; return these. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`; return them. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
         loop = hub.loop
         watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
-        timer.start(gevent.getcurrent().throw, TimeoutError)  # A Timeout does this in twice the time.
+        timer.start(gevent.getcurrent().throw, TimeoutError)  # in half the time of a gevent.Timeout
         try:
             hub.wait(watcher)
         finally:
@@ -276,11 +276,11 @@ class EventLoop(Loop):
         return events
 
     def requests_wait(self) -> bool:
-        """Return whether requests with a key wait for their turn."""
+        """Return whether requests with a key are waiting for their turn."""
         return bool(self.turns.waiting[WITH_KEY])
 
 
 def _at_low_priority(function: Callable[[], Any]) -> Any:
-    if sys.platform == "linux":  # Elsewhere, all threads of a process have the same priority.
+    if sys.platform == "linux":  # elsewhere, all threads of a process share one priority
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
     return function()

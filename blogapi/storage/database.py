@@ -1,4 +1,4 @@
-"""The database: reads, and writes that are transactions."""
+"""The database: reads, and writes in transactions."""
 
 import threading
 import time
@@ -9,28 +9,28 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy
 
-BUSY_SECONDS = 2.0  # how long a write waits for another, and how long a slow read takes
-LOCK_POLL_SECONDS = 0.005  # between two checks whether another program's write has ended
+BUSY_SECONDS = 2.0  # limit for a write's wait for another write, and for a slow read
+LOCK_POLL_SECONDS = 0.005  # interval of checks whether another program's write has ended
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Database(Reader):
-    """Reads, and writes one at a time. A failure of the database is Unavailable; a unique constraint raises NotUnique.
+    """Reads, and writes one at a time. Raises Unavailable if the database fails, NotUnique for a unique constraint.
 
-    Our server has a subclass whose writes share commits, and whose slow work runs in threads (`server.commits`).
+    In our server, a subclass shares commits between writes and runs slow work in threads (`server.commits`).
     """
 
     def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
         super().__init__(engine, clock)
-        self.keeps_history = keeps_history  # whether changes keep what they replace
+        self.keeps_history = keeps_history  # whether a change keeps the version that it replaces
         self._writing = threading.Lock()
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result when that is on disk.
+        """Run `operation(transaction, *args, **kwargs)` in a transaction, and return its result once it is on disk.
 
-        Nothing is kept if it raises. Raises Busy if another write goes on for BUSY_SECONDS.
+        Rolls back if the operation raises. Raises Busy if another write takes longer than BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._writing, until):
@@ -56,26 +56,26 @@ class Database(Reader):
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation of more than 100 ms as `write` does; our server lets others read meanwhile."""
+        """Run a write of more than 100 ms; our server lets others read meanwhile."""
         return self.write(operation, *args, **kwargs)
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation that reads, perhaps for long, and as of one moment. Raises Unavailable after BUSY_SECONDS.
+        """Run a possibly slow read on one snapshot. Raises Unavailable after BUSY_SECONDS.
 
-        Our server serves others meanwhile, and one such operation of each client at a time.
+        Our server answers others meanwhile, and runs one such read per client at a time.
         """
         until = time.monotonic() + BUSY_SECONDS
         with self.engine.limited(lambda: time.monotonic() < until):
             return operation(self, *args, **kwargs)
 
     def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Return the result of a slow function that needs no database; our server serves others meanwhile."""
+        """Run a slow function that needs no database; our server answers others meanwhile."""
         return function()
 
     def begin(self, until: float) -> Transaction:
-        """Begin a transaction. Raises Busy if another program holds the lock until then."""
+        """Begin a transaction. Raises Busy if another program still holds the lock at `until`."""
         while (tx := self.engine.begin(until - time.monotonic(), self._clock)) is None:
             if time.monotonic() > until:
                 raise Busy
@@ -84,7 +84,7 @@ class Database(Reader):
         return tx
 
     def check(self) -> None:
-        """Raise Unavailable unless the database can be read and written, and its file is in its place."""
+        """Raise Unavailable unless the database can be read and written and its file is in place."""
         self.engine.check(self.write)
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Database(Reader):
 
 
 def commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run an operation in a transaction of its own, commit, and return the result; roll back if it raises."""
+    """Run an operation in its own transaction, commit, and return the result. Rolls back if it raises."""
     try:
         result = operation(tx, *args, **kwargs)
         tx.commit()
@@ -105,7 +105,7 @@ def commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: A
 
 @contextmanager
 def locked(lock: "threading.Lock | threading.Semaphore", until: float) -> Iterator[None]:
-    """Hold a lock; raise Busy if it is not free by then."""
+    """Hold a lock. Raises Busy if it is not free by `until`."""
     if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
         raise Busy
     try:

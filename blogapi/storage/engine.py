@@ -1,4 +1,4 @@
-"""The interface to an engine: queries, built by Peewee or prepared, and transactions."""
+"""The interface of an engine: queries, built on each use or prepared, and transactions."""
 
 import re
 import time
@@ -15,14 +15,14 @@ from blogapi.clock import rfc3339
 from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
-NAME = re.compile(r"(?<!:):([a-z]\w*)")  # of a Param in text; "::" is PostgreSQL's cast
+NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a Param in SQL text; "::" is PostgreSQL's cast
 
 
-# Queries: Peewee's, built when they run, or prepared: compiled once, as they run often
+# Queries: built by Peewee on each use, or prepared, that is compiled once
 
 
 class Param(ColumnBase):
-    """A value that is given when a prepared query runs; in text, `:name`."""
+    """A placeholder for a value of a prepared query; `:name` in SQL text."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -33,12 +33,12 @@ class Param(ColumnBase):
 
 
 def params(model: type[Model], *names: str) -> dict[Field, Param]:
-    """Return a Param for each of the fields of a model with these names, or for all, as an INSERT or UPDATE needs."""
+    """Return a Param for each field of a model, or for those named, for an INSERT or UPDATE."""
     return {field: Param(field.name) for field in model._meta.sorted_fields if not names or field.name in names}
 
 
 class AsBytes(ColumnBase):
-    """A text as the UTF-8 bytes that are stored, without decoding it."""
+    """A text column as its stored UTF-8 bytes, without decoding."""
 
     def __init__(self, text: Node):
         super().__init__()
@@ -50,9 +50,9 @@ class AsBytes(ColumnBase):
 
 
 class Prepared:
-    """A query that is compiled once: its constants are literals, and its variables `Param`s.
+    """A query that is compiled once: constants become literals, and variables are `Param`s.
 
-    Built with Peewee or written as SQL; pass `sqlite=…, postgresql=…` where they differ.
+    It is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines differ.
     """
 
     def __init__(self, query: Node | str = "", **of_dialects: Node | str):
@@ -69,7 +69,7 @@ Query = Prepared | Node
 
 
 class Statement(NamedTuple):
-    """The text of a query, and the names of its parameters in order; or, if it is not prepared, their values."""
+    """The text of a query, with the names of its parameters in order or, unless it is prepared, their values."""
 
     text: str
     names: list[str] | None
@@ -77,7 +77,7 @@ class Statement(NamedTuple):
 
 
 class Compiler:
-    """Compiles queries for a dialect; `Prepared` ones once."""
+    """Compiles queries for a dialect, and caches `Prepared` ones."""
 
     def __init__(self, dialect: str, database: peewee.Database, **options: Any):
         self._dialect = dialect
@@ -100,36 +100,36 @@ class Compiler:
         return self._database.get_sql_context(**self._options, **options)
 
 
-# The engine, and what runs queries on it
+# The engine, its readers and its transactions
 
 
 class Hits(NamedTuple):
-    """The number of requests of a key in a window of the rate limit, if the engine counts them for all processes."""
+    """A key's requests in a window of the rate limit, counted by an engine that several processes share."""
 
     hits: int
-    window: int  # its number
+    window: int  # number of the window
     now: int  # Unix time
 
 
 class Engine(ABC):
-    """A database, and the connection or connections to it. A failure of it is Unavailable."""
+    """A database and its connections. Raises Unavailable if the database fails."""
 
     dialect: str  # its name
-    readers: int  # how many may search at a time
-    waits_cooperatively: bool  # whether other requests run while it waits for the database
-    name: str  # the path of the file, or the URL without a password
+    readers: int  # how many slow reads may run at a time
+    waits_cooperatively: bool  # whether other requests run while this one waits for the database
+    name: str  # path of the file, or URL without its password
     loop: Loop
     peewee: peewee.Database
-    key_query: Prepared | None = None  # finds a key, and counts the request, if several processes share the rate limit
+    key_query: Prepared | None = None  # finds a key and counts the request, if several processes share the rate limit
     statement: Callable[[Query], Statement]  # compiles a query
 
     @abstractmethod
     def open(self, create: bool = True) -> bool:
-        """Connect; return whether the database was missing or empty, and was set up, which needs `create`."""
+        """Connect, and set up a missing or empty database if `create` is true; return whether it was set up."""
 
     @abstractmethod
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with a connection of its own, for another thread, which waits for a lock that long."""
+        """Return an engine with its own connection, for another thread; it waits up to `wait_seconds` for a lock."""
 
     @abstractmethod
     def close(self) -> None:
@@ -141,34 +141,34 @@ class Engine(ABC):
 
     @abstractmethod
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
-        """Run a query; yield its rows. It can fail halfway."""
+        """Run a query; yield its rows. May raise after some rows."""
 
     @property
     def folder(self) -> Path | None:
-        """Where an upload is kept while it arrives; None: in the folder for temporary files."""
+        """The folder for uploads while they arrive; None means the folder for temporary files."""
         return None
 
     def hits(self, digest: bytes) -> Hits | None:
-        """Return the Hits of a key without counting, if the engine counts them."""
+        """Return a key's Hits without counting this request, or None if the engine does not count."""
         return None
 
     @abstractmethod
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "Transaction | None":
-        """Begin a transaction that writes; return None if another has the lock.
+        """Begin a write transaction; return None if the lock is taken.
 
-        PostgreSQL waits for the lock, `wait_seconds` at most. SQLite does not wait: the caller tries again.
+        PostgreSQL waits up to `wait_seconds` for the lock. SQLite does not wait: the caller retries.
         """
 
     def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Let the queries of a block read as of one moment, and interrupt them once `goes_on` returns False.
+        """Give a block of queries one snapshot, and interrupt them once `goes_on` returns False.
 
-        PostgreSQL does nothing: its server ends what takes long.
+        PostgreSQL does nothing here, because its server ends slow queries.
         """
         return nullcontext()
 
     @abstractmethod
     def shrink(self) -> None:
-        """Give back the room on disk that a large transaction has taken."""
+        """Free the disk space that a large transaction has taken."""
 
     @abstractmethod
     def check(self, write: Callable[[Callable[["Transaction"], object]], object]) -> None:
@@ -180,11 +180,11 @@ class Engine(ABC):
 
     @abstractmethod
     def size(self) -> int:
-        """Return how many bytes the database has on disk."""
+        """Return the size of the database on disk, in bytes."""
 
 
 class Reader:
-    """Runs queries that read: either the database or a transaction."""
+    """Runs read queries: either the database or a transaction."""
 
     def __init__(self, engine: Engine, clock: Clock):
         self.engine = engine
@@ -192,12 +192,12 @@ class Reader:
 
     @property
     def now(self) -> str:
-        """The time, in RFC 3339. Posts that are due by then are read as published."""
+        """The current time in RFC 3339. Scheduled posts that are due by then are read as published."""
         return rfc3339(self._clock())
 
     @property
     def dialect(self) -> str:
-        """The name of the engine."""
+        """The name of the engine's SQL dialect."""
         return self.engine.dialect
 
     def row(self, query: Query, **values: Any) -> tuple | None:
@@ -205,28 +205,28 @@ class Reader:
         return self.engine.row(query, values)
 
     def one(self, query: Query, **values: Any) -> tuple:
-        """Run a query that always has a row; return its first. Raises Unavailable."""
+        """Run a query that always returns a row; return the first. Raises Unavailable."""
         row = self.row(query, **values)
         assert row is not None
         return row
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its Params; yield its rows. Raises Unavailable, also halfway."""
+        """Run a query with the values of its Params; yield its rows. Raises Unavailable, even after some rows."""
         return self.engine.rows(query, values)
 
 
 class Transaction(Reader, ABC):
-    """Runs the queries of operations, atomically. An operation must not yield to the event loop.
+    """Runs the queries of operations atomically. An operation must not yield to the event loop.
 
-    Its time is when it got the lock. With `may_be_slow` it runs in a thread, and may take longer than 100 ms. With
-    `keeps_history`, changes keep what they replace. Each engine has a subclass; errors are NotUnique, for a unique
-    constraint, or Unavailable.
+    `now` is fixed when the lock is acquired. With `may_be_slow`, the transaction runs in a thread and may take longer
+    than 100 ms. With `keeps_history`, a change keeps the version that it replaces. Raises NotUnique for a unique
+    constraint, else Unavailable.
     """
 
     may_be_slow = False
     keeps_history = True
-    now = ""  # the time at its beginning
-    changes = 0  # grows with each change
+    now = ""  # when it began, in RFC 3339
+    changes = 0  # grows with every change
 
     def __init__(self, engine: Engine, clock: Clock):
         super().__init__(engine, clock)
@@ -234,14 +234,14 @@ class Transaction(Reader, ABC):
         self._cached_rows: dict[Query, list[tuple]] = {}
 
     def rows_once(self, query: Query) -> list[tuple]:
-        """Return the rows of a query that changes seldom. They are read once, and again after an `execute`."""
+        """Return the rows of a rarely changing query, cached until the next `execute`."""
         if query not in self._cached_rows:
             self._cached_rows[query] = list(self.rows(query))
         return self._cached_rows[query]
 
     @abstractmethod
     def execute(self, query: Query, **values: Any) -> int:
-        """Run a statement; return how many rows it changed."""
+        """Run a statement; return the number of changed rows."""
 
     @abstractmethod
     def insert(self, query: Query, **values: Any) -> int:
@@ -249,10 +249,10 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement once for each of `rows`, at the latest before the next one that returns a result."""
+        """Run a statement for each of `rows`, at the latest before the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement whose result nobody needs, as `execute_many` does."""
+        """Run a statement whose result is not needed, at the latest before the next one that returns a result."""
         self.execute_many(query, [values])
 
     @abstractmethod
@@ -265,4 +265,4 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def is_fatal(self, error: Exception) -> bool:
-        """Return whether an error concerns the database, and not only the operation that raised it."""
+        """Return whether an error concerns the whole database, not just the operation that raised it."""

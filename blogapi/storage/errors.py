@@ -1,10 +1,10 @@
-"""The errors that the functions of the storage raise."""
+"""The errors that storage functions raise."""
 
-RETRY_SECONDS = 1  # until a busy database is probably free
+RETRY_SECONDS = 1  # by then, a busy database is probably free
 
 
 class NotFound(Exception):
-    """Nothing of this kind has the id or name."""
+    """No such row: nothing has this id or name."""
 
     def __init__(self, kind: str):
         super().__init__(f"no such {kind}")
@@ -12,14 +12,14 @@ class NotFound(Exception):
 
 
 class PostNotFound(NotFound):
-    """No post has the id or slug."""
+    """No post has this id or slug."""
 
     def __init__(self) -> None:
         super().__init__("post")
 
 
 class Rejected(Exception):
-    """A valid value of a field does not fit what is stored, or the time."""
+    """A field's value is valid but conflicts with stored data or with the current time."""
 
     def __init__(self, field: str, reason: str):
         super().__init__(f"{field}: {reason}")
@@ -39,25 +39,25 @@ class NotPermitted(Exception):
 
 
 class InvalidKeyName(ValueError):
-    """Invalid or unknown key name."""
+    """A key's name is invalid or unknown."""
 
 
 class NeedsThread(Exception):
-    """Too slow for a shared transaction; run it in a thread."""
+    """An operation is too slow for a shared transaction and must run in a thread."""
 
 
 class NotUnique(Exception):
-    """A unique constraint refuses a row."""
+    """A row violates a unique constraint."""
 
 
 class Unavailable(Exception):
     """The database cannot do this now.
 
-    `retry_after` says in how many seconds it probably can. Nothing was changed, unless `maybe_changed`: then a commit
-    failed, and its result is unknown.
+    `retry_after` estimates in how many seconds it can. Nothing has changed, unless `maybe_changed` is true: then a
+    commit failed and may still have taken effect.
     """
 
-    reason = ""  # for the client, if it is known
+    reason = ""  # shown to the client, if known
 
     def __init__(self, cause: object, retry_after: int | None = None, maybe_changed: bool = False):
         super().__init__(str(cause))
@@ -73,7 +73,7 @@ class Busy(Unavailable):
 
 
 class DiskFull(Unavailable):
-    """The disk has no room for a change."""
+    """The disk is full."""
 
     reason = "the disk is full"
 
@@ -82,7 +82,7 @@ class DiskFull(Unavailable):
 
 
 class Damaged(Unavailable):
-    """A document cannot be read: SQLite has no checksums."""
+    """A stored document is corrupt. SQLite has no checksums that would find this earlier."""
 
     def __init__(self) -> None:
         super().__init__("a post is damaged")

@@ -1,4 +1,4 @@
-"""The API keys: their storage."""
+"""Storage of API keys."""
 
 import hashlib
 import secrets
@@ -12,11 +12,11 @@ PREFIX = "blog_"
 KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
-WINDOW_SECONDS = 60  # of the rate limit
+WINDOW_SECONDS = 60  # length of a rate-limit window
 
 
 class KnownKey(NamedTuple):
-    """A key without its secret, which is not stored."""
+    """A stored key. The secret itself is not stored."""
 
     name: str
     last_four: str
@@ -32,12 +32,12 @@ def new_key() -> str:
 
 
 def digest_of(key: str) -> bytes:
-    """Return the SHA-256 of a key. As keys are random, the hash needs no salt and may be fast."""
+    """Return the SHA-256 of a key. Keys are random, so the hash needs no salt and may be fast."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
-    """Return the key with this SHA-256, if it is valid, and its hits if the engine counts them."""
+    """Return the key with this SHA-256 and, if the engine counts them, its hits; None if there is no such key."""
     found = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
     count = len(COLUMNS)
     return found and (KnownKey._make(found[:count]), Hits._make(found[count:]) if found[count:] else None)
@@ -48,12 +48,12 @@ KEY_WITH_DIGEST = Prepared(ApiKey.select(*COLUMNS).where(ApiKey.digest == Param(
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
-    """Record today as the day of the last use."""
+    """Set the day of the key's last use to today."""
     tx.execute(ApiKey.update(last_used_on=tx.now[:10]).where(ApiKey.digest == digest))
 
 
 def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[KnownKey]:
-    """Return at most `limit` keys by name, those that follow `after`."""
+    """Return at most `limit` keys in order of name, starting after `after`."""
     query = ApiKey.select(*COLUMNS).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
     return list(map(KnownKey._make, reader.rows(query)))
 
@@ -65,20 +65,20 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Replace the key with this name; the scope stays. Raises InvalidKeyName if no key has the name."""
+    """Replace the key with this name and keep its scope. Raises InvalidKeyName if there is none."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name. Raises InvalidKeyName if no key has the name."""
+    """Remove the key with this name. Raises InvalidKeyName if there is none."""
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
 
 
 def check_free(reader: Reader, name: str) -> None:
-    """Raise InvalidKeyName if the name is taken or invalid."""
+    """Raise InvalidKeyName if the name is invalid or taken."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise InvalidKeyName(
             f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible"

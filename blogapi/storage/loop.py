@@ -1,4 +1,4 @@
-"""Waiting: the interface to the event loop of a server, and its implementation for a process that may block."""
+"""How to wait: the interface of an event loop, and its default for a process that is allowed to block."""
 
 import threading
 from collections.abc import Callable
@@ -9,24 +9,24 @@ T = TypeVar("T")
 
 
 class Loop:
-    """Waiting in a process that may block. A server's event loop has its own implementation (`server.worker`)."""
+    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.worker`."""
 
-    is_cooperative = False  # whether requests run in one thread, and waiting lets others run
-    wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events once they are there
-    places: Callable[[int], Any] = threading.Semaphore  # (size): in a server, clients take turns at it
-    # (seconds): in a server, raises TimeoutError in a block that takes longer
+    is_cooperative = False  # whether requests share one thread, and waiting lets others run
+    wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events that occurred
+    places: Callable[[int], Any] = threading.Semaphore  # (size): in our server, a round-robin semaphore
+    # (seconds): in our server, raises TimeoutError if its block takes longer
     timeout: Callable[[float], AbstractContextManager] = nullcontext
 
     def run_in_thread(self, function: Callable[[], T], *, in_background: bool = False) -> T:
-        """Return the result of a function. A server runs it in a thread of the operating system.
+        """Run a function and return its result. Our server runs it in a thread of the operating system.
 
-        In the background it has a lower priority than requests, and must hold no lock. Raises Unavailable if no thread
-        can be started.
+        With `in_background`, it runs at a lower priority than requests and must hold no lock. Raises Unavailable if no
+        thread can be started.
         """
         return function()
 
     def requests_wait(self) -> bool:
-        """Return whether requests with a key, which can write, wait for their turn."""
+        """Return whether authenticated requests are waiting for their turn."""
         return False
 
 

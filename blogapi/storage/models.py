@@ -1,6 +1,6 @@
 """The tables of the core as Peewee models; schema.sql defines them. Each wing has models of its own.
 
-The webhooks are here because the engine of PostgreSQL reads them with each lock.
+Webhooks are here because the PostgreSQL engine reads the active ones whenever it takes the write lock.
 """
 
 from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
@@ -23,7 +23,7 @@ class BaseModel(Model):
 
 
 class ApiKey(BaseModel):
-    """A key of the API, by its SHA-256."""
+    """An API key, identified by its SHA-256."""
 
     digest = BlobField(primary_key=True)
     name = TextField(unique=True)
@@ -34,7 +34,7 @@ class ApiKey(BaseModel):
 
 
 class Post(BaseModel):
-    """A post. `document` is its JSON as it is answered; the columns before `version` are copies from it."""
+    """A post. `document` is the JSON that is sent; the columns before `version` are copies of its fields."""
 
     id = AutoField()
     slug = TextField(unique=True)
@@ -58,7 +58,7 @@ class FormerSlug(BaseModel):
 
 
 class PostTag(BaseModel):
-    """A tag of a post, with copies of the post's status and time, so that one index covers them."""
+    """A tag of a post. Copies of the post's status and date let one index cover a filtered list."""
 
     tag = TextField()
     status = TextField()
@@ -71,14 +71,14 @@ class PostTag(BaseModel):
 
 
 class Schedule(BaseModel):
-    """The time at which a scheduled post will be published."""
+    """When a scheduled post will be published."""
 
     post_id = IntegerField(primary_key=True)
     published_at = TextField()
 
 
 class Webhook(BaseModel):
-    """An address that events are sent to."""
+    """An address that receives events."""
 
     id = AutoField()
     url = TextField()
@@ -89,7 +89,7 @@ class Webhook(BaseModel):
 
 
 class WebhookOptions(BaseModel):
-    """The options of a webhook, unless it sends each event at once, without headers of its own."""
+    """Options of a webhook that differ from the defaults."""
 
     webhook_id = IntegerField(primary_key=True)
     headers = TextField()
@@ -97,9 +97,9 @@ class WebhookOptions(BaseModel):
     body = TextField()
 
 
-# A webhook with its options, if it has any
+# joins a webhook with its options, if any
 WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
-# The webhooks that get events. Every change needs them, so on PostgreSQL they come with its lock.
+# Every change reads these, so PostgreSQL fetches them together with the lock.
 ACTIVE_WEBHOOKS = Prepared(
     Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
     .join(*WITH_OPTIONS)

@@ -1,4 +1,4 @@
-"""Set up and upgrade SQLite databases; some of it is shared with PostgreSQL."""
+"""Set up and upgrade SQLite databases; PostgreSQL shares parts of this."""
 
 import os
 import re
@@ -18,7 +18,7 @@ SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 6  # as in both schemas
-# What each version has added to the one before: an upgrade runs those statements of the schema that name it.
+# Tables and indexes added by each version; an upgrade runs the schema's statements that create them.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),
     3: ("upload", "image_total"),
@@ -35,15 +35,15 @@ ADDED = {
         "draft_copy_post",
     ),
 }
-# The statements of a schema that fill tables from others
+# Schema statements that fill tables from others
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
-# What a version dropped: copies of what other tables have, and sessions, which end
+# Dropped by each version: data derived from other tables, and sessions, which are short-lived
 DROPPED = {
     2: ("TABLE session",),
     4: ("TABLE tag", "INDEX post_tag_published", "TABLE recent"),
     6: ("TABLE search", "TABLE search_published", "TABLE search_others", "TABLE search_pending"),
 }
-# What a version needs besides on SQLite
+# Further statements for SQLite
 ON_SQLITE = {
     5: (
         "DROP TRIGGER post_deleted",
@@ -53,7 +53,7 @@ ON_SQLITE = {
 }
 # The tables whose constraints a version changed: SQLite needs them built again
 REBUILT = {6: ("api_key",)}
-# The words of all posts are indexed again, while the service runs.
+# Queues all posts for indexing, which happens while the service runs.
 NOTE_ALL = """
 INSERT INTO search_pending SELECT false, status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING
 """
@@ -81,8 +81,8 @@ def check_sqlite() -> None:
 
 
 def check_version(version: int, is_released: bool) -> None:
-    """Raise Unavailable unless this program knows the tables of a database of ours."""
-    if not is_released:  # It has a version from 1 to 5, but no `post_tag.name`.
+    """Raise Unavailable if the database's version is too old or too new for this program."""
+    if not is_released:  # versions 1 to 5 of development, without `post_tag.name`
         remedy = "export its posts with the old program, and import them with this one"
         raise Unavailable(f"it was written before version 1.0.0: {remedy}")
     if version > VERSION:
@@ -90,19 +90,19 @@ def check_version(version: int, is_released: bool) -> None:
 
 
 def check_tables(schema: str, found: set[str], version: int) -> None:
-    """Raise Unavailable if a table of the schema is missing that a database of this version has."""
+    """Raise Unavailable if a table is missing that a database of this version must have."""
     added = {name for number, names in ADDED.items() if number > version for name in names}
     if missing := set(TABLE.findall(schema)) - found - added:
         raise Unavailable(f"it says that its version is {version}, but it has no table {min(missing)}")
 
 
 def derived(schema: str) -> Iterator[str]:
-    """Yield the statements that fill tables from others."""
+    """Yield the schema statements that fill tables from others."""
     return filter(DERIVED.search, schema.split("\n\n"))
 
 
 def upgrade(schema: str, version: int) -> Iterator[str]:
-    """Yield the statements of a schema that bring a database of an older version to this one."""
+    """Yield the statements that upgrade a database of an older version."""
     added = "|".join(name for number, names in ADDED.items() if number > version for name in names)
     statement = re.compile(
         rf"^(CREATE (VIRTUAL TABLE|TABLE|INDEX|TRIGGER)|ALTER TABLE|INSERT INTO) ({added}) ", re.MULTILINE
@@ -132,7 +132,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         return False
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        is_empty = not connection.execute(TABLES).fetchone()  # checked again: another process may have been faster
+        is_empty = not connection.execute(TABLES).fetchone()  # again: another process may have been faster
         ((version,),) = connection.execute("PRAGMA user_version")  # likewise
         statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(schema, version)]
         for statement in statements:
@@ -146,7 +146,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
 
 
 def is_current(connection: sqlite3.Connection, schema: str, create: bool) -> bool:
-    """Return whether a SQLite database needs no change. Raises Unavailable as `set_up` does."""
+    """Return whether a SQLite database needs no change. Raises Unavailable like `set_up`."""
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     tables = {name for (name,) in connection.execute(TABLES)}
     if application_id == APPLICATION_ID and version:
@@ -165,5 +165,5 @@ def is_current(connection: sqlite3.Connection, schema: str, create: bool) -> boo
 
 
 def is_indexed(connection: sqlite3.Connection) -> bool:
-    """Return whether this program would write the same words to the index of the search."""
+    """Return whether the search index was built with this program's Unicode tables."""
     return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)

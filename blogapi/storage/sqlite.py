@@ -1,4 +1,4 @@
-"""SQLite: a database file, its connection, its transactions, and the meaning of its errors."""
+"""The SQLite engine: a database file, its connection and transactions, and what its errors mean."""
 
 import logging
 import os
@@ -18,17 +18,17 @@ from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import MISSING, VERSION, check_sqlite, set_up
 
-MAX_WAL = 16 * 1024 * 1024  # bytes, to which a larger -wal is cut when it restarts
+MAX_WAL = 16 * 1024 * 1024  # bytes; a larger -wal is truncated to this when it restarts
 PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",  # acknowledged writes survive a power cut
-    "fullfsync": 1,  # also on a Mac, where fsync leaves them in the cache of the disk
-    "temp_store": "memory",  # savepoints need no file
+    "fullfsync": 1,  # on macOS, where fsync alone leaves data in the disk's cache
+    "temp_store": "memory",  # no files for savepoints
     "journal_size_limit": MAX_WAL,
 }
-# After these, SQLite's cached pages of the file may stay wrong.
+# After these errors, SQLite's cached pages may be wrong.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
-# These concern the file, the disk or the connection, and so all operations; any other concerns one statement.
+# These errors concern the file, the disk or the connection, and so every operation; others concern one statement.
 FATAL = DISTRUSTED | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -43,18 +43,18 @@ PASSING_CODES = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_INTERRUPT,
     sqlite3.SQLITE_NOMEM,
-}  # after these, the same can succeed
+}  # worth a retry
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
-ERRORS = (sqlite3.Error, MemoryError)  # SQLITE_NOMEM is raised as a MemoryError
-CONNECT_SECONDS = 1.0  # for another program that locks the database while it closes it
-LOOK_STEPS = 10_000  # of SQLite's virtual machine, about a millisecond, between two checks whether to continue
-MIN_FREE_BYTES = 256 * 1024  # free on the disk; with less it counts as full
+ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a MemoryError
+CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
+LOOK_STEPS = 10_000  # SQLite VM steps between two checks whether to continue; about a millisecond
+MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
 
 log = logging.getLogger(__name__)
 
 
 class FileDatabase(SqliteDatabase):
-    """Peewee's database of a file, whose connections an engine opens."""
+    """Peewee's database for a file; the engine opens its connections."""
 
     def __init__(self, engine: "Sqlite", thread_safe: bool):
         super().__init__(str(engine.path), thread_safe=thread_safe)
@@ -65,14 +65,14 @@ class FileDatabase(SqliteDatabase):
 
 
 class Sqlite(Engine):
-    """A database file, and one kept connection to it, or one for each thread if requests run in threads.
+    """A database file with one persistent connection, or one per thread if requests run in threads.
 
-    Waiting for a lock in SQLite would stop the whole process, so it waits for `wait_seconds` only, and the caller of
-    `begin` waits.
+    Waiting for a lock inside SQLite would block the whole process. So SQLite waits for `wait_seconds` only, and the
+    caller of `begin` retries.
     """
 
     dialect = "sqlite"
-    readers = 5  # threads that read: while as many clients search for two seconds each, the searches of others wait
+    readers = 5  # reading threads; if this many clients run slow searches, the searches of others wait
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
@@ -82,19 +82,19 @@ class Sqlite(Engine):
         self.peewee = FileDatabase(self, thread_safe=not loop.is_cooperative)
         self.write_failed = False
         self.statement = Compiler("sqlite", self.peewee).statement
-        self._wal = Path(f"{self.path.resolve()}-wal")  # SQLite puts it next to the file itself, not next to a link.
+        self._wal = Path(f"{self.path.resolve()}-wal")  # next to the file itself, not next to a symlink
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
 
     def open(self, create: bool = True) -> bool:
-        """Connect; return whether the database was missing or empty, and was set up.
+        """Connect, and set up a missing or empty database if `create` is true; return whether it was set up.
 
-        Without `create` nothing is set up. Raises Unavailable, saying why in one line, if it cannot be used.
+        Raises Unavailable with the reason in one line if the database cannot be used.
         """
         try:
             check_sqlite()  # before it creates the file
-            # Keys and drafts are private: mode 0600, which SQLite also gives to -wal and -shm.
+            # Keys and drafts are private: SQLite copies mode 0600 to -wal and -shm.
             os.close(os.open(self.path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
             if not self.path.is_file():
                 raise Unavailable("it is not a regular file")
@@ -111,7 +111,7 @@ class Sqlite(Engine):
         return created
 
     def _reason(self, error: Exception) -> str:
-        """Return why the database cannot be used: the rights of this user, or the error itself."""
+        """Return why the database cannot be used: missing permissions, or the error itself."""
         reason = getattr(error, "strerror", None) or str(error)
         if self.path.exists() and not self.path.is_file():
             return reason
@@ -122,9 +122,9 @@ class Sqlite(Engine):
         return reason
 
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with a connection of its own to the same database, for another thread.
+        """Return an engine with its own connection to the same database, for another thread.
 
-        This does not call `open`: closing a file drops all of SQLite's locks on it in this process.
+        Does not call `open`, because closing the file drops all of SQLite's locks on it in this process.
         """
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
@@ -133,16 +133,16 @@ class Sqlite(Engine):
 
     @property
     def folder(self) -> Path:
-        """Where an upload is kept while it arrives: on the disk that it will be written to."""
+        """The folder for uploads while they arrive: on the disk to which they will be written."""
         return self.path.resolve().parent
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """Peewee's connection, which is opened if needed. Raises Unavailable."""
+        """Peewee's connection, opened if needed. Raises Unavailable."""
         return self.peewee.connection()
 
     def close(self) -> None:
-        """Close the connection; the last one of all leaves no -wal."""
+        """Close the connection. The last one to close removes the -wal."""
         if self.peewee.close():
             self._files.pop(self._wal, None)
 
@@ -192,39 +192,39 @@ class Sqlite(Engine):
                 self.run(SQL("ROLLBACK"), {})
 
     def shrink(self) -> None:
-        """Write a large -wal into the database and cut it, without making other programs wait."""
+        """Checkpoint a large -wal and truncate it, without making other programs wait."""
         try:
             self.run(SQL("PRAGMA busy_timeout = 0"), {})
-            self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # Others can write during this.
+            self.row(SQL("PRAGMA wal_checkpoint(PASSIVE)"), {})  # does not block other writers
             # Otherwise it is kept: overwriting is faster than appending.
             if self._wal.stat().st_size > MAX_WAL:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
-        except Unavailable as error:  # The writes are on disk anyway.
+        except Unavailable as error:  # The writes are durable anyway.
             log.warning("the -wal of the database stays large: %s", error)
 
     # Failures
 
     def failure(self, error: Exception) -> Exception:
-        """Return the exception to raise for an error of SQLite, which becomes its cause."""
+        """Return the exception to raise for an error of SQLite."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
         code, cause = _code(error), str(error) or "out of memory"
         is_full = code == sqlite3.SQLITE_FULL
         failure = DiskFull(cause) if is_full else Unavailable(cause, RETRY_SECONDS if code in PASSING_CODES else None)
-        if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise its transaction does that
+        if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise, the transaction recovers
             failure.__cause__ = error
             self.recover(failure)
         return failure
 
     def recover(self, error: BaseException) -> None:
-        """Roll back a transaction that an error has left open; renew a connection that can no longer be trusted."""
+        """Roll back a transaction that an error left open, and replace a connection that can no longer be trusted."""
         code = _code(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
             if not self.peewee.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if code in DISTRUSTED:
-                self._check_files()  # Without its file, an old connection is better than none.
+                self._check_files()  # If the file is gone, keep the old connection.
                 self.close()
                 self.peewee.connect()
         except (*ERRORS, Unavailable) as failure:
@@ -235,11 +235,11 @@ class Sqlite(Engine):
         if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
             raise DiskFull
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
-        if self.write_failed:  # Another write, which changes nothing, shows whether the next ones would fail.
+        if self.write_failed:  # A write without effect shows whether the next ones would fail.
             write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def is_leader(self) -> bool:
-        return True  # There is only one process.
+        return True  # SQLite has one process only.
 
     # The whole of it
 
@@ -248,9 +248,9 @@ class Sqlite(Engine):
 
     def open_connection(self) -> sqlite3.Connection:
         """Open a connection with our pragmas. Raises Unavailable."""
-        self._check_files()  # SQLite would create a missing file, and take another one for ours.
+        self._check_files()  # SQLite would create a missing file, or use one that replaced ours.
         try:
-            # No two threads use it at the same time, which Python cannot know.
+            # Python cannot know that threads never use it at the same time.
             connection = sqlite3.connect(
                 self.path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -258,7 +258,7 @@ class Sqlite(Engine):
                 stack.callback(connection.close)
                 for name, value in PRAGMAS.items():
                     connection.execute(f"PRAGMA {name} = {value}")
-                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # With the first read, the -wal is there.
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # The first read creates the -wal.
                 connection.execute(f"PRAGMA busy_timeout = {round(self._wait_seconds * 1000)}")
                 self._files[self._wal] = _identity(self._wal)
                 stack.pop_all()
@@ -267,7 +267,7 @@ class Sqlite(Engine):
         return connection
 
     def _check_files(self) -> None:
-        """Raise Unavailable unless the file, and its -wal, are the ones that were opened."""
+        """Raise Unavailable unless the file and its -wal are still the ones that were opened."""
         try:
             same = all(_identity(path) == identity for path, identity in list(self._files.items()))
         except OSError as error:
@@ -284,7 +284,7 @@ class Sqlite(Engine):
             raise Unavailable("the database file is not writable")
 
     def _save_wal(self) -> None:
-        """Write a deleted -wal into the database while this process has it open: a kill would lose it."""
+        """Checkpoint a deleted -wal while this process still has it open; a kill would lose it."""
         busy, _, _ = self.run(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {}).fetchone()
         if busy:
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
@@ -294,13 +294,13 @@ class Sqlite(Engine):
 
 
 class SqliteTransaction(Transaction):
-    """A transaction on the connection of an engine."""
+    """A transaction on the engine's connection."""
 
     engine: Sqlite
 
     def __init__(self, engine: Sqlite, clock: Callable[[], float]):
         super().__init__(engine, clock)
-        self.connection = engine.connection  # which the engine may renew after an error
+        self.connection = engine.connection  # kept, because the engine may replace its own after an error
 
     def execute(self, query: Query, **values: Any) -> int:
         self._cached_rows.clear()
@@ -327,7 +327,7 @@ class SqliteTransaction(Transaction):
             self.connection.execute("COMMIT")
         except ERRORS as error:
             self.engine.write_failed = True
-            # If the disk wrote all of it but failed to sync, SQLite may find it when it opens the file.
+            # If the data was written but not synced, SQLite may recover the commit when it reopens the file.
             if _code(error) == sqlite3.SQLITE_FULL:
                 raise DiskFull(error) from error
             unknown = (
@@ -338,7 +338,7 @@ class SqliteTransaction(Transaction):
         self.engine.write_failed = False
 
     def is_fatal(self, error: Exception) -> bool:
-        # SQLite may have ended the transaction, and the connection may not have been renewed.
+        # SQLite may already have ended the transaction.
         return _code(error.__cause__) in FATAL or not self.engine.connection.in_transaction
 
     def recover(self, error: BaseException) -> None:
@@ -346,7 +346,7 @@ class SqliteTransaction(Transaction):
 
 
 def _code(error: BaseException | None) -> int:
-    """Return SQLite's primary result code of an error, 0 if it has none."""
+    """Return the primary result code of a SQLite error, or 0."""
     if isinstance(error, MemoryError):
         return sqlite3.SQLITE_NOMEM
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

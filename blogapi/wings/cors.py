@@ -1,4 +1,4 @@
-"""CORS: pages of other origins that may call the API (the CORS protocol of the Fetch standard)."""
+"""CORS: let pages of other origins call the API (the CORS protocol of the Fetch standard)."""
 
 from collections.abc import Collection
 
@@ -17,13 +17,13 @@ PREFLIGHT = {
 
 
 def register(blueprint: Blueprint) -> None:
-    """Answer preflights before the guard sees them, and let pages of the configured origins read all answers."""
+    """Answer preflights before the guard runs, and let pages of the configured origins read all answers."""
     blueprint.before_app_request(answer_preflight)
     blueprint.after_app_request(allow)
 
 
 def answer_preflight() -> Response | None:
-    """Answer the preflight of a page that may call the API: it has no key, and is not counted."""
+    """Answer the preflight of a page that may call the API; it needs no key and is not counted."""
     request = current_request()
     asks = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.environ
     if asks and request.environ.get("HTTP_ORIGIN") and ALLOW_ORIGIN in headers_for(request):
@@ -32,7 +32,7 @@ def answer_preflight() -> Response | None:
 
 
 def allow(response: Response) -> Response:
-    """Add the headers that let a page read the response."""
+    """Add the headers with which a page may read the response."""
     found = headers_for(current_request())
     if vary := found.pop("Vary", ""):
         response.vary.add(vary)
@@ -41,7 +41,7 @@ def allow(response: Response) -> Response:
 
 
 def headers_for(request: Request) -> dict[str, str]:
-    """Return the headers for the page that sent a request."""
+    """Return the CORS headers for a request's origin."""
     origins, origin = request.service.config.cors_origins, request.environ.get("HTTP_ORIGIN")
     return cors_headers(origins, origin) if is_covered(request.path) else {}
 
@@ -52,7 +52,7 @@ def is_covered(path: str) -> bool:
 
 
 def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
-    """Return the headers that say whether pages of an origin may read an answer; "*" among `origins` means all."""
+    """Return the headers that let pages of an origin read an answer; "*" in `origins` means all."""
     if "*" in origins:
         return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
     vary = {"Vary": "Origin"} if origins else {}

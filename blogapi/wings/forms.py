@@ -9,7 +9,7 @@ from blogapi.api.request import Request, body_length
 
 FORM = "multipart/form-data"
 READ_BYTES = 64 * 1024
-Write = Callable[[bytes], object]  # takes a piece of a part
+Write = Callable[[bytes], object]  # receives a piece of a part
 
 
 class Form:
@@ -20,10 +20,10 @@ class Form:
     def __init__(self, request: Request, max_bytes: int, max_field_bytes: int, max_parts: int):
         self.request = request
         self.max_bytes = max_bytes
-        self.max_field_bytes = max_field_bytes  # of all fields together
+        self.max_field_bytes = max_field_bytes  # limit for all fields together
         self.max_parts = max_parts
         self.fields: list[tuple[str, bytearray]] = []
-        self.size = 0  # of the fields
+        self.size = 0  # size of the fields
 
     def read(self) -> None:
         """Read the form. Raises BadRequest if it is malformed, RequestEntityTooLarge if it is too large."""
@@ -35,7 +35,7 @@ class Form:
                 write(event)
 
     def begin(self, part: MultipartSegment) -> Write:
-        """Begin a part, and return what takes its content: by default, a field."""
+        """Begin a part; return the function that receives its content, by default that of a field."""
         self.fields.append((part.name, bytearray()))
         return self.keep
 
@@ -63,7 +63,7 @@ class Form:
 
 
 def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, a very short one with the one before: alone, a line break at the end would be refused."""
+    """Yield the pieces, joining a very short one to its predecessor; a lone line break at the end would be refused."""
     held = b""
     for piece in pieces:
         if len(piece) > 2 or len(held) > READ_BYTES:
@@ -83,7 +83,7 @@ def text_of(data: bytes | bytearray) -> str:
 
 
 def pieces(request: Request, max_bytes: int, too_large: str) -> Iterator[bytes]:
-    """Yield the body in pieces; raise RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
+    """Yield the body in pieces. Raises RequestEntityTooLarge beyond `max_bytes`, BadRequest if it ends early."""
     request.info.max_body_bytes = max_bytes
     length, read, source = body_length(request), 0, request.environ["wsgi.input"]
     if length > max_bytes:

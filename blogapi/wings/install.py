@@ -1,4 +1,4 @@
-"""The blueprint: the core's views and those of the wings around it."""
+"""The blueprint: the views of the core and of the wings around it."""
 
 from flask import Blueprint
 

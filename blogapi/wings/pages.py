@@ -1,4 +1,4 @@
-"""The health of the service, and the files of its pages."""
+"""The health check, and static pages."""
 
 import gzip
 import mimetypes
@@ -12,7 +12,7 @@ from blogapi.api.request import etag_of, request
 from blogapi.api.responses import json_response, tagged_response
 from blogapi.api.views import Views
 
-# Only files that the service itself sends. Swagger UI draws its icons from data: addresses.
+# Only files from this service. Swagger UI uses data: URLs for its icons.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -24,20 +24,20 @@ register = views.register
 
 @views.get("/healthz")
 def healthz() -> Response:
-    """Return whether the service works."""
+    """Check the database."""
     request.database.check()
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
 def page(path: Path) -> Response:
-    """Send a file, which may load nothing from elsewhere."""
+    """Send a file that may load nothing from elsewhere."""
     file = load_page(path, request.accept_encodings["gzip"] > 0)
     return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
 
 
 @cache
 def load_page(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return what a response with a file has; it never changes while the service runs."""
+    """Return the arguments of a response with a file, cached because files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag_of(content)
     if compressed:

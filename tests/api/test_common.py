@@ -13,7 +13,7 @@ from tests.service import add_key
 
 MISSING_KEY = "Authorization: missing; must be 'Bearer' and an API key"
 OTHER_SCHEME = "Authorization: the scheme must be Bearer, followed by an API key"
-EMPTY_KEY = "Authorization: the API key is empty; perhaps the variable that has it is not set in this terminal"
+EMPTY_KEY = "Authorization: the API key is empty; is the shell variable that holds it set?"
 UNKNOWN_KEY = (
     "Authorization: the API key is unknown or revoked; blogapi keys list shows the keys, "
     "keys regenerate NAME replaces one"

@@ -74,7 +74,7 @@ def test_after_a_failed_sync_the_answer_says_that_the_commit_is_in_doubt(tmp_pat
         switch.touch()
         status, _, body = create(service)
         assert status == 503
-        failed = "the commit failed and may have been carried out: check before you try again"
+        failed = "the commit failed and may still have taken effect; check before retrying"
         assert without_id(body["message"]) == failed
         assert service.request("GET", "/healthz")[0] == 503
         switch.unlink()

@@ -215,7 +215,7 @@ def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, subscri
     client.patch("/v1/webhooks/1", json={"active": False})
     for path in ("ping", f"deliveries/{delivery}/redeliver"):
         answer = client.post(f"/v1/webhooks/1/{path}")
-        assert message(answer) == "active: is false, and nothing is sent; set it to true first"
+        assert message(answer) == "active: the webhook is inactive; set `active` to true first"
 
 
 def test_a_few_deliveries_of_a_webhook_are_its_newest(subscribe, post, database):

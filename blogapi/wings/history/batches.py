@@ -1,4 +1,4 @@
-"""Many writes of a command, in transactions between which others write."""
+"""Many writes of a command, in transactions between which other clients can write."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,9 +9,9 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Unavailable
 
-STEP_SECONDS = 0.025  # after which a transaction takes no more items; the last one and the disk come on top
-PAUSE_SECONDS = 0.01  # between two transactions: longer than the server sleeps while it waits for the lock
-PATIENT_SECONDS = 60.0  # how long a transaction waits for other writers
+STEP_SECONDS = 0.025  # a transaction takes no more items after this time; the last item and the commit come on top
+PAUSE_SECONDS = 0.01  # pause between transactions, longer than the server's polling of the lock
+PATIENT_SECONDS = 60.0  # limit for a transaction's wait for other writers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -26,7 +26,7 @@ def write_each(
     seconds: float = STEP_SECONDS,
     pause: Callable[[], None] = give_way,
 ) -> Iterator[T]:
-    """Write items in transactions that take no more of them after `seconds`; yield each result when it is on disk."""
+    """Write items in transactions of about `seconds`; yield each result once it is on disk."""
     done = 0
 
     def write_some(tx: Transaction) -> list[T]:
@@ -46,9 +46,9 @@ def write_each(
 def write_patiently(
     database: Database, operation: Callable[..., T], *arguments: Any, pause: Callable[[], None] = give_way
 ) -> T:
-    """Run an operation in a transaction, and let others write afterwards.
+    """Run an operation in a transaction, then pause so that others can write.
 
-    Waits PATIENT_SECONDS for other writers, then raises Unavailable.
+    Raises Unavailable after waiting PATIENT_SECONDS for other writers.
     """
     deadline = time.monotonic() + PATIENT_SECONDS
     while True:

@@ -6,7 +6,7 @@ from blogapi.storage.models import BaseModel
 
 
 class Revision(BaseModel):
-    """A version that a post had until a change or a deletion."""
+    """A version of a post that a change or a deletion ended."""
 
     post_id = IntegerField()
     version = IntegerField()
@@ -22,7 +22,7 @@ class Revision(BaseModel):
 
 
 class Retagging(BaseModel):
-    """The tags that a post had before a tag was renamed, merged or deleted in every post."""
+    """A post's tags before a tag was renamed, merged or deleted in every post."""
 
     post_id = IntegerField()
     version = IntegerField()

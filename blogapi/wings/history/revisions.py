@@ -30,7 +30,7 @@ class KeptPost(NamedTuple):
     post_id: int
     version: int
     until: str
-    author: str  # of the replacement or deletion
+    author: str  # who replaced or deleted it
     post: bytes
 
 
@@ -49,7 +49,7 @@ def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) ->
 
 
 def trash(reader: Reader, limit: int, before: Cursor[int] | None = None) -> Page[KeptPost, Cursor[int]]:
-    """Return the posts in the trash, most recently deleted first."""
+    """Return a page of the trash, most recently deleted first."""
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
@@ -80,7 +80,7 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
-    """Return the id of the most recently deleted post that had a slug. Reads the trash as a whole.
+    """Return the id of the most recently deleted post with this slug. Reads the whole trash.
 
     Raises NotFound.
     """
@@ -94,7 +94,7 @@ def find_deleted(reader: Reader, slug: str) -> int:
 
 
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of any version that is kept. Raises NotFound, Damaged."""
+    """Return the document of any kept version. Raises NotFound, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
 
 
@@ -117,9 +117,9 @@ def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Che
 
 
 def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = accept) -> bytes:
-    """Restore a post from the trash as it was; return its document. Raises NotFound.
+    """Restore a post from the trash; return its document. Raises NotFound.
 
-    It gets another slug if its own is taken, and is a draft if its scheduled time has passed.
+    The post gets another slug if its own is taken, and becomes a draft if its scheduled time has passed.
     """
     document = find_in_trash(tx, post_id)
     check(document)
@@ -129,7 +129,7 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = a
 
 
 def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
-    """Create a post from the trash again, from its last version or an earlier one; return its document."""
+    """Recreate a deleted post from its last version or an earlier one; return its document."""
     former = slugs.free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
     post = unscheduled(post, tx.now) | own
@@ -141,7 +141,7 @@ def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """Return a post as a draft, or published, if its scheduled time has passed."""
+    """Return a post whose scheduled time has passed as a draft, or as published."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post
@@ -149,7 +149,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = accept) -> None:
     """Delete a post in the trash for good, with its revisions. Raises NotFound."""
-    with suppress(Damaged):  # A damaged post can be deleted, too.
+    with suppress(Damaged):  # so that a damaged post can be deleted, too
         check(find_in_trash(tx, post_id))
     history.forget(tx, post_id)
 

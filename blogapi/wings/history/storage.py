@@ -18,18 +18,18 @@ from blogapi.storage.errors import NeedsThread
 from blogapi.storage.models import Post
 from blogapi.wings.history.models import Purge, Retagging, Revision
 
-MAX_REVISIONS = 50  # of a post
-FEW_REVISIONS = 2  # can be deleted while others wait, regardless of their size
-PRUNED_REVISIONS = 50  # at most, in one transaction
+MAX_REVISIONS = 50  # at most this many per post
+FEW_REVISIONS = 2  # this many can be deleted while others wait, whatever their size
+PRUNED_REVISIONS = 50  # at most this many per transaction
 PRUNED_RETAGGINGS = 500
-PRUNING_SECONDS = 0.010  # after which a transaction ends, as others wait for it
+PRUNING_SECONDS = 0.010  # a transaction ends after this time, because others wait for it
 STATES = ("replaced", "deleted", "restored")
 
 State = Literal["replaced", "deleted"]
 
 
 def keep(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
-    """Keep the present version of a post, which `author` ends, and at most MAX_REVISIONS of a post."""
+    """Keep the present version of a post, which `author` replaces; at most MAX_REVISIONS per post."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
         tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
@@ -43,7 +43,7 @@ DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), 
 
 
 def keep_tags(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
-    """Keep the tags of a post before a tag is changed in every post."""
+    """Keep a post's tags before a tag is changed in every post."""
     tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 

@@ -1,4 +1,4 @@
-"""Undo: returning all posts, or those that a key changed, to their state at a given time."""
+"""Undo: return all posts, or those that one key changed, to their state at a given time."""
 
 import json
 import time
@@ -26,19 +26,19 @@ from blogapi.wings.history.batches import write_each
 from blogapi.wings.history.models import Purge, Retagging, Revision
 
 BY = "undo"
-STEP_SECONDS = 0.010  # in one transaction
-PAUSE_SECONDS = 0.025  # for other clients to write
-MAX_CHAIN = 10  # posts that wait for each other's slugs
-WAIT, PARK, SETTLE = range(3)  # turns of posts that want a slug which another post has, and will leave
+STEP_SECONDS = 0.010  # length of a transaction
+PAUSE_SECONDS = 0.025  # pause in which other clients can write
+MAX_CHAIN = 10  # at most this many posts wait for each other's slugs
+WAIT, PARK, SETTLE = range(3)  # passes for posts whose slug is held by a post that will give it up
 
 
 class Undone(NamedTuple):
-    """The result of an undo for a post, or of its dry run."""
+    """The result of an undo, or of its dry run, for one post."""
 
     post_id: int
     title: str  # "" if the post was deleted for good
     action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
-    reason: str = ""  # why it was left, or has another slug
+    reason: str = ""  # why it was left alone, or has another slug
 
 
 class Change(NamedTuple):
@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The present and the earlier state of a post, {} for no post; or the reason to leave it."""
+    """The present and the earlier state of a post ({} means no post), or the reason to leave it alone."""
 
     present: Fields
     target: Fields
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 
 def check_author(reader: Reader, name: str) -> None:
-    """Raise InvalidKeyName unless a key has this name, or an author of the history."""
+    """Raise InvalidKeyName unless a key or an author in the history has this name."""
     keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
     names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
     if name not in names:
@@ -66,13 +66,13 @@ def check_author(reader: Reader, name: str) -> None:
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo all changes since a time, or only those of a key; yield the result for each post.
+    """Undo all changes since a time, or only those of one key; yield the result for each post.
 
-    A post that another key changed since is left. Others can write in between. After an interruption, run it again.
+    A post that another key has changed since is left alone. Others can write in between. If interrupted, run it again.
     """
 
     def pause() -> None:
-        database.engine.shrink()  # or the next write of a server would, while other clients wait
+        database.engine.shrink()  # otherwise, the server's next write would, while clients wait
         time.sleep(PAUSE_SECONDS)
 
     plans, waiting = Plans(since, key, dry_run), _changed_since(database, since)
@@ -90,14 +90,14 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             else:
                 waiting.append(undone.post_id)
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
-    for (post_id,) in list(database.rows(purged)):  # No read stays open while the caller prints.
+    for (post_id,) in list(database.rows(purged)):  # so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
-    """Undo an author's change of a tag, folded, at a given time, in every post; return the number of posts.
+    """Undo an author's change of a (folded) tag at a given time in every post; return the number of posts.
 
-    Posts that were changed since are left.
+    Posts that were changed since are left alone.
     """
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
@@ -124,12 +124,12 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 @dataclass
 class Plans:
-    """The plans of an undo. In a dry run, they get no transaction and change nothing."""
+    """Plans an undo for each post. In a dry run, there is no transaction, and nothing changes."""
 
     since: str
     key: str | None
     dry_run: bool
-    foreseen: set[str] = field(default_factory=set)  # the slugs that posts would get
+    foreseen: set[str] = field(default_factory=set)  # slugs that posts would get
 
     def undo_post(self, turn: int, reader: Reader, post_id: int) -> Undone | None:
         """Undo the changes of a post, if there are some; `reader` is a Transaction unless it is a dry run."""
@@ -147,7 +147,7 @@ class Plans:
             return done("moved to the trash")
         slug, reason = self._slug_for(reader, plan, turn)
         if not slug:
-            if turn == PARK and present and tx:  # The other may wait for the slug of this one.
+            if turn == PARK and present and tx:  # The other post may be waiting for this one's slug.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
         former = slugs.free(reader, target.get("former_slugs", []), post_id)
@@ -194,7 +194,7 @@ class Plans:
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
     def _slug_for(self, reader: Reader, plan: Plan, turn: int) -> tuple[str, str]:
-        """Return the slug that a post gets, and the reason if it is another one; "" if the post must wait for it."""
+        """Return the slug that a post gets, and why if it is another one; "" if the post must wait for its slug."""
         slug, present = plan.target["slug"], plan.present.get("slug")
         if slug in self.foreseen:
             return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
@@ -209,7 +209,7 @@ class Plans:
         return other, f"its slug {slug} is taken, it {'would have' if self.dry_run else 'has'} {other}"
 
     def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
-        """Return whether the undo frees a slug that another post has, perhaps after other posts have left theirs."""
+        """Return whether the undo will free a slug that another post holds, perhaps after others give up theirs."""
         holder = slugs.holder(reader, slug)
         if holder is None or depth == 0:
             return True
@@ -237,7 +237,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield Change(author, None if follows else 0)  # created or restored; or versions are missing
+            yield Change(author, None if follows else 0)  # created, restored, or with missing versions
         for of_version, by, tags in retaggings:
             if of_version == version:
                 yield Change(by, version, json.loads(tags))

@@ -6,7 +6,7 @@ from blogapi.storage.models import BaseModel
 
 
 class Image(BaseModel):
-    """An image, without its bytes."""
+    """An image without its content."""
 
     id = TextField(primary_key=True)
     upload = TextField()
@@ -19,7 +19,7 @@ class Image(BaseModel):
 
 
 class ImagePart(BaseModel):
-    """A part of the bytes of an image, or of an upload."""
+    """A part of the content of an image or an upload."""
 
     upload = TextField()
     number = IntegerField()

@@ -1,4 +1,4 @@
-"""New addresses of images in posts, for a service that has moved."""
+"""Rewrite the addresses of images in posts after the service has moved."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -18,15 +18,15 @@ from blogapi.storage.errors import PostNotFound
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.storage import IMAGE_ID
 
-BY = "rebase"  # the author in the history
-FIELDS = ("content", "excerpt", "cover_image", "params")  # that can have an address
+BY = "rebase"  # author in the history
+FIELDS = ("content", "excerpt", "cover_image", "params")  # fields that can contain an address
 schema = PutPostSchema(partial=True)
 
 
 def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Replace the URL of the service in the addresses of images; yield each post that has some, and why it is left.
+    """Replace the service's URL in the addresses of images; yield each affected post, and why it was left alone, if so.
 
-    Webhooks get no events. The history and the trash stay as they were.
+    Webhooks get no events. The history and the trash stay as they are.
     """
     addresses = re.compile(rf"{re.escape(old)}(?=/images/{IMAGE_ID}\.)")
     found = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
@@ -45,7 +45,7 @@ def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, 
         new = documents.in_order(old | schema.load(changed))
     except ValidationError as error:
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
-    if posts.is_same(old, new):  # The address is in its title, or does not change.
+    if posts.is_same(old, new):  # The address is only in its title, or does not change.
         return None
     posts.replace(tx, post, old, new, BY, with_events=False)
     return old["slug"], ""

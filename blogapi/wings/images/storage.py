@@ -22,22 +22,22 @@ from blogapi.wings.history.models import Revision
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 from blogapi.wings.images.models import Image, ImagePart
 
-PART_BYTES = 256 * 1024  # written in a transaction
-PIECE_BYTES = 64 * 1024  # read at a time
-DELETED_PARTS = 16  # in a transaction
-POLL_SECONDS = 0.001  # between two transactions; after sleep(0), gevent would not poll the sockets
-UPLOAD_TIME = timedelta(days=1)  # after which the parts of an upload that has not ended are deleted
+PART_BYTES = 256 * 1024  # bytes written per transaction
+PIECE_BYTES = 64 * 1024  # bytes read at a time
+DELETED_PARTS = 16  # parts deleted per transaction
+POLL_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
+UPLOAD_TIME = timedelta(days=1)  # parts of an unfinished upload are deleted after this time
 PAGE = 1000  # images read at a time
-NAMED = 3  # of the posts that show an image
+NAMED = 3  # at most this many posts are named that show an image
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_NAME = 255  # characters
-Check = Callable[[Reader], None] | None  # may raise before an image is added
+Check = Callable[[Reader], None] | None  # called before an image is added; raises to refuse it
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
 
 
 class StoredImage(NamedTuple):
-    """An image, without its bytes; `bytes` is their number."""
+    """An image without its content; `bytes` is its size."""
 
     id: str
     upload: str
@@ -55,7 +55,7 @@ class StoredImage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A post, a revision or a post in the trash that shows an image. The version of a post is 0."""
+    """A post, a revision or a trashed post that shows an image. The version of a current post is 0."""
 
     post_id: int
     version: int
@@ -110,7 +110,7 @@ def page(
 
 
 def every(reader: Reader) -> Iterator[StoredImage]:
-    """Yield all images, newest first, from a page at a time."""
+    """Yield all images, newest first, reading a page at a time."""
     found = page(reader, PAGE)
     yield from found.items
     while found.next:
@@ -119,7 +119,7 @@ def every(reader: Reader) -> Iterator[StoredImage]:
 
 
 def total_bytes(reader: Reader) -> int:
-    """Return the number of bytes of all images."""
+    """Return the total size of all images in bytes."""
     found = reader.row(TOTAL)
     return found[0] if found else 0
 
@@ -132,7 +132,7 @@ ADD_TO_TOTAL = Prepared(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. Raises Unavailable, also halfway."""
+    """Yield the bytes of an image from `start` to `end` in pieces. May raise Unavailable after some pieces."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
@@ -164,9 +164,9 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
 
 
 def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: Check = None) -> StoredImage:
-    """Write an image part by part, its row last; return it, or the one with the same bytes. Raises Unavailable.
+    """Write an image part by part and its row last; return it, or the existing image with the same content.
 
-    `write` runs an operation in a transaction, as `Database.write` does; `check` runs in the last one.
+    `write` runs an operation in a transaction, like `Database.write`; `check` runs in the last one. Raises Unavailable.
     """
     stored = None
     try:
@@ -198,7 +198,7 @@ ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage:
-    """End an upload; return its image, or the one with the same bytes that was there before. Raises Unavailable."""
+    """Finish an upload; return its image, or the existing one with the same content. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
     (parts,) = tx.one(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
@@ -217,7 +217,7 @@ def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage
 
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
-    """Return at most NAMED uses of an image: in posts, then in revisions, then in posts in the trash."""
+    """Return at most NAMED uses of an image: in posts, then in revisions, then in the trash."""
     queries = (POSTS_THAT_SHOW, REVISIONS_THAT_SHOW)
     found = chain.from_iterable(reader.rows(query, **_address(image_id)) for query in queries)
     return [Use(*row) for row in islice(found, NAMED)]
@@ -261,7 +261,7 @@ def shown(reader: Reader) -> set[str]:
 def delete(tx: Transaction, image_id: str, since: str) -> str:
     """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
 
-    Nothing showed it at the time `since`. Raises Rejected if a post that was changed since then does.
+    Nothing showed it at the time `since`. Raises Rejected if a post that changed after that shows it now.
     """
     image = find(tx, image_id)
     for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):
@@ -273,7 +273,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
 
 
 def delete_parts(tx: Transaction, upload: str) -> int:
-    """Delete some parts of an upload; return how many: none if an image has it, whose commit seemed to fail."""
+    """Delete some parts of an upload; return how many, or 0 if an image uses it after all."""
     if not tx.row(UPLOAD, name=upload):
         return 0
     numbers = [number for (number,) in tx.rows(PART_NUMBERS, upload=upload)]
@@ -283,7 +283,7 @@ def delete_parts(tx: Transaction, upload: str) -> int:
 
 
 def delete_upload(write: Callable[..., Any], upload: str) -> None:
-    """Delete the parts of an upload, some at a time. Those that cannot be deleted now are deleted with old uploads."""
+    """Delete the parts of an upload, some at a time. Pruning deletes those that cannot be deleted now."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
             time.sleep(POLL_SECONDS)
@@ -295,7 +295,7 @@ PART_NUMBERS = Prepared(
 
 
 def prune(tx: Transaction) -> int:
-    """Delete some parts that belong to no image, of an upload that is a day old; return how many."""
+    """Delete some parts of a day-old upload that belong to no image; return how many."""
     found = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, found[0]) if found else 0
 

@@ -1,4 +1,4 @@
-"""Uploads: the file in a body, received in pieces and checked, without ever being held as a whole."""
+"""Uploads: the file in a body, received in pieces and checked, and never in memory as a whole."""
 
 import errno
 import os
@@ -22,8 +22,8 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import PART_BYTES, StoredImage
 
-FORM_BYTES = 64 * 1024  # of a form besides its file
-MAX_PARTS = 8  # of a form
+FORM_BYTES = 64 * 1024  # limit for a form besides its file
+MAX_PARTS = 8  # in a form
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 MAX_NAME = 60  # characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
@@ -33,7 +33,7 @@ MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
 
 
 class Upload(NamedTuple):
-    """A file that is sent: the name of its part in a form, its own, "" if it has none, and the content."""
+    """An uploaded file: the name of its form field, its own name or "", and its content."""
 
     part: str
     name: str
@@ -41,7 +41,7 @@ class Upload(NamedTuple):
 
 
 class Places:
-    """Bounds the number of uploads at a time, of all clients and of each."""
+    """Bounds the number of concurrent uploads, in all and per client."""
 
     def __init__(self) -> None:
         self._of_clients: Counter[Hashable] = Counter()
@@ -99,7 +99,7 @@ def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) ->
             reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
             raise exceptions.RequestEntityTooLarge(reason)
 
-    check(database)  # and again at the end, as others are uploaded meanwhile
+    check(database)  # and again at the end, because others may be uploaded meanwhile
     image = image._replace(upload=images.new_upload(database))
     stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES), check)
     return stored, stored.upload == image.upload
@@ -133,7 +133,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
 
 
 class FileForm(Form):
-    """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
+    """A form with files, which stay open as long as `opened`. A subclass decides which parts are files."""
 
     too_large = TOO_LARGE
 
@@ -144,7 +144,7 @@ class FileForm(Form):
         self.files: list[Upload] = []
 
     def begin_file(self, part: MultipartSegment) -> Write:
-        """Begin a file, and return what takes its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
+        """Begin a file; return what receives its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:
@@ -155,7 +155,7 @@ class FileForm(Form):
 
 
 class UploadForm(FileForm):
-    """A form with the part `file` alone."""
+    """A form with the part `file` and no other."""
 
     def begin(self, part: MultipartSegment) -> Write:
         if part.name != "file":

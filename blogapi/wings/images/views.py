@@ -42,8 +42,8 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 log = logging.getLogger(__name__)
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
-PLAIN_NAME = re.compile(r"[ -~]+")  # stored names have neither quotes nor backslashes
-FOREVER = "public, max-age=31536000, immutable"  # The bytes of an id never change.
+PLAIN_NAME = re.compile(r"[ -~]+")  # stored names contain neither quotes nor backslashes
+FOREVER = "public, max-age=31536000, immutable"  # The content of an id never changes.
 PUBLIC_HEADERS = [
     ("Accept-Ranges", "bytes"),
     ("X-Content-Type-Options", "nosniff"),
@@ -114,7 +114,7 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
 
 @cache
 def warn(url: str) -> None:
-    """Log once that others cannot open the addresses of images."""
+    """Warn once in the log that nobody else can open the addresses of images."""
     log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
 
 
@@ -139,8 +139,8 @@ def create_image(request: Request) -> Response:
     """Upload an image.
 
     The body is a form with the part `file`, or the image itself with its `image/*` type. The image is a JPEG, PNG, GIF,
-    WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything but the picture is removed: the
-    place and the camera of a photograph, comments, thumbnails. The same image again is answered with 200.
+    WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything but the picture is removed, such
+    as the location and camera of a photograph, comments and thumbnails. The same image again is answered with 200.
     """
     image, is_new = uploads.store_body(request, request.query.get("name", ""))
     if not is_new:
@@ -175,7 +175,7 @@ def list_images(request: Request) -> Response:
 
 @views.operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)
 def get_image(request: Request, image_id: str) -> Response:
-    """Get the metadata of an image. Its `url` has the image itself."""
+    """Get the metadata of an image. The image itself is at its `url`."""
     return image_response(request, images.find(request.database, image_id))
 
 

@@ -55,11 +55,11 @@ log = logging.getLogger(__name__)
 
 
 class AddressError(OSError):
-    """A host has no address that may be called; the message tells a person why."""
+    """A host has no address that may be called. The message says why."""
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after RECEIVED_BYTES, and lets others run: a receiver may never stop sending."""
+    """A socket that ends after RECEIVED_BYTES and yields, because a receiver may never stop sending."""
 
     left = RECEIVED_BYTES
 
@@ -77,7 +77,7 @@ class ShortSocket(socket.socket):
 
 
 class FinalResponse(http.client.HTTPResponse):
-    """A response that skips all interim ones (RFC 9110, section 15.2); http.client skips 100 only."""
+    """A response that skips all interim responses (RFC 9110, section 15.2); http.client skips only 100."""
 
     def _read_status(self) -> tuple[str, int, str]:
         version, status, phrase = super()._read_status()  # type: ignore[misc]
@@ -86,15 +86,15 @@ class FinalResponse(http.client.HTTPResponse):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The URL of a webhook, with the secret that signs its messages."""
+    """A webhook's URL, with the secret that signs its messages."""
 
     url: str
     secret: str
     private: bool  # whether private and loopback addresses are allowed
-    seconds: int  # for an attempt
+    seconds: int  # limit for an attempt
     timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
-    headers: str = "{}"  # JSON: of the owner, sent as well
-    form: str = EVENT_BODY  # of the body
+    headers: str = "{}"  # JSON; the owner's headers
+    form: str = EVENT_BODY  # format of the body
 
     def send(self, message_id: str, body: bytes | None, now: float) -> AttemptResult:
         """Send a message once."""
@@ -113,9 +113,9 @@ class Endpoint:
                 status, retry_after = self.post(headers, body, deadline)
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
             return AttemptResult(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
-        except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 raises some from a TimeoutError
+        except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 may wrap a TimeoutError
             return AttemptResult(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
-        except Exception:  # Without a result, the attempt would be repeated at once, and forever.
+        except Exception:  # Without a result, the attempt would be repeated at once, forever.
             log.exception("unexpected error in sending to a webhook")
             return AttemptResult(error="unexpected error; the log says more")
 
@@ -123,7 +123,7 @@ class Endpoint:
         """POST without following redirects; return the status and Retry-After."""
         target = parse_url(self.url)
         assert target.netloc  # or the stored URL is damaged
-        fields = HTTPHeaderDict(headers)  # in which case makes no difference
+        fields = HTTPHeaderDict(headers)  # case-insensitive
         fields.update(json.loads(self.headers))
         fields.update({"Host": target.netloc, "Connection": "close"})
         if target.auth and "Authorization" not in fields:
@@ -132,19 +132,19 @@ class Endpoint:
         with closing(self.connect(target, deadline)) as connection:
             connection.request("POST", target.request_uri, body, fields, preload_content=False, decode_content=False)
             response = connection.getresponse()
-            with suppress(Exception):  # Reading the rest only spares the receiver a reset.
+            with suppress(Exception):  # Reading the rest only spares the receiver a connection reset.
                 response.read()
             return response.status, response.headers.get("Retry-After", "")
 
     def connect(self, target: Url, deadline: float) -> HTTPConnection:
-        """Connect to an address that was checked; connecting by the name would look it up again."""
+        """Connect to an address that was checked; connecting by name would look it up again."""
         assert target.host  # or the stored URL is damaged
         host = target.host.strip("[]")
         tls_host = host.rstrip(".") if target.scheme == "https" else None
         port = target.port or (443 if tls_host else 80)
         addresses = addresses_of(host, port, self.private)
         while True:
-            seconds = max(0.1, (deadline - time.monotonic()) / len(addresses))  # some are left for the others
+            seconds = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leaves time for the other addresses
             connection = HTTPConnection(addresses.pop(0), port, timeout=seconds)
             connection.response_class = FinalResponse
             try:
@@ -163,7 +163,7 @@ class Endpoint:
                     raise
 
     def reason(self, error: Exception) -> str:
-        """Tell a person the reason of a failure, without anything that the receiver sent."""
+        """Return the reason of a failure, without anything that the receiver sent."""
         if isinstance(error, AddressError | LocationValueError):
             return f"url: {error}"
         if isinstance(error, socket.gaierror):
@@ -178,7 +178,7 @@ class Endpoint:
 
 
 def seconds_until(retry_after: str, now: float) -> int:
-    """Return the seconds that a Retry-After asks to wait (RFC 9110, section 10.2.3), 0 if it is invalid."""
+    """Return the seconds of a Retry-After (RFC 9110, section 10.2.3), or 0 if it is invalid."""
     if retry_after.isdecimal():
         return int(retry_after[:9])
     date = parse_date(retry_after)
@@ -186,7 +186,7 @@ def seconds_until(retry_after: str, now: float) -> int:
 
 
 def as_dispatch(body: bytes) -> bytes:
-    """Return an event as the body of GitHub's repository_dispatch, which takes no other names."""
+    """Return an event as the body of GitHub's repository_dispatch, which accepts no other names."""
     event = json.loads(body)
     return dump({"event_type": event.pop("type"), "client_payload": event}).encode()
 

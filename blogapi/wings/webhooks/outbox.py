@@ -11,7 +11,7 @@ from blogapi.wings.webhooks.models import Delivery, Event
 from blogapi.wings.webhooks.storage import EVENT_BODY
 
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
-GONE = 410  # the status by which a receiver ends its webhook
+GONE = 410  # status with which a receiver turns its webhook off
 
 
 class Message(NamedTuple):
@@ -20,7 +20,7 @@ class Message(NamedTuple):
     event_id: int
     id: str
     payload: bytes | None  # None if it is damaged
-    attempts: int  # so far
+    attempts: int  # attempts so far
     repeats: int
 
 
@@ -37,14 +37,14 @@ class Attempt(NamedTuple):
 
     webhook_id: int
     url: str
-    message: Message  # as it was before
+    message: Message  # as it was before the attempt
     result: AttemptResult
     state: str
     next_attempt_at: str | None
 
 
 def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
-    """Return the id, url, secret, headers in JSON, and form of body of each active webhook with due deliveries."""
+    """Return id, url, secret, headers (JSON) and body format of each active webhook with due deliveries."""
     rows = reader.rows(DUE_WEBHOOKS, now=reader.now)
     return [(*row, headers or "{}", body or EVENT_BODY) for *row, headers, body in rows]
 
@@ -52,7 +52,7 @@ def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
     """Return the next messages for a webhook, after `sent` others.
 
-    What is due at once is ordered by event; retries and gathered events are ordered by time.
+    Messages that are due at once are in order of events, retries and merged events in order of time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
@@ -90,7 +90,7 @@ def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
             tx.defer(TURN_OFF, **values)
 
 
-# A delivery that was repeated during the attempt is sent again, regardless of the result.
+# A delivery that was redelivered during the attempt is sent again, whatever the result was.
 _same = Delivery.repeats == Param("repeats")
 _attempted = Delivery.update(
     attempts=Delivery.attempts + 1,
@@ -100,7 +100,7 @@ _attempted = Delivery.update(
     next_attempt_at=Case(None, [(_same, Param("next_attempt_at"))], ""),
 )
 _of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
-_of_attempt &= Delivery.attempts == Param("attempts")  # Another process may have sent it again, and said so.
+_of_attempt &= Delivery.attempts == Param("attempts")  # Another process may have resent it.
 RECORD_ATTEMPT = Prepared(_attempted.where(_of_attempt))
-_of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook that has another stays on.
+_of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # One with a new URL stays on.
 TURN_OFF = Prepared(Webhook.update(active=0).where(_of_url))

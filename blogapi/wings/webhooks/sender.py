@@ -1,4 +1,4 @@
-"""The sender of webhooks: it sends the events in the outbox, and records the results."""
+"""The webhook sender: sends the events in the outbox and records the results."""
 
 import logging
 import math
@@ -17,18 +17,18 @@ from blogapi.wings.webhooks.endpoint import Endpoint
 from blogapi.wings.webhooks.outbox import GONE, Attempt, AttemptResult, Message
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
-RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # seconds
-JITTER = 0.1  # the share of a delay that is added at random, so that retries do not arrive all at once
-PACE_SECONDS = 0.004  # between two attempts, so that requests keep most of the processor
-BATCH = 10  # messages read at once for a webhook
-BATCH_SECONDS = 0.5  # after which the rest is read again, as the webhook may have changed
-STOP_SECONDS = 2.0  # for the attempts under way
+RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # between attempts
+JITTER = 0.1  # random share added to a delay, so that retries do not arrive all at once
+PACE_SECONDS = 0.004  # pause between attempts, so that requests keep most of the CPU
+BATCH = 10  # messages of a webhook read at once
+BATCH_SECONDS = 0.5  # then the rest is read again, because the webhook may have changed
+STOP_SECONDS = 2.0  # wait for attempts in progress
 
 log = logging.getLogger(__name__)
 
 
 class Sender:
-    """Sends messages one by one to each webhook, each in a thread. Only `deliver` and `finish` use the database."""
+    """Sends each webhook its messages one by one, in a thread. Only `deliver` and `finish` use the database."""
 
     def __init__(self, database: Database, clock: Callable[[], float], config: Config, loop: Loop):
         self.database = database
@@ -43,7 +43,7 @@ class Sender:
         self.sent: Counter[int] = Counter()  # messages, by webhook
 
     def finish(self) -> None:
-        """Begin no more attempts; wait STOP_SECONDS for those under way, and record their results."""
+        """Start no more attempts; wait up to STOP_SECONDS for those in progress, and record their results."""
         self.stopping.set()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self.sending.values():
@@ -51,9 +51,9 @@ class Sender:
         self.save()
 
     def deliver(self) -> None:
-        """Record the results of attempts, and begin to send what is due."""
+        """Record the results of attempts, and start sending what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
-        self.save()  # first: a message whose result is not recorded would be sent again
+        self.save()  # first, because a message without a recorded result would be sent again
         for webhook_id, url, secret, headers, form in outbox.due_webhooks(self.database):
             if webhook_id not in self.sending:
                 messages = outbox.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
@@ -70,7 +70,7 @@ class Sender:
             del self.attempts[: len(attempts)]
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
-        """Send messages one after another, until BATCH_SECONDS are over or the sender stops."""
+        """Send messages one after another until BATCH_SECONDS have passed or the sender stops."""
         begun = time.monotonic()
         for message in messages:
             if self.stopping.is_set():
@@ -89,7 +89,7 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return the state after an attempt that `attempts` others preceded, and the time of the next one, if any."""
+    """Return the state after an attempt, which `attempts` others preceded, and the time of the next one, if any."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):

@@ -24,12 +24,12 @@ from blogapi.wings.webhooks.models import Delivery, Event
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
-MAX_PENDING = 10_000  # deliveries of a webhook
+MAX_PENDING = 10_000  # per webhook
 MAX_FINISHED = 1000  # deliveries of a webhook
-MAX_PRUNED = 100  # in one transaction; other writes run in between
+MAX_PRUNED = 100  # per transaction; other writes run in between
 DELIVERY_TTL = timedelta(days=30)  # finished deliveries
-INACTIVE = "active", "is false, and nothing is sent; set it to true first"
-BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # forms: as in Standard Webhooks, or as GitHub takes them
+INACTIVE = "active", "the webhook is inactive; set `active` to true first"
+BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, or GitHub's repository_dispatch
 SECRET_PREFIX = "whsec_"
 OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
 
@@ -39,12 +39,12 @@ class KnownWebhook(NamedTuple):
 
     id: int
     url: str
-    events: list[str]  # empty if they are damaged
+    events: list[str]  # empty if the column is damaged
     active: bool
     created_at: str
-    header_names: list[str]  # of its own headers, whose values are not shown
+    header_names: list[str]  # names of its own headers, whose values are not shown
     after_seconds: int
-    body: str  # of BODIES
+    body: str  # one of BODIES
 
 
 class KnownDelivery(NamedTuple):
@@ -57,7 +57,7 @@ class KnownDelivery(NamedTuple):
     attempts: int
     last_status: int | None
     last_error: str | None
-    next_attempt_at: str | None  # "" for at once
+    next_attempt_at: str | None  # "" means at once
 
 
 # Webhooks
@@ -83,7 +83,7 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 
 def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
-    """Return the webhook that has this secret, if any."""
+    """Return the webhook with this secret, if any."""
     found = reader.row(_webhooks.where(Webhook.secret == secret))
     return _known(found) if found else None
 
@@ -95,14 +95,14 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in JSON; none of a damaged webhook, which is listed, so that it can be deleted."""
+    """Return the names in a JSON array. A damaged webhook has none, but is listed so that it can be deleted."""
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
     return []
 
 
 def add(tx: Transaction, url: str, events: list[str], secret: str = "", **options: Any) -> tuple[KnownWebhook, str]:
-    """Create a webhook, with some of OPTIONS; return it and its secret. Raises Rejected if there are too many."""
+    """Create a webhook; return it and its secret. Raises Rejected if there are too many."""
     secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
     if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
@@ -145,7 +145,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events, in this order, for webhooks that subscribe to them. A post in `data` is sent without content."""
+    """Record events, in order, for the webhooks that subscribe to them. A post in `data` is sent without content."""
     for name in types:
         active = tx.rows_once(ACTIVE_WEBHOOKS)
         receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
@@ -167,17 +167,17 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
-    """Return when the next delivery of a webhook that gathers events is due; remove those that wait until then."""
+    """Return when a webhook's merged delivery is due, and remove the pending ones that it replaces."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
     if due:
         _remove_deliveries(tx, waits)
-    return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times have whole seconds, rounded down.
+    return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times are rounded down to whole seconds.
 
 
 ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
-# Deliveries that are due at once have no time in next_attempt_at: the clock may be set back.
+# Deliveries that are due at once have no next_attempt_at, because the clock may be set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
 ADD_DELIVERY = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
 
@@ -217,7 +217,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, even if it is not among its events. Raises NotFound, Rejected.
+    """Record a ping for a webhook, whatever its events are. Raises NotFound, Rejected.
 
     It has the data of an example: tools such as Zapier and Make let people choose from what they once received.
     """
@@ -228,7 +228,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again, in any state. Raises NotFound, Rejected."""
+    """Send an event to a webhook again, whatever its state is. Raises NotFound, Rejected."""
     active = find(tx, webhook_id).active
     found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:
@@ -259,7 +259,7 @@ def drop(tx: Transaction, webhook_id: int) -> int:
     """Mark some pending deliveries of a webhook beyond the limit as failed; return how many."""
     pending = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state == "pending")
     surplus = tx.rows(pending.order_by(Delivery.event_id.desc()).offset(MAX_PENDING).limit(MAX_PRUNED))
-    chosen = [event_id for (event_id,) in surplus]  # Within the UPDATE, PostgreSQL may find them again for each row.
+    chosen = [event_id for (event_id,) in surplus]  # Inside the UPDATE, PostgreSQL might run this for each row.
     error = f"dropped: more than {MAX_PENDING:,} later deliveries were pending"
     failed = Delivery.update(state="failed", last_status=None, last_error=error, next_attempt_at=None)
     return tx.execute(failed.where(Delivery.webhook_id == webhook_id, Delivery.event_id.in_(chosen)))
