@@ -98,7 +98,7 @@ def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dic
     operation: Operation = view.operation  # type: ignore[attr-defined]
     text = getdoc(view) or ""
     described = {
-        "operationId": rule.endpoint,
+        "operationId": rule.endpoint.rpartition(".")[2],
         "summary": text.partition("\n")[0],
         "description": text,  # The description repeats the summary: some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
