@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from peewee import Node
+from peewee import Node, fn
 from slugify import slugify
 
 from blogapi.documents import MAX_FORMER_SLUGS, MAX_TITLE
@@ -99,8 +99,10 @@ def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
 
 
 def has_slug(slug: Param) -> Node:
-    """Return the condition that a post has a slug, or had it: one query asks for both."""
-    return (Post.slug == slug) | (Post.id == FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == slug))
+    """Return the condition that a post has a slug, or had it. PostgreSQL would scan all posts for an OR."""
+    present = Post.alias()
+    having, had = present.select(present.id), FormerSlug.select(FormerSlug.post_id)
+    return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
 
 
 HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug"))))
