@@ -101,7 +101,8 @@ FILL = """
 
 
 FILL_SEARCH = """
-    INSERT INTO search SELECT id, status = 'published', ' ', ' common rare' || id || ' ', ' 616c6c ' FROM post
+    INSERT INTO search
+    SELECT id, status = 'published', ' ', ' common rare' || id || ' ', 'common rare' || id, ' 616c6c ' FROM post
 """
 
 
