@@ -10,7 +10,7 @@ from blogapi.server.background import STEP_SECONDS, Background
 from blogapi.wings import idempotency
 from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
-from blogapi.wings.owner import copies
+from blogapi.wings.owner import copies as owner_copies
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -42,10 +42,12 @@ def prune(work: Background) -> None:
         work.repeat(webhooks.prune, each.id)
     work.database.write(idempotency.forget_old)
     work.repeat(images.prune)
-    if not work.config.keep_days or work.watch.even_seconds() >= EVEN_SECONDS:
+    is_even = work.watch.even_seconds() >= EVEN_SECONDS
+    if is_even or not work.config.keep_days:
         work.repeat(history.prune, work.config.keep_days)
-    if work.watch.even_seconds() >= EVEN_SECONDS:
-        work.repeat(copies.prune, max(1, work.config.keep_days))
+    if not is_even:
+        return
+    work.repeat(owner_copies.prune, max(1, work.config.keep_days))
 
 
 def deliver(work: Background) -> None:
