@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-LISTS = ("blogapi/wings/install.py", "blogapi/cli/commands.py", "blogapi/server/steps.py")  # the files that name wings line by line
+LISTS = (
+    "blogapi/wings/install.py",
+    "blogapi/cli/commands.py",
+    "blogapi/server/steps.py",
+)  # the files that name wings line by line
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The upgrade of databases that earlier releases have written."""
 
 import gzip
+import re
 import sqlite3
 from contextlib import closing
 
@@ -49,6 +50,12 @@ def upgrade(path):
     engine.close()
 
 
+def definitions(path):
+    """The definitions of all tables and indexes, without the comments in them, which an upgrade leaves as they are."""
+    found = query(path, "SELECT type, name, sql FROM sqlite_master ORDER BY name")
+    return [(kind, name, re.sub(r",? *--.*", ",", sql or "")) for kind, name, sql in found]
+
+
 def answers(database):
     """What a client of the sample sees."""
     app = create_app(Config(database=database))
@@ -94,8 +101,7 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
     assert {name: query(old, f"SELECT * FROM {name}") for name in before} == before
     new = tmp_path / "new.db"
     upgrade(new)
-    schema = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    assert query(old, schema) == query(new, schema)
+    assert definitions(old) == definitions(new)
     assert query(old, "PRAGMA user_version") == [(VERSION,)]
     with closing(engine_for(old)) as engine:
         engine.open()
