@@ -2,6 +2,8 @@
 
 import pytest
 
+from blogapi.posts.slugs import HOLDER
+from blogapi.posts.storage import PUBLISHED_WITH_SLUG, WITH_SLUG
 from blogapi.storage.models import FormerSlug
 from tests.api.fixtures import LATER, with_key
 from tests.conftest import message
@@ -207,8 +209,5 @@ def test_a_scheduled_post_keeps_them_when_its_time_comes(client, post, clock):
 
 @pytest.mark.sqlite
 def test_finding_a_post_by_a_slug_uses_indexes_only(plan):
-    from blogapi.posts.slugs import HOLDER
-    from blogapi.posts.storage import PUBLISHED_WITH_SLUG, WITH_SLUG
-
     for query in (HOLDER, WITH_SLUG, PUBLISHED_WITH_SLUG):
         assert not [step for step in plan(query) if step.startswith("SCAN")]
