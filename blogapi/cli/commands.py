@@ -27,12 +27,13 @@ LAZY = {
     "export": "blogapi.cli.transfer:export_posts",
     "import": "blogapi.cli.transfer:import_posts",
     "images": "blogapi.cli.images:list_images",
+    "login": "blogapi.cli.owner:login",
     "openapi": "blogapi.cli.docs:openapi",
     "pull": "blogapi.cli.transfer_remote:pull",
     "push": "blogapi.cli.transfer_remote:push",
-    "settings": "blogapi.cli.owner:settings",
     "undo": "blogapi.cli.transfer:undo_posts",
 }
+ALIASES = {"settings": "login"}  # earlier names of commands
 # gunicorn puts the current folder first in sys.path: a checkout there, called blogapi, must not hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 ITEMS_A_LINE = 1000  # of progress
@@ -55,6 +56,7 @@ class LazyGroup(click.Group):
         return sorted([*super().list_commands(ctx), *LAZY])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        name = ALIASES.get(name, name)
         return resolve_name(LAZY[name]) if name in LAZY else super().get_command(ctx, name)
 
 
@@ -126,7 +128,7 @@ def serve(host: str | None, port: str | None) -> None:
     assert init.callback
     init.callback()
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
-    click.echo(f"The owner's page is {url}/settings: {program} settings prints a link that opens it.", err=True)
+    click.echo(f"The owner's page is {url}/settings: {program} login prints a link that opens it.", err=True)
     if is_loopback(url):
         click.echo(f"Addresses of images begin with {url}: set BLOGAPI_URL before others see them.", err=True)
     # In place of this process, as it has imported modules that gevent must patch first

@@ -126,7 +126,7 @@ def run_in_shell(command):
     return ended.returncode, ended.stderr.decode()
 
 
-@pytest.mark.parametrize("command", ["keys create new", "keys regenerate old", "settings"])
+@pytest.mark.parametrize("command", ["keys create new", "keys regenerate old", "login", "settings"])
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
 def test_a_key_or_a_link_that_cannot_be_shown_is_not_created(run, path, command, redirection):
     _, old, _ = run("keys", "create", "old")

@@ -24,7 +24,7 @@ class Window:
         self.browser.get(self.url + path)
 
     def enter(self):
-        self.browser.get(self.service.blogapi("settings").stdout.strip())
+        self.browser.get(self.service.blogapi("login").stdout.strip())
         self.click("Open")
 
     def click(self, label):

@@ -5,7 +5,7 @@ from urllib3.filepost import encode_multipart_formdata
 
 from blogapi.wings.owner import sessions
 
-NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
+NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
 SECTIONS = (
     "/settings/posts",
     "/settings/images",

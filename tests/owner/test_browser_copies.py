@@ -69,7 +69,7 @@ def another_device(window):
     """Another device, which has a session and a storage of its own: to a browser, this is another site."""
     with another_tab(window):
         window.url = window.url.replace("127.0.0.1", "localhost")
-        window.browser.get(window.service.blogapi("settings").stdout.strip().replace("127.0.0.1", "localhost"))
+        window.browser.get(window.service.blogapi("login").stdout.strip().replace("127.0.0.1", "localhost"))
         window.click("Open")
         yield
         window.url = window.url.replace("localhost", "127.0.0.1")

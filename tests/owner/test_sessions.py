@@ -14,7 +14,7 @@ from blogapi.wings.owner.sessions import OwnerSession
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 
-NO_LINK = "No such link: it works once, for ten minutes; “blogapi settings” prints another."
+NO_LINK = "No such link: it works once, for ten minutes; “blogapi login” prints another."
 PATHS = ("/settings", *SECTIONS, "/settings/posts/new", "/settings/posts/1/edit", "/settings/", "/settings/x/y")
 
 
@@ -120,9 +120,9 @@ def test_a_session_is_named_for_its_browser_and_system(app, database, user_agent
 
 def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
     with Server(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
-        link = service.blogapi("settings").stdout
+        link = service.blogapi("login").stdout
         match = re.fullmatch(r"http://127\.0\.0\.1:81/settings/open\?link=(blog_link_[A-Za-z0-9_-]{43})\n", link)
-        unused = service.blogapi("settings").stdout
+        unused = service.blogapi("login").stdout
         address = f"http://127.0.0.1:{service.port}/settings/open"
         answer = urllib3.request("POST", address, fields={"link": match[1]}, redirect=False)
         cookie = answer.headers["Set-Cookie"].partition(";")[0]
@@ -131,7 +131,7 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
         service.stop()
         service.start()
         assert status(service, cookie) == 200
-        assert service.blogapi("settings", "--end").stdout == ""
+        assert service.blogapi("login", "--end").stdout == ""
         assert status(service, cookie) == 403
         with closing(sqlite3.connect(service.database)) as connection:
             assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
@@ -323,9 +323,9 @@ def test_sessions_are_listed_and_ended(app, database, clock):
 
 
 def test_the_command_line_prints_a_link_for_days_and_a_code(service):
-    ended = service.blogapi("settings", "--days", "30", "--qr")
+    ended = service.blogapi("login", "--days", "30", "--qr")
     printed = ended.stdout.splitlines()
     assert "A phone cannot open http://127.0.0.1" in ended.stderr
     assert printed[0].startswith(f"http://127.0.0.1:{service.port}/settings/open?link=blog_link_")
     assert len(printed) > 15
-    assert service.blogapi("settings", "--days", "366").returncode == 2
+    assert service.blogapi("login", "--days", "366").returncode == 2

@@ -177,8 +177,8 @@ def test_a_percent_encoded_slash_is_part_of_a_tag_and_divides_no_path(service):
 def test_links_to_the_owners_page_lead_to_the_server_that_runs(service):
     link = rf"http://127\.0\.0\.1:{service.port}/settings/open\?link=\S+\n"
     service.environ["PORT"] = "1"  # of the command line
-    assert re.fullmatch(link, service.blogapi("settings").stdout)
+    assert re.fullmatch(link, service.blogapi("login").stdout)
     service.environ["BLOGAPI_URL"] = "https://blog.example.org"
-    assert service.blogapi("settings").stdout.startswith("https://blog.example.org/settings/open")
+    assert service.blogapi("login").stdout.startswith("https://blog.example.org/settings/open")
     assert service.stop() == 0
     assert list(service.database.parent.glob("*.url")) == []

@@ -38,7 +38,7 @@ USE_PERIOD = timedelta(hours=1)  # after which the use of a session is noted aga
 MAX_TRAIL = 100  # pages: an address must not become too long
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
-NO_SESSION = "You have no session, or it has ended. On the server, “blogapi settings” prints a link that opens one."
+NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -56,7 +56,7 @@ def check_link(reader: Reader, token: str) -> int:
     """Return how many days the session of a link will last. Raises NotFound unless a link has this token."""
     found = find(reader, LINK, token)
     if found is None:
-        raise NotFound("link: it works once, for ten minutes; “blogapi settings” prints another")
+        raise NotFound("link: it works once, for ten minutes; “blogapi login” prints another")
     return found.days
 
 
