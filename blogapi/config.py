@@ -33,7 +33,7 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 Origins = frozenset[str]
 
 
-def whole(default: int, lowest: int, highest: int) -> int:
+def integer(default: int, lowest: int, highest: int) -> int:
     """Declare a setting that is a whole number, with its bounds."""
     return field(default=default, metadata={"bounds": (lowest, highest)})
 
@@ -43,17 +43,17 @@ class Config:
     """The settings. The variable of each is BLOGAPI_ and its name; those in UNPREFIXED have no prefix."""
 
     host: str = "127.0.0.1"
-    port: int = whole(8000, 1, 65_535)
+    port: int = integer(8000, 1, 65_535)
     # A file in an existing folder, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
-    database_connections: int = whole(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
-    web_concurrency: int = whole(1, 1, 256)  # number of processes; more than one needs PostgreSQL
-    rate_limit: int = whole(100, 1, 999_999_999)  # requests per minute and key
-    header_seconds: int = whole(10, 1, 86_400)  # deadline for a request's header, and for an idle connection
-    body_seconds: int = whole(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
-    keep_days: int = whole(30, 0, 36_500)  # how long revisions and deleted posts are kept; 0 keeps nothing
-    images_mb: int = whole(2048, 0, 99_999_999)  # limit for all images together, in MiB; 0 turns uploads off
-    webhook_seconds: int = whole(15, 1, 86_400)  # deadline for a receiver's answer
+    database_connections: int = integer(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
+    web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
+    rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
+    header_seconds: int = integer(10, 1, 86_400)  # deadline for a request's header, and for an idle connection
+    body_seconds: int = integer(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
+    keep_days: int = integer(30, 0, 36_500)  # how long revisions and deleted posts are kept; 0 keeps nothing
+    images_mb: int = integer(2048, 0, 99_999_999)  # limit for all images together, in MiB; 0 turns uploads off
+    webhook_seconds: int = integer(15, 1, 86_400)  # deadline for a receiver's answer
     webhook_private: bool = False  # whether webhooks may call private and loopback addresses
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
     trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted

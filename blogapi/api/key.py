@@ -6,7 +6,7 @@ from marshmallow import fields
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request
 from blogapi.api.responses import json_response
-from blogapi.api.schemas import StrictSchema, about
+from blogapi.api.schemas import StrictSchema, doc
 from blogapi.api.views import Views
 from blogapi.storage.models import FULL, SCOPES
 
@@ -18,8 +18,8 @@ class KeySchema(StrictSchema):
     """An API key: its name, and what it may do."""
 
     example = {"name": "laptop", "scope": FULL}
-    name = fields.String(required=True, **about("The name that the owner gave it."))
-    scope = fields.String(required=True, **about("What it may do.", examples=list(SCOPES)))
+    name = fields.String(required=True, **doc("The name that the owner gave it."))
+    scope = fields.String(required=True, **doc("What it may do.", examples=list(SCOPES)))
 
 
 @views.operation("GET /v1/key", Answer(200, "The key.", KeySchema()), scopes=SCOPES)

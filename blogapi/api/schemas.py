@@ -63,7 +63,7 @@ def visible(text: str) -> None:
         raise ValidationError("must contain a visible character")
 
 
-def about(description: str, **more: Any) -> dict[str, Any]:
+def doc(description: str, **more: Any) -> dict[str, Any]:
     """Return a field's arguments for the API description."""
     return {"metadata": {"description": description, **more}}
 
@@ -118,7 +118,7 @@ class Line(Text):
 
     def __init__(self, maximum: int):
         bounds = f"One line of 1 to {maximum} characters, without the white space around it; at least one is visible."
-        super().__init__(length(1, maximum), visible, required=True, **about(bounds, pattern=LINE))
+        super().__init__(length(1, maximum), visible, required=True, **doc(bounds, pattern=LINE))
 
 
 class Url(Text):
@@ -126,7 +126,7 @@ class Url(Text):
 
     def __init__(self, description: str, minimum: int = 1, **kwargs: Any):
         bounds = f"An absolute http or https URL with a host, without white space, at most {MAX_URL:,} characters."
-        described = about(f"{description} {bounds}", pattern=URL_PATTERN if minimum else f"^$|{URL_PATTERN}")
+        described = doc(f"{description} {bounds}", pattern=URL_PATTERN if minimum else f"^$|{URL_PATTERN}")
         super().__init__(length(minimum, MAX_URL), self._validate_url, **described, **kwargs)
 
     def _validate_url(self, text: str) -> None:
@@ -190,12 +190,12 @@ def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any
     """Return a field for one of several words; the message for any other word ends with the hint."""
     messages = NOT_NULL | {"invalid": "must be a string"}
     validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
-    return fields.String(validate=validate, error_messages=messages, **about(description), **kwargs)
+    return fields.String(validate=validate, error_messages=messages, **doc(description), **kwargs)
 
 
 def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
     """Return a field for a text that the service generates, such as an id."""
-    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **about(description))
+    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **doc(description))
 
 
 class StrictSchema(Schema):
@@ -225,16 +225,16 @@ class Flag(fields.Boolean):
         return value
 
 
-def parsed(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:
+def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:
     """Return a field for a text that `parse` loads; `parse` raises ValidationError."""
-    return fields.String(post_load=parse, **about(description, **more))
+    return fields.String(post_load=parse, **doc(description, **more))
 
 
 def page_size(what: str, default: int = 100) -> fields.String:
     """Return the parameter for the number of items on a page; more than 1,000 count as 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
-    described = about(description, type="integer", minimum=1)
+    described = doc(description, type="integer", minimum=1)
     return fields.String(post_load=parse_page_size, load_default=default, **described)
 
 

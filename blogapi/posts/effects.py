@@ -66,7 +66,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
     search.note(tx, post_id, old, new, only_tags=True)
 
 
-def lost(tx: Transaction, post_id: int, author: str) -> None:
+def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
     """Clean up after deleting a post whose document is corrupt, so that its tags are unknown."""
     permit(author, {"status": "damaged"})
     history.forget(tx, post_id)

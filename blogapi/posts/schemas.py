@@ -24,15 +24,15 @@ from blogapi.api.schemas import (
     Text,
     Time,
     Url,
-    about,
     choice,
+    doc,
     length,
     matching,
     page_size,
     parse_cursor,
     parse_id,
     parse_time,
-    parsed,
+    parsed_by,
     visible,
 )
 from blogapi.clock import later
@@ -59,7 +59,7 @@ class Params(fields.Dict):
             "Values for the templates of a site, which are not interpreted: strings, numbers, booleans, arrays and "
             "objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have 1 to 64 characters."
         )
-        super().__init__(**about(bounds + (" They are merged at every level; null removes a name." if merges else "")))
+        super().__init__(**doc(bounds + (" They are merged at every level; null removes a name." if merges else "")))
         self.merges = merges
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
@@ -85,17 +85,17 @@ class PostInputSchema(StrictSchema):
         length(0, documents.MAX_CONTENT),
         visible,
         required=True,
-        **about(
+        **doc(
             "Markdown, kept byte for byte: 1 to 1,000,000 characters, at least one visible.", minLength=1, pattern=TEXT
         ),
     )
-    excerpt = Text(length(0, documents.MAX_EXCERPT), **about("A summary, at most 1,000 characters.", pattern=TEXT))
+    excerpt = Text(length(0, documents.MAX_EXCERPT), **doc("A summary, at most 1,000 characters.", pattern=TEXT))
     slug = Text(
         length(0, documents.MAX_SLUG),
         Pattern(
             f"^({documents.SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"
         ),
-        **about(
+        **doc(
             "At most 100 characters a-z, 0-9 and single hyphens between them, unique over all posts. "
             "If it is left out, a new post gets one from its title."
         ),
@@ -106,10 +106,10 @@ class PostInputSchema(StrictSchema):
         length(0, documents.MAX_TAGS, "tags"),
         fold,
         load_default=list,
-        **about("At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."),
+        **doc("At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."),
     )
     published_at = Time(
-        **about(
+        **doc(
             "When the post was published, or will be if it is `scheduled`; RFC 3339 with an offset. A draft keeps it "
             "until it is published. By default, the time of the publication."
         )
@@ -120,7 +120,7 @@ class PostInputSchema(StrictSchema):
         matching(documents.SLUG, 1, documents.MAX_SLUG, "A slug."),
         length(0, documents.MAX_FORMER_SLUGS, "slugs"),
         allow_none=True,
-        **about(
+        **doc(
             "Slugs that the post had since it was published, newest first, at most 20: they find it, and no other post "
             "can have them. They are kept by themselves, also by a PUT that leaves them out; null or [] gives them up."
         ),
@@ -209,8 +209,8 @@ class PostSchema(PostInputSchema):
         documents.MAX_SLUG,
         "The name of the post in addresses: at most 100 characters, unique over all posts.",
     )
-    created_at = Time(**about("When it was created, in UTC, whole seconds."))
-    updated_at = Time(**about("When it last became different; at first created_at."))
+    created_at = Time(**doc("When it was created, in UTC, whole seconds."))
+    updated_at = Time(**doc("When it last became different; at first created_at."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required, field_obj.allow_none = field_name in documents.REQUIRED, False
@@ -267,11 +267,11 @@ class ListQuerySchema(QuerySchema):
 
     limit = page_size("posts")
     status = choice(documents.STATUSES, "Only posts of this status.")
-    tag = parsed(
+    tag = parsed_by(
         parse_tag, "Only posts that carry this tag; letter case does not matter.", pattern=r"\S", example="Travel"
     )
     before = Before(
-        **about(
+        **doc(
             "Only posts created before the one with this id; with another `sort`, the value from `Link`.",
             pattern=f"^(({CURSOR_TIME}|title|text)_)?{documents.ID}$",
             example="7",
@@ -282,16 +282,16 @@ class ListQuerySchema(QuerySchema):
         "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the posts whose title "
         "alone has all words. Left out: newest first.",
     )
-    published_after = parsed(
+    published_after = parsed_by(
         parse_moment, f"Only posts published then or later. {OF_PUBLICATION}", pattern=MOMENT, example="2026-11-20"
     )
-    published_before = parsed(
+    published_before = parsed_by(
         parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
     )
     fields = Names(  # type: ignore[assignment]  # a parameter's name, which Schema has, too
         choice(documents.FIELDS, "A field."),
         post_load=parse_names,
-        **about(
+        **doc(
             "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",
             minItems=1,
             uniqueItems=True,
@@ -301,7 +301,7 @@ class ListQuerySchema(QuerySchema):
     q = Text(
         length(1, 200),
         has_words,
-        **about(
+        **doc(
             "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. "
             'Case and diacritics make no difference. `word*` finds words that begin with it, `"several words"` finds '
             "them in sequence; nothing else has a meaning. In scripts without spaces between words each character is "

@@ -43,8 +43,8 @@ class Put(NamedTuple):
     outcome: Outcome
 
 
-def accept(document: bytes | None) -> None:
-    """A Check that never refuses."""
+def no_check(document: bytes | None) -> None:
+    """The default Check, which refuses nothing."""
 
 
 # Find
@@ -151,7 +151,7 @@ INSERT = Prepared(Post.insert(params(Post)))
 
 
 def change(
-    tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = accept, *, plans_drafts: bool = False
+    tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = no_check, *, plans_drafts: bool = False
 ) -> bytes:
     """Change a post as `add` creates one: None clears a field, and params can be a MergePatch. Returns its document.
 
@@ -191,7 +191,7 @@ def put(
     ref: PostRef,
     fields: Fields,
     author: str,
-    check: Check = accept,
+    check: Check = no_check,
     created_at: str | None = None,
     with_events: bool = True,
 ) -> Put:
@@ -273,7 +273,7 @@ def _set(*columns: str, is_version: bool) -> Prepared:
 # Delete
 
 
-def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *, permanent: bool = False) -> None:
+def delete(tx: Transaction, ref: PostRef, author: str, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises NotFound."""
     try:
         post = publish_if_due(tx, ref)
@@ -281,7 +281,7 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = accept, *,
         old = documents.load(post.document)
     except Damaged:
         post_id = _find(tx, ref)[0]
-        effects.lost(tx, post_id, author)
+        effects.damaged_deleted(tx, post_id, author)
         tx.defer(DELETE, id=post_id)
         return
     kind: Kind = "purged" if permanent else "deleted"

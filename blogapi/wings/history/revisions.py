@@ -13,7 +13,7 @@ from blogapi.paging import Cursor, Page
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import LATEST, ListQuery, bounded, cursor_of, page_of
-from blogapi.posts.storage import Check, Fields, PostRef, accept
+from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import MAX_ID, Post
@@ -110,13 +110,13 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 # Restore and delete
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Check = accept) -> bytes:
+def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Check = no_check) -> bytes:
     """Restore RESTORED from a revision; slug, status and dates stay. Returns the document. Raises NotFound."""
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, author, check)
 
 
-def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = accept) -> bytes:
+def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = no_check) -> bytes:
     """Restore a post from the trash; return its document. Raises NotFound.
 
     The post gets another slug if its own is taken, and becomes a draft if its scheduled time has passed.
@@ -147,7 +147,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
     return documents.in_order(post | changes) if has_passed else post
 
 
-def delete_from_trash(tx: Transaction, post_id: int, check: Check = accept) -> None:
+def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash for good, with its revisions. Raises NotFound."""
     with suppress(Damaged):  # so that a damaged post can be deleted, too
         check(find_in_trash(tx, post_id))

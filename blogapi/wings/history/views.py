@@ -17,13 +17,13 @@ from blogapi.api.schemas import (
     CURSOR_TIME,
     StrictSchema,
     Time,
-    about,
+    doc,
     matching,
     page_size,
     parameters,
     parse_cursor,
     parse_id,
-    parsed,
+    parsed_by,
 )
 from blogapi.api.views import Views
 from blogapi.documents import FIELDS, ID, dump
@@ -38,8 +38,8 @@ from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
 
 POST_EXAMPLE = {name: value for name, value in PostSchema.example.items() if name != "content"}
 KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
-REVISION = parsed(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
-DELETED = parsed(
+REVISION = parsed_by(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
+DELETED = parsed_by(
     partial(parse_cursor, order="this list"),
     "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
@@ -66,16 +66,16 @@ class KeptPostSchema(StrictSchema):
     """An earlier version of a post."""
 
     by = fields.String(
-        required=True, **about("The name of the key, or `settings`, `autosave`, `import`, `rebase` or `undo`.")
+        required=True, **doc("The name of the key, or `settings`, `autosave`, `import`, `rebase` or `undo`.")
     )
-    post = fields.Nested(PostWithoutContentSchema(), required=True, **about("The post as it was, without its content."))
+    post = fields.Nested(PostWithoutContentSchema(), required=True, **doc("The post as it was, without its content."))
 
 
 class TrashedPostSchema(KeptPostSchema):
     """A post in the trash."""
 
     example = {"deleted_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
-    deleted_at = Time(required=True, **about("When it was deleted, in UTC, whole seconds."))
+    deleted_at = Time(required=True, **doc("When it was deleted, in UTC, whole seconds."))
 
 
 class RevisionSchema(KeptPostSchema):
@@ -83,7 +83,7 @@ class RevisionSchema(KeptPostSchema):
 
     example = {"revision": "12", "replaced_at": "2026-11-20T10:10:00Z", **KEPT_EXAMPLE}
     revision = matching(ID, 1, 19, "The number of the revision, as text.")
-    replaced_at = Time(required=True, **about("When it was replaced, in UTC, whole seconds."))
+    replaced_at = Time(required=True, **doc("When it was replaced, in UTC, whole seconds."))
 
 
 @views.operation(

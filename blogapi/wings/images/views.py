@@ -22,12 +22,12 @@ from blogapi.api.schemas import (
     StrictSchema,
     Text,
     Time,
-    about,
+    doc,
     length,
     matching,
     page_size,
     parameters,
-    parsed,
+    parsed_by,
 )
 from blogapi.api.views import Views
 from blogapi.config import is_loopback
@@ -80,22 +80,22 @@ class ImageSchema(StrictSchema):
         "created_at": "2026-11-20T10:10:00Z",
     }
     id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
-    url = fields.String(required=True, **about("Its public address, for the content of a post; it never changes."))
+    url = fields.String(required=True, **doc("Its public address, for the content of a post; it never changes."))
     name = fields.String(
-        required=True, **about("The name of the file, without its folder, control characters and double quotes.")
+        required=True, **doc("The name of the file, without its folder, control characters and double quotes.")
     )
-    type = fields.String(required=True, **about("Its media type.", examples=list(EXTENSIONS)))
-    bytes = fields.Integer(required=True, **about("How many bytes it has, without its metadata."))
-    width = fields.Integer(required=True, **about("In pixels, as displayed."))
-    height = fields.Integer(required=True, **about("In pixels, as displayed."))
-    created_at = Time(required=True, **about("When it was uploaded first, in UTC, whole seconds."))
+    type = fields.String(required=True, **doc("Its media type.", examples=list(EXTENSIONS)))
+    bytes = fields.Integer(required=True, **doc("How many bytes it has, without its metadata."))
+    width = fields.Integer(required=True, **doc("In pixels, as displayed."))
+    height = fields.Integer(required=True, **doc("In pixels, as displayed."))
+    created_at = Time(required=True, **doc("When it was uploaded first, in UTC, whole seconds."))
 
 
 class UploadSchema(StrictSchema):
     """The file of an image."""
 
     example = {"file": "(the bytes of loaf.jpg)"}
-    file = fields.Raw(required=True, **about("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))
+    file = fields.Raw(required=True, **doc("A JPEG, PNG, GIF, WebP or AVIF image.", type="string", format="binary"))
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
@@ -129,7 +129,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     Answer(200, "The image, which was there already.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
     query=parameters(
-        name=Text(length(1, 255), **about("The name of the file, if the body is the image itself.", pattern=TEXT))
+        name=Text(length(1, 255), **doc("The name of the file, if the body is the image itself.", pattern=TEXT))
     ),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
@@ -155,7 +155,7 @@ def create_image(request: Request) -> Response:
     Answer(200, "The images, newest first.", ImageSchema(many=True), ("Link", "ETag")),
     query=parameters(
         limit=page_size("images"),
-        before=parsed(
+        before=parsed_by(
             parse_image_cursor,
             "Only images before the one with this id; or the value from `Link`.",
             pattern=f"^({CURSOR_TIME}_)?{IMAGE_ID}$",

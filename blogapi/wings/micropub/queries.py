@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields
 
 from blogapi import documents
 from blogapi.api.request import Request, load_query
-from blogapi.api.schemas import Names, page_size, parameters, parse_id, parsed
+from blogapi.api.schemas import Names, page_size, parameters, parse_id, parsed_by
 from blogapi.paging import Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
@@ -42,17 +42,17 @@ def parse_status(text: str) -> str:
     return status
 
 
-of_all: dict[str, fields.Field] = {"q": fields.String(), "offset": parsed(parse_offset, "")}
-of_posts: dict[str, fields.Field] = {"post-status": parsed(parse_status, ""), **of_all}
+of_all: dict[str, fields.Field] = {"q": fields.String(), "offset": parsed_by(parse_offset, "")}
+of_posts: dict[str, fields.Field] = {"post-status": parsed_by(parse_status, ""), **of_all}
 source_query = parameters(
     url=fields.String(),
     properties=Names(fields.String(), post_load=lambda text: text.split(",")),
     limit=page_size("posts"),
-    after=parsed(parse_id, ""),
+    after=parsed_by(parse_id, ""),
     **of_posts,
 )
 category_query = parameters(
-    filter=parsed(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed(fold, ""), **of_all
+    filter=parsed_by(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed_by(fold, ""), **of_all
 )
 
 

@@ -7,7 +7,7 @@ from flask import Response, g, render_template
 from werkzeug.exceptions import BadRequest
 
 from blogapi.api.request import request
-from blogapi.api.schemas import parameters, parsed
+from blogapi.api.schemas import parameters, parsed_by
 from blogapi.api.views import Views
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
@@ -18,7 +18,7 @@ from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 
 IMAGES = 12  # shown at once
 MAX_NAME = 100  # characters that are looked for in names
-list_query = parameters(before=parsed(parse_image_cursor, ""))
+list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Views()
 
 

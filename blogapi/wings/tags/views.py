@@ -8,7 +8,7 @@ from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
-from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, about, choice, page_size, parameters, parsed
+from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, choice, doc, page_size, parameters, parsed_by
 from blogapi.api.views import Views
 from blogapi.documents import MAX_TAG, STATUSES, dump
 from blogapi.paging import Page
@@ -28,7 +28,7 @@ class TagSchema(StrictSchema):
 
     example = {"name": "Travel", "posts": 3}
     name = Line(MAX_TAG)
-    posts = fields.Integer(required=True, validate=Range(min=1), **about("How many posts carry it."))
+    posts = fields.Integer(required=True, validate=Range(min=1), **doc("How many posts carry it."))
 
 
 class TagChangeSchema(StrictSchema):
@@ -37,7 +37,7 @@ class TagChangeSchema(StrictSchema):
     example = {"name": "Journeys"}
     name = Line(MAX_TAG)
     merge = Flag(
-        load_default=False, **about("Whether to merge it with another tag of the new name; otherwise that is refused.")
+        load_default=False, **doc("Whether to merge it with another tag of the new name; otherwise that is refused.")
     )
 
 
@@ -47,7 +47,7 @@ class TagChangeSchema(StrictSchema):
     query=parameters(
         limit=page_size("tags", MAX_PAGE_SIZE),
         status=COUNTED,
-        after=parsed(parse_tag, "Only tags after this one.", pattern=r"\S"),
+        after=parsed_by(parse_tag, "Only tags after this one.", pattern=r"\S"),
     ),
     scopes=SCOPES,
 )

@@ -12,7 +12,7 @@ from marshmallow.validate import Range
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
-from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, about, choice, length, matching
+from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, choice, doc, length, matching
 from blogapi.api.service import Service
 from blogapi.api.views import Views
 from blogapi.documents import ID
@@ -75,10 +75,10 @@ class WebhookInputSchema(StrictSchema):
         length(1, len(EVENTS), "events"),
         load_default=EVENTS,
         allow_none=True,  # Java's generated clients send null for a list that is left out.
-        **about("The events that are sent there, at least one. By default, a new webhook gets all of them."),
+        **doc("The events that are sent there, at least one. By default, a new webhook gets all of them."),
     )
     headers = Headers(
-        **about(
+        **doc(
             "Headers that are sent as well, for example `Authorization`: at most 10, with 4,096 characters in all. "
             "Their values are never shown.",
             additionalProperties={"type": "string"},
@@ -88,9 +88,7 @@ class WebhookInputSchema(StrictSchema):
         strict=True,
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=NOT_NULL | {"invalid": "must be a whole number"},
-        **about(
-            "How many seconds events are gathered: the last one is delivered. 0, the default: each is sent at once."
-        ),
+        **doc("How many seconds events are gathered: the last one is delivered. 0, the default: each is sent at once."),
     )
     body = choice(
         webhooks.BODIES,
@@ -102,7 +100,7 @@ class WebhookChangeSchema(WebhookInputSchema):
     """A change of a webhook (RFC 7396): fields that are left out stay."""
 
     example = {"active": False}
-    active = Flag(**about("Whether anything is sent. A receiver that answers 410 turns its webhook off."))
+    active = Flag(**doc("Whether anything is sent. A receiver that answers 410 turns its webhook off."))
 
 
 class WebhookSchema(WebhookChangeSchema):
@@ -120,12 +118,12 @@ class WebhookSchema(WebhookChangeSchema):
         "after_seconds": 60,
         "body": "event",
     }
-    header_names = fields.List(fields.String(), **about("The names of its own headers; their values are not shown."))
+    header_names = fields.List(fields.String(), **doc("The names of its own headers; their values are not shown."))
     id = matching(ID, 1, 19, "The id, a number as text.")
     events = fields.List(  # type: ignore[assignment]  # as it is answered
-        fields.String(**about("An event.", examples=list(EVENTS))), **about("The events that are sent there.")
+        fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events that are sent there.")
     )
-    created_at = Time(**about("When it was created, in UTC, whole seconds."))
+    created_at = Time(**doc("When it was created, in UTC, whole seconds."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required = field_name not in DEFAULTS
@@ -154,13 +152,13 @@ class DeliverySchema(StrictSchema):
         "next_attempt_at": "2026-11-20T10:10:06Z",
     }
     id = matching(DELIVERY_ID, 26, 26, "The `webhook-id` that the receiver gets: 26 characters.")
-    event = fields.String(required=True, **about("The event.", examples=list(EVENTS)))
-    created_at = Time(required=True, **about("When the event happened, in UTC, whole seconds."))
+    event = fields.String(required=True, **doc("The event.", examples=list(EVENTS)))
+    created_at = Time(required=True, **doc("When the event happened, in UTC, whole seconds."))
     state = choice(("pending", "delivered", "failed"), "`pending` until delivered or failed.", required=True)
-    attempts = fields.Integer(required=True, validate=Range(min=0), **about("The number of attempts."))
-    last_status = fields.Integer(validate=Range(100, 999), **about("What the receiver last answered: 100 to 999."))
-    last_error = fields.String(**about("Why the last attempt failed."))
-    next_attempt_at = Time(**about("When the next attempt is due, if it is pending."))
+    attempts = fields.Integer(required=True, validate=Range(min=0), **doc("The number of attempts."))
+    last_status = fields.Integer(validate=Range(100, 999), **doc("What the receiver last answered: 100 to 999."))
+    last_error = fields.String(**doc("Why the last attempt failed."))
+    next_attempt_at = Time(**doc("When the next attempt is due, if it is pending."))
 
 
 @views.operation("GET /v1/webhooks", Answer(200, "The webhooks, oldest first.", WebhookSchema(many=True)))
