@@ -39,17 +39,18 @@ class FixedWindow:
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count a request of `key`, unless the database has already `counted` it for all processes."""
-        return self._quota(*counted or self._add(key, 1))
+        return self._quota(counted or self._add(key, 1))
 
     def peek(self, key: Any = None, counted: Hits | None = None) -> Quota:
         """Return the quota of `key` without counting, or the full limit without a key."""
-        return self._quota(*counted or self._add(key, 0))
+        return self._quota(counted or self._add(key, 0))
 
-    def _quota(self, hits: int, window: int, now: int) -> Quota:
+    def _quota(self, counted: Hits) -> Quota:
+        hits, window, now = counted
         reset = (window + 1) * WINDOW_SECONDS
         return Quota(self.limit, max(0, self.limit - hits), reset, max(1, reset - now), hits > self.limit)
 
-    def _add(self, key: Any, count: int) -> tuple[int, int, int]:
+    def _add(self, key: Any, count: int) -> Hits:
         now = int(self._clock())
         window = now // WINDOW_SECONDS
         with self._lock:
@@ -60,4 +61,4 @@ class FixedWindow:
             hits = self.hits.get(key, 0) + count
             if count:
                 self.hits[key] = hits
-        return hits, window, now
+        return Hits(hits, window, now)

@@ -44,17 +44,17 @@ def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
 
 def changed(tx: Transaction, change: Change) -> None:
     """Run all side effects of a post change. Raises NotPermitted before anything is written."""
-    kind, post_id, old, new = change[:4]
-    permit(change.author, old, new, kind=kind)
+    kind, post_id, old, new, author, version, is_silent = change
+    permit(author, old, new, kind=kind)
     if kind == "purged":
         history.forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
-        history.keep(tx, post_id, change.version, change.author, KEPT[kind])
+        history.keep(tx, post_id, version, author, KEPT[kind])
     publication.reschedule(tx, post_id, old, new)
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
     search.note(tx, post_id, old, new)
-    if not change.is_silent:
+    if not is_silent:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
 

@@ -104,7 +104,7 @@ class Compiler:
 
 
 class Hits(NamedTuple):
-    """A key's requests in a window of the rate limit, counted by an engine that several processes share."""
+    """How many requests a key has sent in a window of the rate limit."""
 
     hits: int
     window: int  # number of the window
