@@ -1,10 +1,11 @@
-"""The commands that keep a folder and a service elsewhere the same: push, pull."""
+"""The commands that keep a folder and a service the same: push, pull."""
 
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
 from blogapi.wings.transfer.remote import Left, Remote, RemoteError
-from blogapi.wings.transfer.report import CLEAR_LINE, counted, listed, refused_images
+from blogapi.wings.transfer.report import CLEAR_LINE, counted, left_out, refused_images
 from blogapi.wings.transfer.working import WorkingFolder
 
 CHANGED, LEFT = ("created", "updated", "deleted"), ("conflict", "failed")
@@ -41,10 +42,10 @@ def address(flag: str) -> Callable:
 def push(delete: bool, **where: Any) -> None:
     """Send what has changed in the Markdown files in FOLDER to a service, with the key in BLOGAPI_KEY.
 
-    A file whose post has changed, too, is named and not sent; the exit status is then 1. After an interruption, repeat
-    the command.
+    A file whose post has changed as well is named and not sent; the exit status is then 1. After an interruption,
+    repeat the command.
     """
-    run(lambda working, remote: Push(working, remote, delete), **where)
+    run(partial(Push, delete=delete), **where)
 
 
 @click.command()
@@ -59,43 +60,50 @@ def push(delete: bool, **where: Any) -> None:
 def pull(delete: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
     """Write what has changed in the posts of a service to Markdown files in FOLDER, with the key in BLOGAPI_KEY.
 
-    A file that has changed, too, is named and not written; the exit status is then 1. After an interruption, repeat the
-    command.
+    A file that has changed as well is named and not written; the exit status is then 1. After an interruption, repeat
+    the command.
     """
-    run(lambda working, remote: Pull(working, remote, delete, theirs, published, images), **where)
+    run(partial(Pull, delete=delete, theirs=theirs, published=published, images=images), **where)
 
 
 def run(
     start: Callable[[WorkingFolder, Remote], Push | Pull], folder: Path, address: str, force: bool, dry_run: bool
 ) -> None:
-    """Push or pull; print each change, and the counts. The exit status is 1 if files are left."""
-    counts, would_be = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0), "would be " if dry_run else ""
-
-    def say(text: str, err: bool = True) -> None:
-        click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(text)}", err=err)
-
+    """Push or pull. The exit status is 1 if files were left as they are."""
+    zone = Config.from_environ(os.environ).timezone
     with ExitStack() as stack:
         if dry_run and not folder.exists():
             folder = Path(stack.enter_context(TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
         try:
             remote = Remote(address.rstrip("/"), os.environ.get("BLOGAPI_KEY", ""), say)
-            zone = Config.from_environ(os.environ).timezone
             working = WorkingFolder(folder, remote, force, dry_run, zone)
             stack.enter_context(working.opened)
-            action = start(working, remote)
-            length = action.prepare()
-            stack.callback(lambda: say(would_be + counted(counts), err=False))
-            stack.callback(working.save)
-            for what, name, why in chain(working.results, with_progress(action.results(), length)):
-                counts[what] += 1
-                if what != "unchanged":
-                    text = f"{would_be if what in CHANGED else ''}{what} {name}"
-                    say(f"{text}: {why}" if why else text, err=what in LEFT)
-            for line in refused_images(working.images.refused):
-                say(line)
-            if left_out := +working.files.left_out:
-                say(f"Left out: {listed(left_out)}.")
+            counts = print_results(start(working, remote), working)
         except (RemoteError, Left) as error:
             raise ValueError(shown(error.args[-1])) from None
     sys.exit(1 if counts["conflict"] or counts["failed"] else 0)
+
+
+def say(text: str, err: bool = True) -> None:
+    """Print a line, in place of a progress bar."""
+    click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(text)}", err=err)
+
+
+def print_results(action: Push | Pull, working: WorkingFolder) -> Counter[str]:
+    """Push or pull; print each change, what was left out, and the counts, which are returned."""
+    counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
+    would_be = "would be " if working.dry_run else ""
+    length = action.prepare()
+    try:
+        for what, name, why in chain(working.results, with_progress(action.results(), length)):
+            counts[what] += 1
+            if what != "unchanged":
+                text = f"{would_be if what in CHANGED else ''}{what} {name}"
+                say(f"{text}: {why}" if why else text, err=what in LEFT)
+        for line in (*refused_images(working.images.refused), *left_out(working.files, "Left out")):
+            say(line)
+    finally:
+        working.save()
+        say(would_be + counted(counts), err=False)
+    return counts

@@ -254,8 +254,9 @@ def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder
     for name in ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml"):
         (top / name).write_text("A")
     status, printed, errors = run("import", top)
-    files = "1 file in .html, 1 file in .mkdown, 1 file in .rst, 1 file in .textile and 1 file in .xml"
-    assert (status, printed[1]) == (1, f"Not imported: {files}.")
+    files = ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml")
+    said = [f"Not imported: 1 file in .{name.partition('.')[2]} ({top}/{name})." for name in files]
+    assert (status, printed[1:]) == (1, said)
     assert errors == ["Nothing was found to import: give Markdown files, a folder with some, or an export."]
 
 

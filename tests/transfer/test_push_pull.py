@@ -307,6 +307,13 @@ def test_an_empty_side_deletes_nothing_without_force(run, folder, blog, there):
 # Names, slugs and identities
 
 
+def test_the_suffix_of_a_file_can_be_in_capitals(run, folder):
+    here = folder(a="# A\n")
+    (here / "a.md").rename(here / "A.MD")
+    for expected in (counts(created=1), counts(unchanged=1)):
+        assert run("push", here)[1][-1] == expected
+
+
 def test_a_file_can_get_another_name_and_its_post_another_slug(run, folder, there):
     here = folder(a="---\nid: x\nslug: a\n---\n# A\n", b="# B\n")
     run("push", here)
@@ -484,6 +491,35 @@ def test_links_out_of_the_folder_are_left_alone(run, folder, tmp_path, there, ch
     for name in ("../a.md", ".git/a.md", "/a.md", "a.sh"):
         (here / ".blogapi.json").write_text(state.replace('"a.md"', f'"{name}"'))
         assert run("pull", here)[1][0].startswith(f"{here}/.blogapi.json is damaged")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"slug": "a"', '"slug": 1'),
+        ('"slug": "a"', '"slug": "a", "former_slugs": 5'),
+        ('"slug": "a"', '"slug": "a", "former_slugs": [1]'),
+        ('"slug": "a"', '"slug": "a", "published_at": {}'),
+        ('"fresh": true', '"fresh": [true]'),
+        ('"status": "draft"', '"status": "gone"'),
+        ('"said"', '"unsaid"'),
+        ("{", "[" * 100_000 + "{"),
+        ("}", " " * 64 * 1024**2 + "}"),
+        ("", "\0"),
+    ],
+    ids=["slug", "former slugs", "a former slug", "time", "fresh", "status", "digest", "nested", "huge", "no JSON"],
+)
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_a_damaged_state_is_refused_before_anything_changes(run, folder, there, command, old, new):
+    here = folder(a="# A\n")
+    run("push", here)
+    state = here / ".blogapi.json"
+    state.write_text(state.read_text().replace(old, new, 1))
+    edit(here / "a.md", "# A", "# B")
+    before, posts = contents(here), there()
+    reason = f"{state} is damaged: delete it, and all files are compared with the posts"
+    assert run(command, here, "--force") == (1, [reason])
+    assert (contents(here), there()) == (before, posts)
 
 
 # Services that are none, or hostile

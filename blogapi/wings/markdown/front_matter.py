@@ -286,6 +286,14 @@ def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
     return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
+def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
+    """Return the time that `text` says, as `rfc3339_of` does; nothing if it says none."""
+    try:
+        return rfc3339_of(text, zone)
+    except ValueError:
+        return ""
+
+
 def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
     """Return the time that `text` says, with its offset, as `rfc3339_of` reads it. Raise ValueError for anything else.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
+from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's name for the address of the site, which is not in the export.
@@ -117,7 +117,9 @@ def _markdown_card(mobiledoc: str) -> str:
 
 
 def _time(value: Any) -> str:
+    if not isinstance(value, int):
+        return time_or_nothing(value or "")
     try:
-        return rfc3339(value / 1000) if isinstance(value, int) else rfc3339_of(value or "")  # Ghost 0: milliseconds
+        return rfc3339(value / 1000)  # Ghost 0: milliseconds
     except (ValueError, OverflowError, OSError):
         return ""

@@ -1,55 +1,87 @@
-"""Titles and dates from the names of files and in front matter."""
+"""What file names, addresses and front matter tell about titles, dates and languages."""
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, rfc3339_of
+from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, shown, time_or_nothing
+from blogapi.wings.transfer.bounds import Note
+from blogapi.wings.transfer.content import without_controls
+from blogapi.wings.transfer.permalinks import Site, parted
 
 DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)-(.+)", re.ASCII | re.DOTALL)
+DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
+
+DRAFT_FOLDERS = {"_drafts", "drafts"}
 
 
 def name_and_day(path: Path, zone: tzinfo) -> tuple[str, str]:
-    """Return the name of a file (of `index.md`, of its folder) without a leading date, and when that day begins."""
+    """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
     stem, dot, language = path.stem.partition(".")
     name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
     dated = DATED.fullmatch(name)
-    day = midnight(dated[1], zone) if dated else ""
+    day = time_or_nothing(dated[1], zone) if dated else ""
     return (dated[2], day) if dated and day else (name, "")
 
 
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
-    """Return the language of a translation: that in the name of its file, or in its front matter."""
+    """Return the language of a translation, from the name of its file or from its front matter."""
     said = (path.stem.partition(".")[2], *map(values.get, ("lang", "language", "locale")))
     return next((text for text in said if isinstance(text, str) and LANGUAGE.fullmatch(text)), "")
 
 
 @cache
 def has_data_file(folder: Path) -> bool:
-    """Return whether a folder has a file with values for all posts in it, as in Eleventy."""
+    """Return whether a folder contains a file with values for all its posts, as in Eleventy."""
     names = (f"{folder.name}.json", f"{folder.name}.yaml", f"{folder.name}.yml")
     return any(path.name in names or ".11tydata." in path.name for path in folder.iterdir())
 
 
 def title_of(name: str) -> str:
-    """Return a title for the name of a file: one with white space is a title already, as in Obsidian, or a day."""
-    if any(map(str.isspace, name)) or midnight(name):
+    """Return a title made from the name of a file. A day is one as it is, and so is a name with spaces (Obsidian)."""
+    if any(map(str.isspace, name)) or time_or_nothing(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
     return words[:1].upper() + words[1:]
 
 
-def midnight(day: str, zone: tzinfo = UTC) -> str:
-    """Return the time at which a day begins; nothing if it is no day."""
-    try:
-        return rfc3339_of(day, zone)
-    except ValueError:
-        return ""
+def day_in(address: str, zone: tzinfo) -> str:
+    """Return when the day in an address begins, such as /2026/11/20/; nothing if it contains none."""
+    match = DATE_IN_PATH.search(address)
+    return time_or_nothing(match[1], zone) if match else ""
+
+
+def infer(file: MarkdownFile, path: Path, folders: set[str], address: str, zone: tzinfo) -> str:
+    """Infer the fields that front matter leaves out; return the name of the file without a leading date."""
+    fields = file.fields
+    name, day = name_and_day(path, zone)
+    fields.setdefault("slug", unquote(parted(address)[1]) or shown(name))
+    fields.setdefault("title", title_of(shown(name)))
+    if (day := day or day_in(address, zone)) and not file.is_exported:
+        fields.setdefault("published_at", day)
+    if DRAFT_FOLDERS & folders and not file.is_exported:
+        fields.setdefault("status", "draft")
+    elif "published_at" in fields:
+        fields.setdefault("status", "published")
+    return name
+
+
+def notes_of(file: MarkdownFile, path: Path, site: Site) -> dict[str, Note]:
+    """Return the notes on what a file says; remove the control characters in it."""
+    notes: dict[str, Note] = {**without_controls(file.fields)}
+    if str(file.values.get("status")).lower() == "private":
+        notes["private posts"] = file.line_of("status")
+    if site.is_zone_unknown:
+        notes["time zones"] = None
+    if not {"status", "published_at"} & file.fields.keys() and has_data_file(path.absolute().parent):
+        notes["undated"] = None
+    return notes
 
 
 def date_names(file: MarkdownFile) -> list[str]:

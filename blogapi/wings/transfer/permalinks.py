@@ -1,4 +1,4 @@
-"""The addresses of posts on their old site: from their front matter, or by the pattern of the site, as in Jekyll."""
+"""The addresses of posts on their old site: from front matter, or by the site's pattern, as in Jekyll."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ STYLES = {
     "weekdate": "/:categories/:year/W:week/:short_day/:title.html",
     "none": "/:categories/:title.html",
 }
-# The names in a pattern that stand for a part of the date, and that part for `strftime`
+# Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
 DATE_PARTS = {
     **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
     **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
@@ -31,24 +31,25 @@ DATE_PARTS = {
 NAMES = sorted(["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True)
 NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
-# The names that programs have for the address of a post, and for its older addresses
+# Names of other programs for the address of a post
 PATH_NAMES = ("permalink", "path", "url")
 HUGO_CONFIGS = tuple(
     f"{name}.{kind}"
     for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
     for kind in ("toml", "yaml", "yml", "json")
 )
-ALIAS_NAMES = ("aliases", "alias", "redirect_from")
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # and for its older addresses
+MAX_CONFIG_BYTES = 64 * 1024
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the paths and older paths of a post that other programs write in front matter."""
+    """Return the paths of a post, and its older ones, from the front matter of another program."""
     values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []
     for found in map(values.get, ALIAS_NAMES):
         found = map(path_of, found if isinstance(found, list) else [found])
-        aliases += [path for path in found if "/" in path]  # Those of Obsidian are names.
+        aliases += [path for path in found if "/" in path]  # In Obsidian, aliases are names.
     return paths, aliases
 
 
@@ -60,7 +61,7 @@ def parted(address: str) -> tuple[str, str]:
 
 
 def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
-    """Return the last segments of older addresses that are otherwise those of the post, if they are slugs."""
+    """Return the slugs at the end of older addresses that are otherwise the same as one of the post's addresses."""
     folders = {parted(address)[0] for address in addresses}
     return [slug for folder, slug in map(parted, aliases) if folder in folders and is_slug(slug)]
 
@@ -74,7 +75,7 @@ def path_of(value: Any) -> str:
 
 
 def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
-    """Return the address of a file in these folders of a site: those below `content`, if it is in there, as in Hugo."""
+    """Return the address of a file in some folders of a site. In Hugo, those below `content` count."""
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]
@@ -82,14 +83,14 @@ def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
 
 
 def is_pattern(text: Any) -> bool:
-    """Return whether a text is the name of a style, or has a name in it, and no other."""
+    """Return whether a text is the name of a style, or contains names that are known and no others."""
     if not isinstance(text, str):
         return False
     return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
 
 
 def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
-    """Return the address of a post by a pattern or a style; `name` is that of its file, without date and extension."""
+    """Return the address of a post by a pattern or a style; `name` is its file name without date and extension."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
@@ -100,7 +101,7 @@ def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]
 
 
 class Site(NamedTuple):
-    """What the configuration of a site says of its posts."""
+    """What the configuration of a site says about its posts."""
 
     zone: tzinfo  # of times without an offset
     pattern: str = "date"  # of addresses; Jekyll's default
@@ -108,48 +109,50 @@ class Site(NamedTuple):
     is_zone_unknown: bool = False
 
 
-def address_by_pattern(file: MarkdownFile, folder: Path, name: str, given: str, site: Site) -> str:
-    """Return the address that a post had by the pattern of its site, or by the one that is given."""
+def address_by_pattern(file: MarkdownFile, folder: Path, name: str, pattern: str, site: Site) -> str:
+    """Return the address that a post had by a pattern, or by the one in its front matter."""
     values = file.values
-    own = values.get("permalink")
-    pattern = own if isinstance(own, str) and is_pattern(own) else given or site.pattern
+    own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
     above = folder.absolute().parts[len(site.folder.parts) :] if site.folder else ()
     categories = [*above[: above.index("_posts")]] if "_posts" in above else []
     several = values.get("categories")
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
         categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
-    written = values.get("date")
-    moment = moment_of(written if isinstance(written, str) and written else file.fields["published_at"], site.zone)
-    own_slug = values.get("slug")
+    moment = moment_of(date if isinstance(date, str) and date else file.fields["published_at"], site.zone)
     moment = moment if site.zone is UTC else moment.astimezone(site.zone)
-    return address(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
+    name = own_slug if isinstance(own_slug, str) else name
+    return address(str(own) if is_pattern(own) else pattern, moment, name, categories)
 
 
 @cache
 def site_of(folder: Path, zone: tzinfo) -> Site:
-    """Return the site whose configuration is in a folder or above: that of Jekyll, or of Hugo with a time zone.
+    """Return the site whose configuration is in a folder or above: Jekyll's, or Hugo's. Times are in `zone` by default.
 
-    Its times are of this zone unless it names another.
+    Hugo has many names for that file, so it counts only with an address or a time zone.
     """
     for parent in (folder, *folder.parents):
         if (config := parent / "_config.yml").is_file():
             values = _read_config(config)
-            return _with_zone(Site(zone, _pattern(values), parent), values.get("timezone"))
-        for name in HUGO_CONFIGS:
-            if (config := parent / name).is_file():
-                values = {key.lower(): value for key, value in _read_config(config).items()}
-                if values.get("timezone") or "baseurl" in values:
-                    return _with_zone(Site(zone), values.get("timezone"))
+            site = Site(zone, _pattern(values or {}), parent, is_zone_unknown=values is None)
+            return _with_zone(site, values.get("timezone")) if values else site
+        for config in filter(Path.is_file, map(parent.joinpath, HUGO_CONFIGS)):
+            values = {name.lower(): value for name, value in (_read_config(config) or {}).items()}
+            if values.get("timezone") or "baseurl" in values:
+                return _with_zone(Site(zone), values.get("timezone"))
     return Site(zone)
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any] | None:
+    """Read a configuration; return None if it is too large or invalid."""
     try:
-        text = path.read_text()
-        # A base loader: it creates texts, lists and mappings. JSON is YAML.
+        with path.open("rb") as file:
+            text = file.read(MAX_CONFIG_BYTES + 1).decode()
+        if len(text) > MAX_CONFIG_BYTES:
+            return None
+        # The base loader creates strings, lists and mappings only. JSON is YAML.
         values = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, Loader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return {}
+        return None
     return values if isinstance(values, dict) else {}
 
 

@@ -1,10 +1,10 @@
-"""The pull: the files in a folder come to say what the posts of a service say."""
+"""The pull: bring the files in a folder to say what the posts of a service say."""
 
 import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -22,24 +22,24 @@ from blogapi.wings.transfer.push import attempt, look
 from blogapi.wings.transfer.remote import Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.working import MINE, Entry, Result, WorkingFolder, entry_of, is_same_post
 
-EDITS = 3  # of a file until it is written anew
+EDITS = 3  # tries to edit a file before it is written anew
 
 
 class Pull:
     """A pull into a folder.
 
-    With `delete`, files whose posts are gone are removed; with `theirs`, files that have changed, too, are kept aside;
-    with `published`, other posts make no new files; with `images`, images become files.
+    `delete` removes files whose posts are gone; `theirs` writes files that have changed, too, and keeps yours aside;
+    `published` creates no files for other posts; `images` fetches images.
     """
 
     def __init__(
-        self, working: WorkingFolder, remote: Remote, delete: bool, theirs: bool, published: bool, images: bool
+        self, working: WorkingFolder, remote: Remote, *, delete: bool, theirs: bool, published: bool, images: bool
     ):
         self.working, self.remote = working, remote
         self.delete, self.theirs, self.published, self.images = delete, theirs, published, images
 
     def prepare(self) -> int:
-        """Read both sides; return how many results there will be at most."""
+        """Read both sides; return the greatest possible number of results."""
         if self.remote.scope() == "published-only" and self.delete:
             raise RemoteError("this key sees published posts only, and not which are gone: leave out --delete")
         self.working.read()
@@ -63,7 +63,7 @@ class Pull:
                 wanted.add(post_id)
         for post, etag in look(self.remote, wanted):
             name = self.names.get(post["id"]) or self.new_names.get(post["slug"]) or f"{post['slug']}.md"
-            if not is_same_post(self.working.entries.get(name, post), post):  # It had this slug.
+            if not is_same_post(self.working.entries.get(name, post), post):  # Another post had this slug.
                 name = f"{post['slug']}-{post['id']}.md"
             yield attempt(self._pull, name, post, entry_of(post, etag))
         yield from (attempt(self._pull_gone, name) for name in self.gone)
@@ -86,43 +86,36 @@ class Pull:
         data = self._with_images(name, self._written(name, post, there))
         is_mine = is_there and (not entry or self.working.has_changed(name))
         why = f"yours is {self._keep(name)}" if is_mine else ""
-        if not self.working.dry_run:
-            when = post.get("published_at") or post["created_at"]
-            with self.working.place(name, create=True) as (folder, last):
-                folder.write(last, [data], when, lambda file: file.read(len(data) + 1) == data)
-            self.working.note(name, there, hashlib.sha256(data).hexdigest(), at_once=False)
+        self.working.write(name, data, post.get("published_at") or post["created_at"])
+        self.working.note(name, there, hashlib.sha256(data).hexdigest(), at_once=False)
         return "updated" if is_there else "created", name, why
 
     def _keep(self, name: str) -> str:
-        """Keep the file here under another name, which is returned."""
+        """Copy the file here to another name; return that name."""
         data, kept = self.working.bytes_of(name), PurePosixPath(name).stem + MINE
-        with self.working.place(name) as (folder, last):
-            try:
-                with folder.open(kept, "rb") as file:
-                    if file.read(len(data) + 1) != data:  # It can be that of a pull that was killed.
-                        raise Left("conflict", f"it has changed here and there, and {kept} is in the way")
-            except FileNotFoundError:
-                if not self.working.dry_run:
-                    folder.write(kept, [data], rfc3339(folder.state(last).st_mtime), lambda _: False)
+        path = str(PurePosixPath(name).with_name(kept))
+        if not self.working.exists(path):
+            self.working.write(path, data, rfc3339(os.stat(self.working.top / name).st_mtime))
+        elif self.working.read_bytes(path) != data:  # The same bytes are from a pull that was killed.
+            raise Left("conflict", f"it has changed here and there, and {kept} is in the way")
         return kept
 
     def _pull_gone(self, name: str) -> Result:
-        """Pull that a post is gone."""
+        """Handle a file whose post is gone."""
         is_there = self.working.exists(name)
         if is_there and not self.delete:
             return "gone there", name, "pull --delete removes the file"
         if is_there and self.working.files.sha256.get(name) != self.working.entries[name]["sha256"]:
             raise Left("conflict", "it has changed here, and its post is gone")
-        if is_there and not self.working.dry_run:
-            with self.working.place(name) as (folder, last):
-                folder.remove(last)
+        if is_there:
+            self.working.remove(name)
         self.working.forget(name)
         return "deleted" if is_there else "unchanged", name, ""
 
     # What a file says
 
     def _written(self, name: str, post: Post, there: Entry) -> bytes:
-        """Return the file of a post: the old one with other lines if that says the same, else a new one."""
+        """Return the new bytes of a file: the old ones with some lines edited, or if that does not work, all new."""
         item = self.working.items.get(name)
         if not item:
             return render(post)
@@ -131,7 +124,7 @@ class Pull:
             old = _as_in(post, item.fields["content"])
             data = with_content(self.working.bytes_of(name), old, post["content"], links)
             for _ in range(EDITS):
-                now = self.working.files.item_of(self.working.top / name, self.working.top, data)
+                now = self.working.files.item_of(name, data)
                 said = self.working.fields(name, now)
                 if self.working.says(said, there) == there["said"]:
                     return data
@@ -139,36 +132,36 @@ class Pull:
         return render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces the addresses of images by links to the files that the old file shows."""
+        """Return a function that replaces addresses of images by links to the files that the old file shows."""
         folder = os.path.dirname(os.path.realpath(self.working.top / name))
         files = {os.path.basename(self.working.images.address_of(file)): file for file in images}
         return _replacer({name.encode(): quote(os.path.relpath(file, folder)).encode() for name, file in files.items()})
 
     def _with_images(self, name: str, data: bytes) -> bytes:
-        """Fetch the images that a file shows, if they are wanted, and let it lead to them. Raises OSError, Left."""
+        """Fetch the images in a file if they are wanted, and make their addresses relative. Raises OSError, Left."""
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")
         return ADDRESS.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
 
     def _fetched(self, file: str, above: str) -> bytes:
-        """Fetch an image; return the link to its file, or nothing if the service has none."""
-        if not self.working.exists(f"{IMAGES}/{file}"):
-            answer = self.remote.send("GET", f"/{IMAGES}/{file}", also=(404,))
+        """Fetch an image; return the link to its file, or nothing if the service does not have it."""
+        path = f"{IMAGES}/{file}"
+        if not self.working.exists(path):
+            answer = self.remote.send("GET", f"/{path}", also=(404,))
             if answer.status == 404:
                 return b""
             if not hashlib.sha256(answer.data).hexdigest().startswith(file.partition(".")[0]):
                 raise Left("failed", f"the image {file} is damaged")
-            with closing(self.working.folder.images(create=True)) as folder:
-                folder.write(file, [answer.data], rfc3339(time.time()), lambda _: False)
-        return f"{above}{IMAGES}/{file}".encode()
+            self.working.write(path, answer.data, rfc3339(time.time()))
+        return f"{above}{path}".encode()
 
 
 def _as_in(post: Post, value: Any) -> Any:
-    """Return what a file says with the addresses that its images have in a post."""
+    """Return what a file says, with each image at the address that it has in a post."""
     return each_text(value, _replacer({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))
 
 
 def _replacer(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
-    """Return a function that replaces the addresses of images, which are given by their files."""
+    """Return a function that replaces the addresses of images; the new ones are given by file name."""
     return lambda text: ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()

@@ -1,4 +1,4 @@
-"""The push: the posts of a service come to say what the files in a folder say."""
+"""The push: bring the posts of a service to say what the files in a folder say."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ from blogapi.wings.transfer.images import open_below
 from blogapi.wings.transfer.remote import Answer, Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.working import Entry, Result, WorkingFolder, entry_of, is_same_post
 
-FEW = 20  # posts that are got one by one; more come with the list of all
-TURNS = 3  # of a post that others change at the same moment
+FEW = 20  # posts that are fetched one by one; for more, all posts are listed
+TRIES = 3  # to write a post that others change at the same moment
 
 
 def look(remote: Remote, wanted: set[str]) -> Iterator[tuple[Post, str]]:
-    """Yield posts with these ids, each with its ETag if that is known."""
+    """Yield the posts with these ids, each with its ETag if that is known."""
     if len(wanted) <= FEW:
         yield from filter(None, map(remote.post, sorted(wanted, key=int)))
     else:
@@ -23,7 +23,7 @@ def look(remote: Remote, wanted: set[str]) -> Iterator[tuple[Post, str]]:
 
 
 def attempt(act: Callable[..., Result], name: str, *arguments: Entry | Post | str) -> Result:
-    """Return the result for a file, which is "conflict" or "failed" if it is left as it is."""
+    """Return the result for a file: "conflict" or "failed" if it is left as it is."""
     try:
         return act(name, *arguments)
     except Left as left:
@@ -34,15 +34,16 @@ def attempt(act: Callable[..., Result], name: str, *arguments: Entry | Post | st
 
 
 class Push:
-    """A push of a folder. With `delete`, the posts of files that are gone move to the trash."""
+    """A push of a folder. `delete` moves the posts of files that are gone to the trash."""
 
-    def __init__(self, working: WorkingFolder, remote: Remote, delete: bool):
+    def __init__(self, working: WorkingFolder, remote: Remote, *, delete: bool):
         self.working, self.remote, self.delete = working, remote, delete
-        self.uploaded: dict[str, str] | None = None  # the addresses of images by their ids
-        self.there: dict[str, Entry] = {}  # posts that were looked at, by their ids
+        self.uploaded: dict[str, str] | None = None  # addresses of images by id
+        self.changed: set[str] = set()  # names of files whose posts may say something else
+        self.there: dict[str, Entry] = {}  # their posts by id, as far as they were looked at
 
     def prepare(self) -> int:
-        """Read both sides; return how many results there will be."""
+        """Read both sides; return the number of results."""
         if (scope := self.remote.scope()) in ("read-only", "published-only"):
             raise RemoteError(f"this key is {scope}: a push needs one that may write")
         self.working.read()
@@ -53,38 +54,39 @@ class Push:
         return len(self.working.items) + len(self.gone)
 
     def _look(self) -> None:
-        """Look at the posts that may say something else than their files, and say how long the push will take."""
+        """Find the files to send, look at their posts, and announce how long the push will take."""
         wanted: set[str] = set()
-        images: set[str] = set()
-        changed = 0
+        requests: set[str] = set()  # the files to send
         for name, item in self.working.items.items():
             entry, listed = self._listed(name)
-            if not entry or self.working.has_changed(name):
-                changed += 1
-                images.update(item.images)
-                if listed and not self.working.is_as_known(entry, listed):
-                    wanted.add(listed["id"])
-        self.remote.announce(changed + len(images))
-        self.there = {post["id"]: entry_of(post, etag) for post, etag in look(self.remote, wanted)}
+            if entry and not self.working.has_changed(name):
+                if listed and listed["updated_at"] >= entry["updated_at"]:
+                    continue
+            else:
+                requests |= {name, *item.images}
+            self.changed.add(name)
+            if entry and self.working.is_as_known(entry, listed):
+                self.there[entry["id"]] = entry
+            elif listed:
+                wanted.add(listed["id"])
+        self.remote.announce(len(requests))
+        self.there |= {post["id"]: entry_of(post, etag) for post, etag in look(self.remote, wanted)}
 
     def _listed(self, name: str) -> tuple[Entry | None, Post | None]:
-        """Return what is known of a file, and its post as it is listed: that of a new file has its slug."""
+        """Return what is known of a file, and its post from the list: that of a new file has its slug."""
         entry, slug = self.working.entries.get(name), self.working.items[name].fields["slug"]
         return entry, self.working.listed(entry) if entry else self.working.by_slug.get(slug)
 
     def results(self) -> Iterator[Result]:
         """Send what has changed here; yield what was done with each file."""
-        yield from (attempt(self._push, name) for name in self.working.items)
-        yield from (attempt(self._push_missing, name) for name in self.gone)
+        for name in self.working.items:
+            yield attempt(self._push, name) if name in self.changed else ("unchanged", name, "")
+        yield from (attempt(self._push_gone, name) for name in self.gone)
 
     def _push(self, name: str) -> Result:
-        entry, listed = self._listed(name)
+        item, (entry, listed) = self.working.items[name], self._listed(name)
         there = self.there.get(listed["id"]) if listed else None
-        if entry and listed and not there:  # The file says what it said.
-            if listed["updated_at"] >= entry["updated_at"] and not self.working.has_changed(name):
-                return "unchanged", name, ""
-            there = entry if self.working.is_as_known(entry, listed) else self._get(listed["id"])
-        for _ in range(TURNS):
+        for _ in range(TRIES):
             if result := self._settled(name, entry, there):
                 return result
             what = "updated" if there else "created"
@@ -94,9 +96,9 @@ class Push:
                 answer = self._put(name, there)
                 if answer.status not in (404, 412):
                     self.working.note(name, entry_of(*self.remote.post_in(answer)))
-                    line = self.working.items[name].notes.get("relative images")
+                    line = item.notes.get("relative images")
                     return what, name, f"without an image that was not found, in line {line}" if line else ""
-            there = self._get(there["id"] if there else f"by-slug/{self.working.items[name].fields['slug']}")
+            there = self._get(there["id"] if there else f"by-slug/{item.fields['slug']}")
         raise Left("conflict", "its post changes at this moment")
 
     def _get(self, where: str) -> Entry | None:
@@ -104,16 +106,16 @@ class Push:
         return entry_of(*found) if found else None
 
     def _settled(self, name: str, entry: Entry | None, there: Entry | None) -> Result | None:
-        """Return the result for a file that need not be sent; None if it may be. Raises Left."""
+        """Return the result for a file that is not sent; None if it is to be. Raises Left."""
         if not there:
             if not entry or self.working.force:
                 return None
             if self.working.has_changed(name):
                 raise Left("conflict", "it has changed here, and its post is gone; --force creates it again")
             return "gone there", name, "pull --delete removes the file"
-        others = (other for other, each in self.working.entries.items() if is_same_post(each, there) and other != name)
-        if other := next(others, None):
-            raise Left("conflict", f"{other} has the slug {there['slug']}, too")
+        for other, each in self.working.entries.items():
+            if other != name and is_same_post(each, there):
+                raise Left("conflict", f"{other} has the slug {there['slug']}, too")
         relation = self.working.compare(name, there)
         if relation == "same":
             self.working.note(name, there, at_once=False)
@@ -139,9 +141,6 @@ class Push:
         fields.pop("slug", None)
         return self.remote.send("PUT", f"/v1/posts/by-slug/{item.fields['slug']}", fields, (412,), If_None_Match="*")
 
-    def _delete(self, there: Entry) -> Answer:
-        return self.remote.send("DELETE", f"/v1/posts/{there['id']}", None, (404, 412), If_Match=there["etag"])
-
     def _upload(self, file: str) -> str:
         """Upload an image unless the service has it; return its address."""
         self.uploaded = self.remote.images() if self.uploaded is None else self.uploaded
@@ -153,8 +152,8 @@ class Push:
             self.uploaded[image_id] = self.remote.upload(shown(os.path.basename(file)), kind, data)
         return self.uploaded[image_id]
 
-    def _push_missing(self, name: str) -> Result:
-        """Push that a file is gone."""
+    def _push_gone(self, name: str) -> Result:
+        """Handle a post whose file is gone."""
         entry = self.working.entries[name]
         listed = self.working.listed(entry)
         if listed and not self.delete:
@@ -164,7 +163,8 @@ class Push:
         while there:
             if there["said"] != entry["said"] and not self.working.force:
                 raise Left("conflict", "it is gone here, and has changed there")
-            if self.working.dry_run or self._delete(there).status != 412:
+            path, etag = f"/v1/posts/{there['id']}", there["etag"]
+            if self.working.dry_run or self.remote.send("DELETE", path, None, (404, 412), If_Match=etag).status != 412:
                 break
             there = self._get(entry["id"])
         self.working.forget(name)

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
 from urllib.parse import quote, unquote
 
@@ -54,7 +54,7 @@ NOTES = {
     "HTML": ("HTML in", "it stays in the Markdown"),
     "scripts": ("Scripts or forms in", "they stay in the Markdown; the site decides whether they work"),
     "former slugs": ("Former slugs left out of", "other posts have or had them, or there are more than 20"),
-    "time zones": ("Times of BLOGAPI_TIMEZONE in", "the zone in the site's configuration is unknown"),
+    "time zones": ("Times of BLOGAPI_TIMEZONE in", "the site's configuration is invalid, or its zone is unknown"),
     "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
     "old addresses": ("Other addresses of", "--redirects FILE lists them"),
     "shared addresses": ("Old addresses that other posts have, too, of", "--redirects FILE lists them for one post"),
@@ -106,9 +106,7 @@ class Report:
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
         if images.counts.total():
             lines.append(f"images: {counted(images.counts)}")
-        if left_out := +sources.left_out:
-            hint = "; --pages imports pages" if "page" in left_out else ""
-            lines.append(f"Not imported: {listed(left_out)}{hint}.")
+        lines += left_out(sources, "Not imported")
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
         if sources.hosts:
@@ -116,11 +114,23 @@ class Report:
             lines.append(f"On other hosts: {others} ({counted(dict(sources.hosts.most_common()))}).")
         for what, (beginning, remedy) in NOTES.items():
             if places := self.places[what]:
-                more = ", …" if len(places) > EXAMPLES else ""
-                shown_places = f"({', '.join(places[:EXAMPLES])}{more})"
-                lines.append(f"{beginning} {plural(len(places), 'post')} {shown_places}: {remedy}.")
+                lines.append(f"{beginning} {plural(len(places), 'post')} ({examples(places)}): {remedy}.")
         for line in lines:
             click.echo(shown(line))
+
+
+def left_out(sources: Sources, beginning: str) -> Iterator[str]:
+    """Yield a line on what was left out, and one on the files in each format that is not read."""
+    if kinds := +sources.left_out:
+        hint = "; --pages imports pages" if "page" in kinds else ""
+        yield f"{beginning}: {listed(kinds)}{hint}."
+    for suffix, files in sources.unread.items():
+        yield f"{beginning}: {plural(len(files), 'file')} in {suffix} ({examples(files)})."
+
+
+def examples(names: Sequence[str]) -> str:
+    """Return a list of the first few names."""
+    return ", ".join((*names[:EXAMPLES], *(["…"] if len(names) > EXAMPLES else [])))
 
 
 def counted(counts: Mapping[str, int]) -> str:

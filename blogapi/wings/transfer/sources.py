@@ -1,9 +1,9 @@
-"""Folders of Markdown files and exports: the posts in them, in the order of their dates, ready to be stored."""
+"""Read the posts in folders of Markdown files and in exports, in the order of their dates, ready to be stored."""
 
 import os
 import pickle
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, tzinfo
 from functools import partial
@@ -22,41 +22,38 @@ from blogapi.wings.transfer import ghost, permalinks, wordpress
 from blogapi.wings.transfer.bounds import Note, shorten
 from blogapi.wings.transfer.content import absolute, host_of, not_portable, with_images, without_controls
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
-from blogapi.wings.transfer.names import date_names, has_data_file, language_of, midnight, name_and_day, title_of
-from blogapi.wings.transfer.permalinks import Site
+from blogapi.wings.transfer.names import DRAFT_FOLDERS, date_names, infer, language_of, notes_of, title_of
 from blogapi.wings.transfer.slugs import LAST, SpoolEntry, distinct, valid_slug
 
-# The readers of exports, by the extension of the file.
+# The readers of exports, by file extension
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
     ".xml": wordpress.read_posts,
     ".json": lambda path, zone: ghost.read_posts(path),  # Its times are UTC.
 }
-# Folders of built or installed files. Hidden folders are not entered either.
+READABLE = (*MARKDOWN_SUFFIXES, *EXPORTS)
+# In a folder, these are counted and not read: posts in other formats, and exports, which are given by their own path
+OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
+# Folders of built or installed files, which are skipped like hidden ones
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
-DRAFT_FOLDERS = {"_drafts", "drafts"}
 JEKYLL_FOLDERS = {"_posts", "_drafts"}
-# These are never put in front of a slug.
-MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}
-# Files of posts that are not read, and exports, which are read by their own path
-OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
-DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
+MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}  # never part of a slug
 
 
 class Item(NamedTuple):
     """A post that was read."""
 
-    source: str  # the name of the file, for messages
-    fields: dict[str, Any]  # the fields of a post, with a `slug`, as in JSON. Not validated yet
+    source: str  # name of the file, for messages
+    fields: dict[str, Any]  # fields of a post, with a `slug`, as in JSON; not validated yet
     created_at: str | None  # RFC 3339; None: now
-    file: MarkdownFile = MarkdownFile({})  # its file, if it has one of its own
-    old_paths: tuple[str, ...] = ()  # the former addresses
-    own_path: str = ""  # that of its file below the folder that was given
-    notes: Mapping[str, Note] = {}  # from `report.NOTES`, for its author
-    parents: tuple[str, ...] = ()  # the names that go in front of its slug if other posts have it, too
-    images: tuple[str, ...] = ()  # the files of the images that it shows, to be stored before it
-    missing: int = 0  # images that were not found
-    front: str = ""  # what goes in front of its slug first of all: its language, or the path in its front matter
+    file: MarkdownFile = MarkdownFile({})  # the Markdown file, unless the post is from an export
+    old_paths: tuple[str, ...] = ()  # former addresses
+    own_path: str = ""  # path of the file below the folder that was given
+    notes: Mapping[str, Note] = {}  # for the author, by keys of `report.NOTES`
+    parents: tuple[str, ...] = ()  # names to put in front of a slug that other posts have, too
+    images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
+    missing: int = 0  # number of images that were not found
+    front: str = ""  # goes in front of such a slug first: the language, or the folder of its path in front matter
 
 
 class Failure(NamedTuple):
@@ -66,19 +63,27 @@ class Failure(NamedTuple):
     line: int | None
     reason: str
 
+    @classmethod
+    def of(cls, path: Path, error: OSError | MarkdownError) -> "Failure":
+        """Return the failure to read a file."""
+        if isinstance(error, MarkdownError):
+            return cls(str(path), error.line, error.reason)
+        reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
+        return cls(str(path), None, reason or "cannot be read")
+
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
         return shown(f"{place}: {self.reason}")
 
 
 class Sources:
-    """The posts in files and folders, each an Item or Failure, in the order of their dates; those without come last.
+    """The posts in files and folders, each an Item or Failure, sorted by date. Those without a date come last.
 
-    They are read at once, and kept in the file `spool`: their number and slugs are known before the first is yielded,
-    and the memory that this takes does not grow with the contents. `now` is a Unix time. With `pages`, there are also
-    the pages of exports. Addresses of images lead to those of `images`; other relative ones belong to `site`, if given.
-    The names in `drop` are left out of `params`. A `permalink` is the pattern of the former addresses, and `post_url`
-    that of the present ones. Times without an offset are of the `zone`, unless the site's configuration names another.
+    All are read at once and kept in the file `spool`: their number and slugs are known before the first is yielded, and
+    memory does not grow with their contents. `now` is a Unix time. `pages` adds the pages of exports. Images that are
+    found get addresses of `images`; other relative ones get the `site` in front of them. `params` lose the names in
+    `drop`. `permalink` is the pattern of former addresses, `post_url` that of the present ones. Times without an offset
+    are in `zone`, unless the site's configuration names another.
     """
 
     def __init__(
@@ -104,8 +109,9 @@ class Sources:
         self.permalink = permalink
         self.post_url = re.sub("^https?://[^/]*", "", post_url)
         self.zone = zone
-        self.left_out: Counter[str] = Counter()  # everything else, by its kind
-        self.hosts: Counter[str] = Counter()  # of the images that are elsewhere
+        self.left_out: Counter[str] = Counter()  # what is not imported, by kind
+        self.unread: defaultdict[str, list[str]] = defaultdict(list)  # files in other formats, by extension
+        self.hosts: Counter[str] = Counter()  # images on other hosts, by host
         self.files: set[str] = set()
         paths = list(paths)
         self.roots = real_folders(paths)
@@ -116,22 +122,20 @@ class Sources:
         return len(self.found)
 
     def __iter__(self) -> Iterator[Item | Failure]:
-        sources: dict[str, str] = {}
+        self.sources: dict[str, str] = {}  # by slug
         self.slugs = {found.slug for found in self.found}
         self.addresses = {*self.slugs}
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
-            yield self._with_slug(item, found.slug, sources) if isinstance(item, Item) else item
+            yield self._finished(item, found.slug) if isinstance(item, Item) else item
 
-    def _with_slug(self, item: Item, slug: str, sources: dict[str, str]) -> Item | Failure:
-        """Return an item with its slug, its content in Markdown, and notes for its author."""
-        if slug in sources:
-            reason = f"{sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+    def _finished(self, item: Item, slug: str) -> Item | Failure:
+        """Return an item with its final slug, its content in Markdown, and the notes on both."""
+        if slug in self.sources:
+            reason = f"{self.sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
             return Failure(item.source, item.file.line_of("slug"), reason)
-        fields, first = item.fields, item.file.content_line
-        notes = {**item.notes}
-        old_paths = item.old_paths
+        fields, notes, first, old_paths = item.fields, {**item.notes}, item.file.content_line, item.old_paths
         if slug != fields["slug"]:
             notes["other slugs"] = item.file.line_of("slug")
             if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
@@ -146,13 +150,12 @@ class Sources:
         notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
         if former := fields.get("former_slugs"):
             fields["former_slugs"] = [each for each in former if each not in self.slugs]
-        sources[slug] = item.source
-        own = [path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses]
+        self.sources[slug] = item.source
+        own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
         notes |= {"shared addresses": None} if len(own) < len(old_paths) else {}
         self.addresses.update(map(_address, own))
-        return item._replace(
-            fields=fields | {"slug": slug}, notes=notes, parents=(), front="", own_path="", old_paths=tuple(own)
-        )
+        fields["slug"] = slug
+        return item._replace(fields=fields, notes=notes, old_paths=own, own_path="", parents=(), front="")
 
     def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
@@ -163,57 +166,59 @@ class Sources:
         return SpoolEntry(offset, when, item.file.number, valid_slug(item.fields["slug"]), item.parents, item.front)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
-        """Read a file, or all below a folder, those of each folder in the order of their names."""
+        """Read a file, or all files below a folder, folder by folder and sorted by name."""
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent, ("/",))
             return
         folders = [path]
         for folder in folders:
             try:
-                os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() does not tell that it may not look.
+                os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() hides a missing permission.
                 entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
-                below = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
-                files = [entry for entry in entries if entry.suffix.lower() in MARKDOWN_SUFFIXES and not entry.is_dir()]
-                for entry in entries:
-                    if entry.suffix.lower() in OTHER_SUFFIXES and not entry.is_dir():
-                        self.left_out[f"file in {entry.suffix.lower()}"] += 1
+                below = [entry for entry in entries if entry.is_dir()]
             except OSError as error:
-                yield _failure(folder, error)
+                yield Failure.of(folder, error)
                 continue
-            folders += [entry for entry in below if entry.name not in NOT_ENTERED]
-            for file in files:
-                if file.name.partition(".")[0] == SECTION:
-                    self.left_out["page of a section"] += 1
-                elif file.is_symlink() and not os.path.realpath(file).startswith(self.roots):
-                    self.left_out["link out of the folders"] += 1
-                else:
-                    yield from self._read(file, path, self.roots)
+            folders += [each for each in below if each.name not in NOT_ENTERED and not each.is_symlink()]
+            for file in sorted({*entries} - {*below}):
+                yield from self._find_file(file, path)
+
+    def _find_file(self, file: Path, top: Path) -> Iterator[Item | Failure]:
+        suffix = file.suffix.lower()
+        if suffix in OTHER_SUFFIXES:
+            self.unread[suffix].append(str(file))
+        elif suffix in MARKDOWN_SUFFIXES:
+            if reason := self._why_not(file):
+                self.left_out[reason] += 1
+            else:
+                yield from self._read(file, top, self.roots)
+
+    def _why_not(self, file: Path) -> str:
+        """Return as what kind a Markdown file in a folder is left out; nothing if it is read."""
+        if file.name.partition(".")[0] == SECTION:
+            return "page of a section"
+        is_outside = file.is_symlink() and not os.path.realpath(file).startswith(self.roots)
+        return "link out of the folders" if is_outside else ""
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`, once even if several paths lead to it."""
+        """Read a file in one of the folders `roots`; only once if several paths lead to it."""
         if (resolved := os.path.realpath(path)) in self.files:
             return
         self.files.add(resolved)
         try:
-            readable = (*MARKDOWN_SUFFIXES, *EXPORTS)
-            if path.exists() and not (path.is_file() and path.suffix.lower() in readable):  # A pipe might never end.
-                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(readable)}")
+            if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might never end.
+                raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(READABLE)}")
             if path.suffix.lower() in EXPORTS:
                 yield from self._read_export(path)
-            elif path.stat().st_size > MAX_FILE_BYTES:
+                return
+            with open_below(path, roots) as opened:
+                data = opened.read(MAX_FILE_BYTES + 1)
+            if len(data) > MAX_FILE_BYTES:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
-            else:
-                is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-                with open_below(path, roots) as opened:
-                    data = opened.read(MAX_FILE_BYTES)
-                site = permalinks.site_of(path.parent.absolute(), self.zone)
-                file = parse(data, divides_tags=is_jekyll, zone=site.zone)
-                if file.fields.get("status") == "trash":
-                    self.left_out["post (trash)"] += 1
-                else:
-                    yield self._item_of_file(file, path, top, is_jekyll, site)
+            if item := self._item_of_file(data, path, top):
+                yield item
         except (OSError, MarkdownError) as error:
-            yield _failure(path, error)
+            yield Failure.of(path, error)
 
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
         for post in EXPORTS[path.suffix.lower()](path, self.zone):
@@ -225,39 +230,34 @@ class Sources:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
-    def _item_of_file(self, file: MarkdownFile, path: Path, top: Path, is_jekyll: bool, site: Site) -> Item:
-        fields = file.fields
+    def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
+        """Return the post in a Markdown file below `top`; None if it was in the trash. Raises MarkdownError."""
+        site = permalinks.site_of(path.parent.absolute(), self.zone)
+        is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
+        file = parse(data, divides_tags=is_jekyll, zone=site.zone)
+        if file.fields.get("status") == "trash":
+            self.left_out["post (trash)"] += 1
+            return None
+        folders = path.parent.parts[len(top.parts) :]
         paths, aliases = permalinks.read_paths(file.others)
         address = paths[0] if paths else ""
-        above, last = permalinks.parted(address)
-        name, day = name_and_day(path, site.zone)
-        fields.setdefault("slug", unquote(last) or shown(name))
-        fields.setdefault("title", title_of(shown(name)))
-        if not day and (match := DATE_IN_PATH.search(address)):
-            day = midnight(match[1], site.zone)
-        if day and not file.is_exported:
-            fields.setdefault("published_at", day)
-        folders = path.parent.parts[len(top.parts) :]
-        if DRAFT_FOLDERS & {top.absolute().name, *folders} and not file.is_exported:
-            fields.setdefault("status", "draft")
-        elif "published_at" in fields:
-            fields.setdefault("status", "published")
-        parents = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
-        parents = tuple(name for name in parents if name not in MEANINGLESS_FOLDERS)
-        own_path = "/".join(("", *(folder for folder in folders if folder not in MEANINGLESS_FOLDERS), name))
-        notes: dict[str, Note] = {**without_controls(fields)}
-        if str(file.values.get("status")).lower() == "private":
-            notes["private posts"] = file.line_of("status")
-        if site.is_zone_unknown:
-            notes["time zones"] = None
-        if not {"status", "published_at"} & fields.keys() and has_data_file(path.absolute().parent):
-            notes["undated"] = None
-        front = language_of(path, file.values) or above
-        item = Item(str(path), fields, file.created_at, file, (*paths, *aliases), own_path, notes, parents, front=front)
+        name = infer(file, path, {top.absolute().name, *folders}, address, site.zone)
+        above = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
+        item = Item(
+            str(path),
+            file.fields,
+            file.created_at,
+            file,
+            (*paths, *aliases),
+            own_path="/".join(("", *_meaningful(folders), name)),
+            notes=notes_of(file, path, site),
+            parents=_meaningful(above),
+            front=language_of(path, file.values) or permalinks.parted(address)[0],
+        )
         item = self._completed(self._with_images(item, path.parent, top))
-        is_dated = fields.get("status") == "published" and "published_at" in fields
-        if not paths and (is_jekyll or self.permalink) and is_dated:
-            address = permalinks.address_by_pattern(file, path.parent, name, self.permalink, site)
+        pattern = self.permalink or (site.pattern if is_jekyll else "")
+        if pattern and not paths and item.fields.get("status") == "published" and "published_at" in item.fields:
+            address = permalinks.address_by_pattern(file, path.parent, name, pattern, site)
             item = item._replace(old_paths=(address, *item.old_paths))
         addresses = [address or permalinks.address_of_file(path, folders), self.post_url]
         if former := permalinks.former_slugs(aliases, filter(None, addresses)):
@@ -275,7 +275,7 @@ class Sources:
         return self._completed(self._with_images(item))
 
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
-        """Let the addresses of images lead to those that will be stored; make other relative ones absolute."""
+        """Replace the addresses of images by those of the service; make other relative ones absolute."""
         fields, notes, first = item.fields, {**item.notes}, item.file.content_line
         placement = self.images.place(fields, folder, top) if self.images else None
         below = "/".join(folder.parts[len(top.parts) :]) if folder and top else ""
@@ -296,7 +296,7 @@ class Sources:
         return item._replace(images=(*item.images, *placement.files), notes=notes, missing=missing)
 
     def _place_image(self, placement: Placement | None, folder: str, address: str) -> str:
-        """Return the address of an image: stored, else absolute if the site is known. Count its host if not ours."""
+        """Return the new address of an image; count its host if it is not ours."""
         address = absolute(placement.placed(address) if placement else address, self.site, folder)
         host = host_of(address)
         if host and not (self.images and address.startswith(f"{self.images.url}/")):
@@ -304,7 +304,10 @@ class Sources:
         return address
 
     def _completed(self, item: Item) -> Item:
-        """Complete a post: its date decides whether it is scheduled or published; others keep no date in the future."""
+        """Settle the status and the dates of a post, and bring its fields within their bounds.
+
+        A post with a date in the future is scheduled, if it was to be published; else it loses the date.
+        """
         fields, notes = item.fields, {**item.notes}
         published_at = fields.get("published_at", "")
         if fields.get("status") == "published" and not published_at:
@@ -335,8 +338,5 @@ def _address(path: str) -> str:
     return unquote(path, errors="surrogateescape").strip("/")
 
 
-def _failure(path: Path, error: OSError | MarkdownError) -> Failure:
-    if isinstance(error, MarkdownError):
-        return Failure(str(path), error.line, error.reason)
-    reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
-    return Failure(str(path), None, reason or "cannot be read")
+def _meaningful(folders: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in folders if name not in MEANINGLESS_FOLDERS)

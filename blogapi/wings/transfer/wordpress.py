@@ -16,7 +16,7 @@ from defusedxml.ElementTree import iterparse
 
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.files import STATUS_WORDS
-from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
+from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 from blogapi.wings.markdown.html import paragraphs, text_of
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
@@ -105,7 +105,7 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
 
 def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> dict[str, Any]:
     status = _text(item, "status")
-    when = _time(_text(item, "post_date_gmt")) or _time(_text(item, "post_date"), zone)
+    when = time_or_nothing(_text(item, "post_date_gmt")) or time_or_nothing(_text(item, "post_date"), zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
@@ -183,10 +183,3 @@ def with_footnotes(html: str, footnotes: str) -> str:
 def _text(item: Element, name: str, space: str = "") -> str:
     """Return the text of a child. Its namespace has WordPress's version in it, so `space` need only be part of it."""
     return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
-
-
-def _time(value: str, zone: tzinfo = UTC) -> str:
-    try:
-        return rfc3339_of(value, zone)
-    except ValueError:
-        return ""

@@ -1,4 +1,4 @@
-"""A folder of Markdown files that is kept the same as the posts of a service: its files, and what is known of each."""
+"""A folder of Markdown files that is kept the same as the posts of a service: the files, and what is known of each."""
 
 import fcntl
 import hashlib
@@ -12,33 +12,48 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
+from marshmallow import ValidationError, fields
+
 from blogapi.clock import rfc3339
 from blogapi.config import Config
-from blogapi.documents import INPUT_FIELDS, is_slug
+from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED, is_slug
 from blogapi.posts import storage as posts
+from blogapi.posts.schemas import PostSchema
 from blogapi.storage.errors import Rejected
-from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse
+from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.transfer.folder import ADDRESS, Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages
 from blogapi.wings.transfer.importer import checked, schema
-from blogapi.wings.transfer.permalinks import site_of
 from blogapi.wings.transfer.remote import LISTED, Left, Post, Remote, RemoteError
-from blogapi.wings.transfer.sources import JEKYLL_FOLDERS, Failure, Item, Sources
+from blogapi.wings.transfer.sources import Item, Sources
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 256 * 1024**2
+MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
-KNOWN = ("id", "slug", "status", "created_at", "updated_at", "etag", "said", "sha256")  # of every Entry in the state
 
-# What is known of a post: the fields that are not CLEARED, its `etag`, and the digest of what it `said`. In the state,
-# also the `sha256` of its file, and whether it is `fresh`: another change in the second of `updated_at` would not show.
-Entry = dict[str, Any]
+Entry = dict[str, Any]  # what is known of a post, and in the state also of its file: see EntrySchema
 Result = tuple[str, str, str]  # what was done with a file, its name, and what a person should know
 
 
+class EntrySchema(PostSchema):
+    """An Entry in the state: the fields that a file need not have, and digests of what post and file said."""
+
+    etag, said, sha256 = fields.String(), fields.String(), fields.String()  # the last is that of the file
+    fresh = fields.Boolean()  # another change of the post in the same second would not show in `updated_at`
+
+    class Meta:
+        fields = (*(name for name in FIELDS if name not in CLEARED), "etag", "said", "sha256", "fresh")
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.required, field_obj.allow_none = field_name in REQUIRED | {"etag", "said", "sha256"}, False
+
+
+ENTRY = EntrySchema()
+
+
 def meaning(post: Post) -> str:
-    """Return a digest of what a post says: with any line ends, on any host, and also once its time has come."""
+    """Return a digest of what a post says, whatever its line ends and its host; a scheduled one counts as published."""
     said = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     said["content"] = said["content"].replace("\r\n", "\n")
     said["status"] = "published" if said["status"] == "scheduled" else said["status"]
@@ -47,32 +62,32 @@ def meaning(post: Post) -> str:
 
 
 def entry_of(post: Post, etag: str) -> Entry:
-    """Return what is to be known of a post."""
+    """Return what to remember of a post."""
     return {name: post[name] for name in post if name not in CLEARED} | {"etag": etag, "said": meaning(post)}
 
 
 class Files(Sources):
-    """The posts in the files of a folder, without links and without what a pull has kept aside."""
+    """The posts in the files of a folder, without links and without files that a pull has kept aside."""
 
     def __init__(self, top: Path, spool: IO, now: float, images: LocalImages, zone: tzinfo):
-        self.sha256: dict[str, str] = {}  # of each file, before it is read
+        self.top = top
+        self.sha256: dict[str, str] = {}  # of each file that was read
         super().__init__([top], spool, now, images=images, zone=zone)
 
-    def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        if path.is_symlink() or path.name.endswith(MINE):
-            self.left_out["link" if path.is_symlink() else "file that a pull kept aside"] += 1
-            return
-        with suppress(OSError), path.open("rb") as file:
-            self.sha256[path.relative_to(top).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
-        yield from super()._read(path, top, roots)
+    def _why_not(self, file: Path) -> str:
+        if file.name.endswith(MINE):
+            return "file that a pull kept aside"
+        return "link" if file.is_symlink() else super()._why_not(file)
 
-    def item_of(self, path: Path, top: Path, data: bytes) -> Item:
-        """Return what a file would say with these bytes. Raises MarkdownError, ValidationError."""
-        is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-        site = site_of(path.parent.absolute(), self.zone)
-        file = parse(data, divides_tags=is_jekyll, zone=site.zone)
-        item = self._item_of_file(file, path, top, is_jekyll, site)
-        slug = item.fields.pop("slug")  # It can still be the name of the file.
+    def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
+        self.sha256[path.relative_to(top).as_posix()] = hashlib.sha256(data).hexdigest()
+        return super()._item_of_file(data, path, top)
+
+    def item_of(self, name: str, data: bytes) -> Item:
+        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
+        item = super()._item_of_file(data, self.top / name, self.top)
+        assert item  # No post has the status "trash".
+        slug = item.fields.pop("slug")  # It can still be the name of the file, which is no slug.
         return item._replace(fields=schema.load(item.fields) | {"slug": slug})
 
 
@@ -88,9 +103,9 @@ class WorkingFolder:
 
     def __init__(self, top: Path, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
         self.top, self.remote, self.force, self.dry_run, self.zone = top, remote, force, dry_run, zone
-        self.items: dict[str, Item] = {}
-        self.results: list[Result] = []  # of files that cannot be read, or have other names now
-        self.entries: dict[str, Entry] = {}  # of the files that were the same as their posts
+        self.items: dict[str, Item] = {}  # by the names of files, like all that follows
+        self.entries: dict[str, Entry] = {}  # of files that were the same as their posts
+        self.results: list[Result] = []  # of files that cannot be read or were renamed
         self._saved = self._took = 0.0
         with ExitStack() as opened:
             self.folder = Folder(top)
@@ -108,35 +123,33 @@ class WorkingFolder:
         try:
             with self.folder.open(STATE, "rb") as file:
                 state = json.loads(file.read(MAX_STATE_BYTES))
-            address, self.entries = state["remote"], state["files"]
-            if not all(is_entry(name, entry) for name, entry in self.entries.items()):
-                raise ValueError
+            address = state["remote"]
+            self.entries = {checked_name(name): ENTRY.load(entry) for name, entry in state["files"].items()}
         except FileNotFoundError:
             return
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError):
             reason = "is damaged: delete it, and all files are compared with the posts"
             raise RemoteError(f"{self.top / STATE} {reason}") from None
         if address != self.remote.address:
-            self._forget(f"{self.top} belongs to {address}; --force lets it belong to {self.remote.address}")
+            self._forget_all(f"{self.top} belongs to {address}; --force lets it belong to {self.remote.address}")
 
-    def _forget(self, why_not: str) -> None:
+    def _forget_all(self, why_not: str) -> None:
         if not self.force:
             raise RemoteError(why_not)
         self.entries = {}
 
     def save(self, at_once: bool = True) -> None:
-        """Write the state; if not at once, so seldom that it takes at most a tenth of the time."""
+        """Write the state: at once, or so rarely that writing takes at most a tenth of the time."""
         begun = time.monotonic()
         if self.dry_run or not (at_once or begun - self._saved > 10 * self._took):
             return
         state = {"remote": self.remote.address, "files": self.entries}
-        data = json.dumps(state).encode()  # in ASCII, as a name can be no UTF-8
-        self.folder.write(STATE, [data], rfc3339(time.time()), lambda file: file.read(len(data) + 1) == data)
+        self.write(STATE, json.dumps(state).encode(), rfc3339(time.time()))  # ASCII: a file name need not be UTF-8
         self._saved = time.monotonic()
         self._took = self._saved - begun
 
     def note(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
-        """Note that a file and a post say the same."""
+        """Remember that a file and a post say the same."""
         fresh = {"fresh": True} if known["updated_at"] >= rfc3339(self.remote.now) else {}
         self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name]} | fresh
         self.save(at_once)
@@ -150,26 +163,25 @@ class WorkingFolder:
     # Both sides
 
     def read(self) -> None:
-        """List the posts, and read the files, at the time by the clock of the service."""
+        """List the posts of the service and read the files."""
         self.posts = {post["id"]: post for post in self.remote.posts(fields=",".join(LISTED))}
         self.by_slug = {post["slug"]: post for post in self.posts.values()}
         is_there = [self.listed(entry) for entry in self.entries.values()]
         if not any(is_there) and any(entry["id"] in self.posts for entry in self.entries.values()):
-            self._forget(f"{self.remote.address} has another database now: --force compares all files with it")
+            self._forget_all(f"{self.remote.address} has another database now: --force compares all files with it")
         self.images = FolderImages(cast(Any, None), [self.top], None, Config(url=self.remote.address), dry_run=True)
         with TemporaryFile() as spool:
             self.files = Files(self.top, spool, self.remote.now, self.images, self.zone)
-            for item in self.files:
-                found = checked(item)
+            for found in map(checked, self.files):
                 if isinstance(found, Item):
                     self.items[Path(found.source).relative_to(self.top).as_posix()] = found
                 else:
                     self.results += [("failed", str(failure), "") for failure in found]
         self._follow_names()
-        self.save()  # before anything else changes: it fails if the folder cannot be written
+        self.save()  # before anything else changes: it fails if the folder is read-only
 
     def _follow_names(self) -> None:
-        """Find files under other names: those of the same bytes, or with the id and slug of the post."""
+        """Recognize renamed files: by their bytes, or by the id and slug in their front matter."""
         gone = {name: entry for name, entry in self.entries.items() if not self.exists(name)}
         by_sha256 = {entry["sha256"]: name for name, entry in gone.items()}
         by_post = {(entry["id"], entry["slug"]): name for name, entry in gone.items()}
@@ -183,21 +195,21 @@ class WorkingFolder:
                 del gone[old]
 
     def listed(self, entry: Entry) -> Post | None:
-        """Return the post of a file as it is listed: in another database, its id is that of another post."""
+        """Return the post of an entry from the list; in another database, its id belongs to another post."""
         post = self.posts.get(entry["id"])
         return post if post and is_same_post(post, entry) else None
 
     def is_as_known(self, entry: Entry | None, listed: Post | None) -> bool:
-        """Return whether a post has not changed since it was noted."""
+        """Return whether a post has not changed since its entry was written."""
         return bool(entry and listed and entry["updated_at"] == listed["updated_at"] and "fresh" not in entry)
 
     def exists(self, name: str) -> bool:
-        """Return whether there is a file of this name, or anything else."""
+        """Return whether a file, or anything else, has this name."""
         return os.path.lexists(self.top / name)
 
     @contextmanager
     def place(self, name: str, create: bool = False) -> Iterator[tuple[Folder, str]]:
-        """Open the folder of a file, following no link; yield it and the file's name there. Raises OSError."""
+        """Open the folder of a file without following links; yield it and the file's name in it. Raises OSError."""
         folder, (*above, last) = self.folder, PurePosixPath(name).parts
         with ExitStack() as opened:
             for part in above:
@@ -207,18 +219,34 @@ class WorkingFolder:
                 folder = opened.enter_context(closing(Folder(folder.path / part, folder)))
             yield folder, last
 
-    def bytes_of(self, name: str) -> bytes:
-        """Return the bytes of a file that was read. Raises OSError; Left if they are others now."""
+    def read_bytes(self, name: str) -> bytes:
+        """Read a file, which is no link. Raises OSError."""
         with self.place(name) as (folder, last), folder.open(last, "rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+            return file.read(MAX_FILE_BYTES + 1)
+
+    def bytes_of(self, name: str) -> bytes:
+        """Return the bytes of a file that was read before. Raises OSError, and Left if it has changed since."""
+        data = self.read_bytes(name)
         if hashlib.sha256(data).hexdigest() != self.files.sha256.get(name):
             raise Left("conflict", "it changes at this moment")
         return data
 
+    def write(self, name: str, data: bytes, when: str) -> None:
+        """Replace a file, with a time, unless this is a dry run. Raises OSError."""
+        if not self.dry_run:
+            with self.place(name, create=True) as (folder, last):
+                folder.write(last, [data], when, lambda file: file.read(len(data) + 1) == data)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, unless this is a dry run. Raises OSError."""
+        if not self.dry_run:
+            with self.place(name) as (folder, last):
+                folder.remove(last)
+
     # What they say
 
     def fields(self, name: str, item: Item | None = None) -> Post:
-        """Return what a file says: a slug only if its front matter has one, as a file can get another name."""
+        """Return what a file says. The slug counts only if it is in the front matter: files may be renamed."""
         item = item or self.items[name]
         fields = {field: value for field, value in item.fields.items() if field != "slug"}
         own = str(item.file.values.get("slug", ""))
@@ -226,7 +254,7 @@ class WorkingFolder:
         return fields | ({"slug": own} if own and is_own else {})
 
     def says(self, fields: Post, known: Entry) -> str:
-        """Return the digest of what a post would say after a push of these fields; nothing if it is refused."""
+        """Return the digest that a post would have after a push of these fields; nothing if they would be refused."""
         now = rfc3339(self.remote.now)
         if known["status"] == "scheduled" and known.get("published_at", "") <= now:
             known = known | {"status": "published"}
@@ -240,7 +268,7 @@ class WorkingFolder:
         return name not in self.items or self.says(self.fields(name), entry) != entry["said"]
 
     def compare(self, name: str, there: Entry) -> str:
-        """Return whether a file and its post are the "same", or what has changed since: "here", "there" or both."""
+        """Return "same", or the side that has changed, "here" or "there", or the reason of a conflict."""
         entry = self.entries.get(name)
         if name in self.items and self.says(self.fields(name), there) == there["said"]:
             return "same"
@@ -254,11 +282,13 @@ class WorkingFolder:
 
 
 def is_same_post(one: Entry, other: Entry) -> bool:
-    """Return whether two entries or posts are about the same post: another database has the same ids."""
+    """Return whether two entries or posts are about the same post: another database uses the same ids."""
     return (one["id"], one["created_at"]) == (other["id"], other["created_at"])
 
 
-def is_entry(name: str, entry: Entry) -> bool:
-    """Return whether this can be in a state: about a Markdown file that is not hidden, in the folder."""
+def checked_name(name: str) -> str:
+    """Return a name from a state, which must be that of a visible Markdown file in the folder. Raises ValueError."""
     is_hidden = "\0" in name or any(part.startswith(".") or not part for part in name.split("/"))
-    return name.endswith(MARKDOWN_SUFFIXES) and not is_hidden and all(isinstance(entry[each], str) for each in KNOWN)
+    if is_hidden or not name.lower().endswith(MARKDOWN_SUFFIXES):
+        raise ValueError
+    return name
