@@ -155,7 +155,6 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
         ({"name": ["A"], "content": [""]}, "content: must be given, or a photo"),
         ({"content": ["A", "B"]}, "content: must have one value"),
         ({"content": [1]}, "content: must be text"),
-        ({"content": [{"html": "<b>" * 500}]}, "content.html: its HTML is nested too deeply"),
         ({"content": [{"html": "<p>" + "a" * 100_000}]}, "content.html: must have at most 100,000 characters"),
         ({"content": [{"html": "".join(f"<b id={n}>" for n in range(400))}]}, "content.html: its HTML has too many"),
         (
@@ -356,7 +355,7 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
         ({"replace": {"name": ["x" * 256]}}, "name: must have 1 to 255 characters"),
         ({"replace": {"category": ["x" * 65]}}, "category[0]: must have 1 to 64 characters"),
         ({"replace": {"published": ["2099-01-01"], "post-status": ["archived"]}}, f"published: {PLANNED}"),
-        ({"replace": {"content": [{"html": "<b>" * 500}]}}, "content.html: its HTML is nested too deeply"),
+        ({"replace": {"content": [{"html": "<b>" * 500 + "a"}]}}, "content.html: it must not become 4 times as long"),
         ({"delete": ["name"]}, "name: cannot be deleted"),
         ({"delete": {"category": ["a"] * 101}}, "category: must have at most 100 values"),
         ({"add": {"name": ["x"]}}, "name: has a value already; replace it"),

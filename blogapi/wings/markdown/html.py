@@ -1,4 +1,4 @@
-"""HTML as Markdown of the same meaning."""
+"""Convert HTML to Markdown of the same meaning."""
 
 import re
 from html import escape, unescape
@@ -8,7 +8,7 @@ from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
 
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-# Text that stays as it is: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d within words.
+# Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d inside words
 PLAIN = re.compile(
     r"\[/?[a-z][\w-]*(?:\s[^\[\]|]*)?/?\](?![(\[:])|\[\^\w+\]:?|https?://[^\s<>*`|\[\]\\]+"
     r"|(?<=[^\W_])_+(?=[^\W_])|(?<=\d)\.(?=\d)|\\(?=[^\W_])"
@@ -18,10 +18,10 @@ LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
 KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)  # of Ghost
 MAX_HTML = 4_000_000  # characters
-MAX_ELEMENTS = 4_000_000  # that its tags can become: a few hundred MB, and five seconds
-MAX_DEPTH = 400  # elements within each other
-MAX_GROWTH = 4  # times as long as the HTML, and the mark-up of a small table
-# Tags that HTML opens again in each paragraph until they are closed: three of each kind at most; odd ones are kinds.
+MAX_ELEMENTS = 4_000_000  # that parsing can create: a few hundred MB and five seconds
+MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
+# Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
+# attributes; a tag that is not written simply counts as a kind of its own.
 REOPENED = re.compile(
     r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])"
     r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
@@ -30,28 +30,31 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})  # in addresses
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-ACTIVE = "form, script, svg"  # elements that only an import keeps
-# Elements that stay HTML; those in a table and in code for which these stay HTML; those that an address can lead into
+ACTIVE = "form, script, svg"  # only an import keeps these
+# Elements that stay HTML
 KEPT = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
+# A table or a code block that contains one of these stays HTML.
 NOT_IN_TABLE = ", ".join((*KEPT, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
 NOT_IN_CODE = "a[href]:not([href^='#']), img"
+# Elements that get an anchor if a link leads to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
 LINE_BREAKS = re.compile(r"\s*\n\s*")
 
-# Elements in which WordPress creates no paragraphs from bare lines, and those that it leaves alone altogether.
+# Elements around which WordPress makes no paragraphs from bare lines
 BLOCK = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
     re.IGNORECASE,
 )
 PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
+# Elements that WordPress leaves alone
 WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
 BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
 
 def _as_html(element: Element, text: str) -> str:
-    """Return an element of a line as HTML, with its text in Markdown."""
+    """Return an inline element as HTML, with its text in Markdown."""
     title = f' title="{escape(title)}"' if (title := element.attr("title")) else ""
     return f"<{element.tag}{title}>{text}</{element.tag}>" if text.strip() else text
 
@@ -75,9 +78,9 @@ STYLE = Markdown(converters=CONVERTERS)
 
 
 def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
-    """Convert HTML to Markdown in linear time. Raise MarkdownError if it is too large or too deep.
+    """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large.
 
-    With `dropped`, scripts, forms and drawings are left out, and named in it.
+    If the set `dropped` is given, scripts, forms and drawings are left out, and their names are added to it.
     """
     if len(html) > MAX_HTML:
         raise MarkdownError(f"its HTML must have at most {MAX_HTML:,} characters")
@@ -91,20 +94,20 @@ def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] |
 
 
 def image_of(label: str, address: str) -> str:
-    """Return the Markdown of an image."""
+    """Return an image in Markdown."""
     label = re.sub(r"[\[\]\\]", r"\\\g<0>", label)
     return f"![{label}]({address})"
 
 
 def text_of(html: str) -> str:
-    """Return the text of a little HTML, for example of a title, without references to no character."""
+    """Return the text of short HTML, such as a title, without references to characters that do not exist."""
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
 class Preparation:
-    """A tree of HTML in which everything that turbohtml would leave out, or write otherwise, is replaced.
+    """A tree of HTML in which everything is replaced that turbohtml would drop or write in another way.
 
-    Texts that are written as they are stand in it under names, which no text can have by chance.
+    Text that must not be escaped is replaced by random names, and put back after the conversion.
     """
 
     def __init__(self, html: str, dropped: set[str] | None):
@@ -131,20 +134,18 @@ class Preparation:
                 element.decompose()
 
     def _keep(self, text: str) -> str:
-        """Return the name of a text."""
+        """Return the name that stands for a text."""
         self.texts.append(text)
         return f"{self.name}{len(self.texts) - 1}x"
 
     def _block(self, html: str) -> Element:
-        """Return an element that becomes HTML, in its own paragraph."""
+        """Return an element that becomes HTML in a paragraph of its own."""
         return Element("div", {}, [Text(self._keep(_one_block(html)))])
 
     def _prepare(self, tree: Node) -> None:
-        left: list[tuple[Node, int, bool]] = [(tree, 0, False)]
+        left: list[tuple[Node, bool]] = [(tree, False)]
         while left:
-            parent, depth, is_heading = left.pop()
-            if depth > MAX_DEPTH:
-                raise MarkdownError("its HTML is nested too deeply")
+            parent, is_heading = left.pop()
             for node in list(parent.children):
                 if isinstance(node, Text):
                     node.data = PLAIN.sub(lambda match: self._keep(match[0]), node.data)
@@ -156,7 +157,7 @@ class Preparation:
                     node.replace_with(Text(self._keep("<br>")))
                 elif isinstance(node, Element):
                     self._prepare_element(node)
-                    left.append((node, depth + 1, is_heading or node.tag in HEADINGS))
+                    left.append((node, is_heading or node.tag in HEADINGS))
 
     def _prepare_element(self, element: Element) -> None:
         match element.tag:
@@ -186,7 +187,7 @@ class Preparation:
         self._mark_target(element)
 
     def _mark_target(self, element: Element) -> None:
-        """Put an anchor where links of this HTML lead to, such as a footnote."""
+        """Put an anchor where a link in the same HTML leads to, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS:
             mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))
@@ -199,7 +200,7 @@ class Preparation:
 
 
 def _one_block(html: str) -> str:
-    """Return HTML without lines that would end its block in Markdown."""
+    """Return HTML without line breaks that would end its block in Markdown."""
     html = html.strip()
     return html.replace("\n", "&#10;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 
@@ -218,7 +219,7 @@ def _stays_html(element: Element) -> bool:
 
 
 def _link_parts(link: Element) -> None:
-    """Make a link around headings and other blocks one in each of these: in Markdown, it is within one block."""
+    """Move a link around several blocks into each of them: in Markdown, a link is within one block."""
     for part in list(link.children):
         inner = Element("a", {"href": link.attr("href") or ""}, [])
         if isinstance(part, Element):
@@ -232,7 +233,7 @@ def _link_parts(link: Element) -> None:
 
 
 def _language(parts: list[Element]) -> str:
-    """Return the language of a block of code, as plugins and the comments of blocks say it."""
+    """Return the language of a code block, as plugins and the comments of WordPress's blocks name it."""
     before = parts[0].previous_sibling
     said = [before.data] if isinstance(before, Comment) else []
     for each in parts:
