@@ -1,4 +1,4 @@
-"""A post as a Markdown file: read and written."""
+"""Read and write a post as a Markdown file."""
 
 import json
 import re
@@ -12,51 +12,51 @@ from blogapi.text import CONTROL, VISIBLE
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-MAX_FILE_BYTES = 4 * 1024 * 1024  # of a file to import; that of a post is smaller
-CACHED_CHARACTERS = 1024  # of front matter: longer ones are not cached
+MAX_FILE_BYTES = 4 * 1024 * 1024  # of an imported file; the file of a post is smaller
+CACHED_CHARACTERS = 1024  # longer front matter is not cached
 HERO = "heroImage"  # the cover in Astro's starter
-ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # those of its themes, and ours
-# What other programs call a status, and ours
+ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # names in Astro's themes, and ours
+# Other programs' words for a status, and ours
 STATUS_WORDS = {"publish": "published", "future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"}
 LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # of front matter
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
-# The address of an image that has more properties.
+# Names for the address of an image with more properties
 ADDRESS_NAMES = ("url", "src", "image", "path")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-# Front matter that is not read: JSON, and the headers of Pelican and Nikola.
+# Front matter that is not read: JSON without marks, and the headers of Pelican and Nikola
 NOT_READ = re.compile(
     r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
 )
 
 PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
-CHANGED, UNPUBLISHED = "lastmod", "permalink"  # what a flat file adds before `created_at` for Hugo and for Eleventy
-# The names in the order in which they are written
+CHANGED, UNPUBLISHED = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
+# Names in the order in which they are written
 WRITTEN = (
     *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
     *("params", "id"),
 )
-# Words that YAML 1.1 or 1.2 does not take for text.
+# Words that are not text in YAML 1.1 or 1.2
 WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
-# Characters that some parser of YAML does not read within quotes.
+# Characters that some YAML parsers refuse inside quotes
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-EXPONENT = re.compile("^(-?[0-9]+)(e)")  # of a number without a point, which YAML 1.1 takes for text
+EXPONENT = re.compile("^(-?[0-9]+)(e)")  # without a point, YAML 1.1 reads such a number as text
 
 
 class MarkdownFile(NamedTuple):
     """A parsed Markdown file."""
 
-    fields: dict[str, Any]  # the fields of a post that it has, with `content`, as in JSON; times are RFC 3339
+    fields: dict[str, Any]  # fields of a post, `content` included, as in JSON; times are RFC 3339
     created_at: str | None = None  # RFC 3339
-    number: int = 0  # the former `id`; 0 if it has none
-    others: Mapping[str, Any] = {}  # the values of other names, as they are written; `fields` has them in `params`
-    values: Mapping[str, Any] = {}  # those of all names
-    sources: Mapping[str, str] = {}  # the name that stands for each field
-    lines: Mapping[str, int] = {}  # the lines of all names
-    content_line: int = 0  # the line in which the content begins; 0 if it is not in a file of its own
+    number: int = 0  # the `id` in an earlier service; 0: none
+    others: Mapping[str, Any] = {}  # values of other names, as written; `fields` contains them in `params`
+    values: Mapping[str, Any] = {}  # values of all names, as written
+    sources: Mapping[str, str] = {}  # the name in the file for each field
+    lines: Mapping[str, int] = {}  # the line of each name
+    content_line: int = 0  # the line where the content begins; 0 if the post has no file of its own
 
     def line_of(self, field: str) -> int | None:
-        """Return the line of a field, if it is known; of the content, that of its first control character."""
+        """Return the line of a field if it is known. For the content, it is that of the first control character."""
         field, _, place = field.partition(".")
         field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
         if field != "content" or not self.content_line:
@@ -67,12 +67,12 @@ class MarkdownFile(NamedTuple):
 
     @property
     def is_exported(self) -> bool:
-        """Whether it has all names that `render` always writes: then nothing is inferred from its name."""
+        """Whether the file contains all names that `render` always writes. Then nothing is inferred from its name."""
         return is_exported(self.lines)
 
 
 def is_exported(names: Container[str]) -> bool:
-    """Return whether there are all names that `render` always writes."""
+    """Return whether these are all names that `render` always writes."""
     return all(name in names for name in ("id", "created_at", "title", "slug"))
 
 
@@ -84,12 +84,12 @@ def parse(
     divides_tags: bool = False,
     zone: tzinfo = UTC,
 ) -> MarkdownFile:
-    """Read a Markdown file. Raise MarkdownError; if it is `strict`, for a name that no field has, too.
+    """Read a Markdown file. Raises MarkdownError.
 
-    With `keeps_others`, such names go to `params`. So they do if it is not strict: the file may be of another program,
-    white space may come first, the first of several images or excerpts counts, and front matter of other forms is an
-    error. With `divides_tags`, one text of tags or categories without a comma is divided at white space, as in Jekyll.
-    Times without an offset are of the `zone`.
+    If `strict`, it must be written for this service: an unknown name is an error unless `keeps_others` puts it into
+    `params`. Otherwise it may come from another program: unknown names go to `params`, white space may come first, of
+    several images or excerpts the first counts, and other forms of front matter are errors. `divides_tags` splits tags
+    in one string without a comma at white space, as Jekyll does. Times without an offset are in the `zone`.
     """
     language = None if strict else LANGUAGE.match(data)
     if language:
@@ -109,7 +109,7 @@ def parse(
     return file._replace(fields=fields, content_line=line)
 
 
-@lru_cache(maxsize=512)  # A folder that is kept in sync sends the same files again and again.
+@lru_cache(maxsize=512)  # A folder that is kept in step sends the same files again and again.
 def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool, zone: tzinfo) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
@@ -142,12 +142,12 @@ def _read_fields(
     divides_tags: bool,
     zone: tzinfo,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields in front matter, and the name that stands for each; other values go to `others`."""
+    """Return the fields in front matter, and the name in the file for each; other values go to `others`."""
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in [name for name in FIELD_READERS if name in values and not (strict and name in (*IGNORED, *IMPORTED))]:
         if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
-            others[name] = values[name]  # A field has only the address.
+            others[name] = values[name]  # The field keeps only the address.
         field, value = _read_field(name, values[name], lines[name], strict, zone)
         if not value and name != "former_slugs":  # An empty list gives them up.
             if values[name] and not strict and name in IMAGE_NAMES:
@@ -169,7 +169,7 @@ def _read_fields(
 
 
 def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return front matter of other programs as ours: Hugo's names have no case, Zola groups tags, Astro has heroes."""
+    """Translate front matter of other programs: Hugo ignores case, Zola groups tags, Astro has hero images."""
     if isinstance(groups := values.get("taxonomies"), dict):
         ours = {name: value for name, value in groups.items() if name.lower() in BY_LOWER_CASE}
         left = {name: value for name, value in groups.items() if name not in ours}
@@ -188,7 +188,7 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
 
 
 def _read_field(name: str, value: Any, line: int, strict: bool, zone: tzinfo) -> tuple[str, Any]:
-    """Return the field that a name stands for, and its value."""
+    """Return the field for a name, and its value."""
     if name == "status" and isinstance(value, str) and not strict:
         value = STATUS_WORDS.get(value.lower(), value)
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
@@ -204,15 +204,15 @@ def _read_field(name: str, value: Any, line: int, strict: bool, zone: tzinfo) ->
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
-    """Return whether a name at the top level would be read as a field of a post."""
+    """Return whether a name at the top level would be read as a field of the post."""
     return name.lower() in BY_LOWER_CASE | ASTRO_NAMES or (name == HERO and "cover_image" not in post)
 
 
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     """Write a post as a Markdown file; reading it gives the same post.
 
-    If it is `flat`, it is written for other programs: status and date have their names, and the names in `params` are
-    at the top level, except those that mean something else there.
+    `flat` writes it for other programs: with their names for status and date, and with the names in `params` at the top
+    level, except those that would mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
@@ -231,7 +231,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
 
 
 def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a flat file has at its top: Hugo and Eleventy leave out drafts by these names, which Jekyll lacks."""
+    """Return the values at the top of a flat file. Hugo and Eleventy build no drafts because of these; Jekyll does."""
     status, params = values["status"], {name.lower() for name in post.get("params", {})}
     ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
     top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
@@ -244,12 +244,12 @@ def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, An
 
 
 def block(values: Mapping[str, Any], indent: str = "") -> str:
-    """Write values as block mappings and sequences of YAML, which parsers of YAML 1.1 and 1.2 read the same."""
+    """Write values as block YAML that parsers of YAML 1.1 and 1.2 read the same."""
     return "".join(_entry(f"{indent}{_written(name)}:", value, indent) for name, value in values.items())
 
 
 def read_block(text: str) -> dict[str, Any]:
-    """Read what `block` writes. Raise MarkdownError, with the line in the text."""
+    """Read what `block` writes. Raises MarkdownError, with the line in the text."""
     try:
         return typed(read_yaml(text)[0])
     except MarkdownError as error:
@@ -307,7 +307,7 @@ def _status(if_true: str, if_false: str, value: Any) -> str:
     return if_true if FLAGS[value.lower()] else if_false
 
 
-# The field that a name stands for, and the function that reads its value. A field's own name comes first.
+# The field for each name, and the function that reads its value. A field's own name comes first.
 FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, _text) for name in ("title", "slug", "status")},
     "draft": ("status", partial(_status, "draft", "published")),
@@ -321,14 +321,14 @@ FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "params": ("params", _params),
 }
 IGNORED = ("id", "created_at")  # in a request
-IMPORTED = ("tag",)  # unknown in a request
+IMPORTED = ("tag",)  # known in an import only
 FIELD_NAMES = tuple(dict.fromkeys(field for field, _ in FIELD_READERS.values() if field not in IGNORED))
-# The names that mean something at the top level, without case
+# Names with a meaning at the top level, by their lower case
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED, "taxonomies")}
 
 
 def heading(content: str) -> str:
-    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) with which the content begins, if any."""
+    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) at the beginning of the content, if any."""
     found = HEADING.search(content)
     if not found or VISIBLE.search(content[: found.start()]):
         return ""
@@ -338,7 +338,7 @@ def heading(content: str) -> str:
 
 
 def _written(value: str | list[str], also_special: str = "") -> str:
-    """Write a text plainly if every YAML parser reads the same text, else in double quotes."""
+    """Write a text plainly if every YAML parser reads it as the same text, else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in WORDS

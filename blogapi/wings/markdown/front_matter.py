@@ -1,4 +1,4 @@
-"""Front matter in YAML or TOML. Every scalar is its text as written; `typed` gives its value."""
+"""Read front matter in YAML or TOML. Every scalar is its text as written; `typed` returns its value."""
 
 import re
 import tomllib
@@ -15,22 +15,22 @@ from blogapi.posts.params import MAX_INTEGER
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # of a number in YAML
-MAX_VALUES = 2000  # names, and the ends of lists, count as well
+MAX_VALUES = 2000  # names and the ends of lists count, too
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
-# The line break after the line of marks is not part of the content, nor is one more.
+# The line break after the marks is not part of the content, and neither is one blank line.
 CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
     b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
 }
-# Characters that YAML does not allow (YAML 1.2, 5.1), except those that decoding refuses.
+# Characters that YAML forbids (YAML 1.2, 5.1), except those that decoding refuses
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
-# libyaml is ten times as fast, but not every wheel of PyYAML has it.
+# libyaml is ten times as fast, but some wheels of PyYAML lack it.
 Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
-# Messages of parsers, with a hint. libyaml and PyYAML's own parser end, or begin, some of them differently.
+# Parts of parsers' messages, and messages with a hint. libyaml and PyYAML word the rest differently.
 HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
@@ -44,17 +44,17 @@ INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
-# Text and comments in TOML. Those without an end go on to that of the line or of all, and so are searched for once.
+# Strings and comments in TOML. One that never ends is matched to the end of its line or of the text, in linear time.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
-# A number, boolean or date, which is quoted to stay as it is written. The lines of tables look like lists.
+# A number, boolean or date, which is quoted to stay as written. Lines that begin a table look like lists.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
     re.DOTALL | re.MULTILINE | re.ASCII,
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
-# tomllib takes quadratic time for names of many parts.
+# tomllib takes quadratic time for names with many parts.
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 
 # 2026-11-20, 2026-11-20T10:10:00.000Z, 2015-02-13 10:00:00 +0100, 2015/2/13 9:00: YAML's timestamps, and then some;
@@ -66,7 +66,7 @@ YEAR_FIRST = re.compile(
     re.ASCII,
 )
 ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
-# The dates of e-mail (RFC 5322), and their variants by people and JavaScript: July 8, 2022.
+# Dates as in e-mail (RFC 5322), and variants by people and JavaScript: July 8, 2022
 MONTH_NAMED = re.compile(
     r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
     r"(?:,?[ ]+(?P<time>\d\d?:\d\d(?::\d\d)?)"
@@ -74,12 +74,12 @@ MONTH_NAMED = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
-# Characters that a terminal obeys: controls, line separators, directions of writing. And unpaired surrogates.
+# Characters that control a terminal: controls, line separators, text direction. And unpaired surrogates.
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class MarkdownError(Exception):
-    """A fault of a Markdown file, described for its author, with its line if it has one."""
+    """What is wrong with a Markdown file, for its author, with the line if there is one."""
 
     def __init__(self, reason: str, line: int | None = None):
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -88,7 +88,7 @@ class MarkdownError(Exception):
 
 
 class Plain(str):
-    """The text of a scalar that is not quoted."""
+    """The text of an unquoted scalar."""
 
     @property
     def value(self) -> Any:
@@ -114,7 +114,7 @@ class TomlScalar(Plain):
 
 
 def typed(value: Any) -> Any:
-    """Return the value of front matter: texts, numbers, booleans, lists and mappings, without null."""
+    """Return the value of front matter: strings, numbers, booleans, lists and mappings, without null."""
     if isinstance(value, dict):
         return {name: each for name, part in value.items() if (each := typed(part)) is not None}
     if isinstance(value, list):
@@ -123,9 +123,9 @@ def typed(value: Any) -> Any:
 
 
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
-    """Split a Markdown file: the marks of its front matter, the text between them, the content and its first line.
+    """Split a Markdown file into the marks of its front matter, the text between them, the content and its first line.
 
-    With `skip_blank`, front matter may follow white space; as many empty lines are put into its text.
+    With `skip_blank`, white space may come first; the text then begins with as many empty lines.
     """
     data = data.removeprefix(b"\xef\xbb\xbf")
     blank = BLANK.match(data) if skip_blank else None
@@ -145,12 +145,12 @@ def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, in
 
 
 def shortened(name: str) -> str:
-    """Return a name as a message shows it."""
+    """Return a name for a message."""
     return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
 
 
 def shown(text: str) -> str:
-    """Return a text, for example the name of a file, as a terminal can show it."""
+    """Return a text, such as a file name, that is safe to print on a terminal."""
     return NOT_SHOWN.sub("\ufffd", text)
 
 
@@ -162,7 +162,7 @@ def _decode(data: bytes, first_line: int) -> str:
 
 
 class YamlReader:
-    """Reads a mapping event by event; each is checked before a value is built from it."""
+    """Reads a mapping event by event, checking each before building a value from it."""
 
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
@@ -170,7 +170,7 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # of the names
 
     def line(self, mark: Any) -> int:
-        """Return the line in the file; marks count more kinds of line breaks. The text begins in the second line."""
+        """Return the line in the file, where the text begins in line 2. Marks count more kinds of line breaks."""
         return bisect_left(self.breaks, mark.index) + 2
 
     def read(self) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class YamlReader:
 
 
 def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read YAML: its values (texts, lists, mappings), and the lines of their names."""
+    """Return the values in YAML (strings, lists, mappings), and the lines of their names."""
     if unusable := NOT_PRINTABLE.search(text):
         raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
     reader = YamlReader(text)
@@ -230,20 +230,20 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     except StopIteration:
         raise MarkdownError(TOO_MANY, 1) from None
     except yaml.MarkedYAMLError as error:
-        # A quotation is named by its start, and not by the end of the file.
+        # An open quotation is reported where it begins, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
         mark = (is_quotation and error.context_mark) or error.problem_mark
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
 
 
 def _hinted(problem: str | None) -> str:
-    """Return the message of a parser with a hint, if there is one."""
+    """Return the message of a parser, with a hint if there is one."""
     problem = problem or ""
     return next((message for words, message in HINTS.items() if words in problem), problem)
 
 
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read TOML: its values (texts, lists, mappings), and the lines of their names."""
+    """Return the values in TOML (strings, lists, mappings), and the lines of their names."""
     text = text.replace("\r\n", "\n")
     without_text = TOML_STRING.sub('""', text)
     if name := LONG_NAME.search(without_text):
@@ -267,7 +267,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _with_values(text: Any, value: Any) -> Any:
-    """Return a text of TOML, or those in a list or table, each number and boolean with its value."""
+    """Return a string, list or table as texts in which each number and boolean has its value."""
     if isinstance(value, dict):
         return {name: _with_values(text[name], each) for name, each in value.items()}
     if isinstance(value, list):
@@ -279,15 +279,15 @@ def _with_values(text: Any, value: Any) -> Any:
 
 
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time that `text` says as RFC 3339 in UTC, whole seconds.
+    """Return the time in a text as RFC 3339 in UTC, whole seconds. Raises ValueError if it is no time.
 
-    A date without a time is midnight, a time without an offset is of the `zone`. Raise ValueError for anything else.
+    A date without a time is midnight; a time without an offset is in the `zone`.
     """
     return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time that `text` says, as `rfc3339_of` does; nothing if it says none."""
+    """Return the time in a text like `rfc3339_of`; nothing if it is no time."""
     try:
         return rfc3339_of(text, zone)
     except ValueError:
@@ -295,10 +295,10 @@ def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
 
 
 def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
-    """Return the time that `text` says, with its offset, as `rfc3339_of` reads it. Raise ValueError for anything else.
+    """Return the time in a text with its offset, read like `rfc3339_of`. Raises ValueError if it is no time.
 
-    It is in the years from 1 to 9999 in UTC, too. A time that the clocks of the zone repeat is the first of the two,
-    and one that they skip has the offset before that (RFC 5545, 3.3.5), as datetime has it.
+    Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the
+    two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).
     """
     try:
         text = text.strip()

@@ -1,4 +1,4 @@
-"""A post as a Markdown file in requests and responses."""
+"""Markdown files in requests and responses."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from blogapi.api.responses import Pairs, post_response, tagged_response
 from blogapi.wings.markdown.files import parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-POST_TYPES = (JSON, MARKDOWN)  # of a post
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # Answers repeat this parameter, so it makes no difference.
+POST_TYPES = (JSON, MARKDOWN)  # media types of a post
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # It makes no difference.
 
 
 def parse_file(request: Request) -> dict[str, Any]:
-    """Return the fields of the file in the body, not yet validated; raise BadRequest."""
+    """Return the fields in a file sent as the body, not validated yet. Raises BadRequest."""
     if request.body.startswith(b"---") and b"\n" not in request.body:
         raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
     try:
@@ -31,7 +31,7 @@ def parse_file(request: Request) -> dict[str, Any]:
 
 
 def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()) -> Response:
-    """Answer with a post as JSON, or as a Markdown file, with an entity tag of its own, if the client prefers that."""
+    """Answer with a post as JSON or, if the client prefers that, as a Markdown file with an ETag of its own."""
     if not prefers_markdown(request):
         return post_response(request, document, headers=headers, vary="Accept")
     fields = json.loads(document)

@@ -1,4 +1,4 @@
-"""A title for a content that has none."""
+"""Find a title for content without one."""
 
 import re
 
@@ -6,13 +6,13 @@ from blogapi.documents import MAX_TITLE
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE
 from blogapi.wings.markdown.files import heading
 
-CUT_TITLE = 80  # characters of a title that is the first line of the content
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters in which a title is looked for
+CUT_TITLE = 80  # characters of a title made from the first line
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters of the content, and of a line, that are searched
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 
 def title_of(content: str) -> str:
-    """Return the heading of a content, or its first visible line without marks, cut at a word."""
+    """Return the first heading, or the first visible line without its marks, cut at a word."""
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
     lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
     found = heading(content)

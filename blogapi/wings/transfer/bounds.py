@@ -1,4 +1,4 @@
-"""What an import shortens or leaves out of a post, so that the post is not refused."""
+"""Shorten what is too long in an imported post, so that the post is not refused."""
 
 import json
 from typing import Any
@@ -9,11 +9,11 @@ from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
 
-Note = int | tuple[int | None, str] | None  # the first line that a note is about, and perhaps the names of values
+Note = int | tuple[int | None, str] | None  # the first line that a note is about, perhaps with names of values
 
 
 def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[str, Note]:
-    """Bring the fields of a post within their bounds; return notes of what is not whole."""
+    """Bring the fields of a post within their bounds; return notes on what was cut."""
     notes: dict[str, Note] = {}
     params = fields.get("params", {})
     for name, longest in {"title": MAX_TITLE, "excerpt": MAX_EXCERPT}.items():
@@ -42,7 +42,7 @@ def _is_valid(name: str) -> bool:
 
 
 def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
-    """Return a value without the parts whose names are too long or invisible; note the name at the `top`."""
+    """Return a value without parts whose names are too long or invisible; if there were any, note the `top` name."""
     if isinstance(value, list):
         return [_with_valid_names(each, top, left_out) for each in value]
     if not isinstance(value, dict):
@@ -53,7 +53,7 @@ def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
 
 
 def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
-    """Return params without the names that are not valid, and without the largest values that do not fit."""
+    """Return params without invalid names, and without the largest values that do not fit."""
     left_out |= {name: None for name in params if not _is_valid(name)}
     params = {name: value for name, value in params.items() if _is_valid(name)}
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):

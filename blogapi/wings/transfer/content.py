@@ -1,4 +1,4 @@
-"""The content of other sites: the images in it, and constructs that work only there."""
+"""Find the images in Markdown from other sites, and constructs that work only there."""
 
 import re
 from bisect import bisect_right
@@ -18,16 +18,16 @@ from blogapi.documents import MAX_CONTENT
 from blogapi.text import CONTROL, CONTROL_OR_BREAK
 from blogapi.wings.markdown.html import ENCODED
 
-# Its blocks alone are used: their inline content is scanned here, in linear time, and with the places in the source.
+# Only its blocks are used. Inline content is scanned below, in linear time and with positions in the source.
 PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
 LIQUID = r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}"
-# A target after `]`: its address, which may have balanced parentheses, or a construct of Liquid, and perhaps a title
+# What follows `]`: an address, which may contain balanced parentheses or Liquid, and an optional title
 TARGET = (
     rf"\(\s*+(?:<(?P<pointed>[^<>\n]*+)>|(?P<bare>(?:{LIQUID}|\\.|[^\s()\\<]|\((?:\\.|[^\s()\\])*+\))(?:{LIQUID}|\\.|[^\s()\\]"
     r"|\((?:\\.|[^\s()\\])*+\))*+))(?:\s++(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\((?:\\.|[^()\\])*+\)))?+\s*+\)"
 )
 LABEL = r"\[(?P<label>(?:\\.|[^\[\]\\])*+)\]"
-EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<text>[^\[\]\n]*))?\]\]"  # of Obsidian
+EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<text>[^\[\]\n]*))?\]\]"  # Obsidian
 INLINE = re.compile(
     rf"\\.|(?P<ticks>`++)|(?P<tag><[a-z/!?][^<>]*+>)|{EMBED}|(?P<open>!?\[)|\](?:{TARGET}|{LABEL})?+", re.I | re.S
 )
@@ -35,7 +35,7 @@ ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 MAY_SHOW = re.compile(r"!\[|<(?:img|source|video)\b|^ {0,3}\[[^\]\n]+\]:", re.IGNORECASE | re.MULTILINE)
 IMAGE_NAME = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
 DEFINITION = re.compile(r"\]:\s*(?:<([^<>\n]*)>|(\S+))")
-# Tags that show images, and the attributes that name these
+# Tags that show images, and the attributes that contain their addresses
 TAG = re.compile(r"<(?P<tag>img|source|video)\b[^<>]*+>", re.IGNORECASE)
 ATTRIBUTE = re.compile(
     r"\s(?P<name>src|srcset|data-src|poster)\s*=\s*(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))", re.IGNORECASE
@@ -46,7 +46,7 @@ WHOLE = re.compile(r"(\S(?:.*\S)?)")
 IS_RELATIVE = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|[#{]).|\{\{", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
-# Other files can still be there if their addresses begin at the root.
+# A file whose address begins at the root may still be there.
 FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
 # Constructs that work on one site only
 NOT_PORTABLE = {
@@ -61,13 +61,13 @@ NOT_PORTABLE = {
 
 
 class Place(NamedTuple):
-    """An image in Markdown: where its address is, or, if Obsidian embeds it, all of it. Or code."""
+    """The place of an image's address in Markdown, of a whole image that Obsidian embeds, or of code."""
 
     start: int
     end: int
-    address: str = ""  # or the name of the file; empty for code
+    address: str = ""  # the file name of an embedded image; empty for code
     is_html: bool = False
-    label: str | None = None  # of what Obsidian embeds
+    label: str | None = None  # set for an embedded image
 
 
 def host_of(address: str) -> str:
@@ -77,7 +77,7 @@ def host_of(address: str) -> str:
 
 
 def absolute(address: str, site: str, folder: str = "") -> str:
-    """Return the URL of an image in a folder of a site, if one is given. An address that is not relative stays."""
+    """Return the absolute URL of an image in a folder of a site. Without a site, the address stays as it is."""
     if not site or not IS_RELATIVE.match(address) or address.startswith("{"):
         return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
@@ -86,9 +86,9 @@ def absolute(address: str, site: str, folder: str = "") -> str:
 def with_images(
     content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str] = lambda name, label: ""
 ) -> tuple[str, int]:
-    """Replace the addresses of the images in Markdown, and what Obsidian embeds by the name of its file.
+    """Replace the addresses of the images in Markdown, and images that Obsidian embeds.
 
-    Return the line of the first address that is relative even then, too; 0 if there is none.
+    Also return the line of the first address that is still relative; 0 if there is none.
     """
     parts, end, relative = [], 0, 0
     for place in images_in(content):
@@ -107,12 +107,12 @@ def with_images(
 
 
 def images_in(content: str) -> list[Place]:
-    """Return the images in Markdown as CommonMark finds them, in their order."""
+    """Return the images in Markdown by CommonMark's rules, in order."""
     return [place for place in _read(content) if place.address] if MAY_SHOW.search(content) else []
 
 
 def not_portable(content: str) -> dict[str, int]:
-    """Return the kinds of constructs in Markdown that work only on the old site, each with its first line."""
+    """Return the kinds of constructs that work only on the old site, each with its first line."""
     if any(pattern.search(content) for pattern in NOT_PORTABLE.values()):
         content = _without_code(content)
     found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(content))}
@@ -129,7 +129,7 @@ def _without_code(content: str) -> str:
 
 
 def without_controls(fields: dict[str, Any]) -> dict[str, None]:
-    """Remove control characters from the texts of a post; return the note of it, if there were some."""
+    """Remove control characters from the texts of a post; return a note if there were any."""
     cleaned: dict[str, Any] = {
         name: _clean(fields[name]) for name in ("content", "html", "excerpt", "params") if name in fields
     }
@@ -150,9 +150,9 @@ def _clean(value: Any) -> Any:
 
 
 def _read(content: str) -> list[Place]:
-    """Return the images in Markdown, and its code as places without an address."""
+    """Return the images in Markdown, and code as places without an address."""
     found: list[Place] = []
-    labels: set[str] = set()  # of definitions, in images
+    labels: set[str] = set()  # of link definitions that images use
     env: dict[str, Any] = {}
     tokens: list[Token] = []
     if len(content) > MAX_CONTENT:
@@ -182,9 +182,9 @@ def _read(content: str) -> list[Place]:
 def _lines_of(
     text: str, first: int, content: str, starts: list[int], cursors: dict[int, int]
 ) -> Iterator[tuple[int, int]]:
-    """Yield where each line of an inline content begins in it, and in the whole content.
+    """Yield where each line of inline content begins, in it and in the whole content.
 
-    `cursors` are where the next cells of tables are, by their lines.
+    `cursors` contains, by line, where the search for the next cell of a table begins.
     """
     begin = 0
     for number, line in enumerate(text.split("\n"), first):
@@ -200,11 +200,11 @@ def _moved(position: int, lines: list[tuple[int, int]]) -> int:
 
 
 def _scan(text: str, labels: set[str]) -> Iterator[Place]:
-    """Yield the images and the code in an inline content; add the labels of images to `labels`."""
-    runs = defaultdict(list)  # where backticks are, by their number
+    """Yield the images and the code in inline content; add the labels that images use to `labels`."""
+    runs = defaultdict(list)  # positions of runs of backticks, by length
     for run in re.finditer("`+", text):
         runs[len(run[0])].append(run.start())
-    opened: list[tuple[bool, int]] = []  # brackets: whether an image begins, and where its text does
+    opened: list[tuple[bool, int]] = []  # open brackets: whether of an image, and where the text begins
     position = 0
     while match := INLINE.search(text, position):
         position = match.end()
@@ -243,7 +243,7 @@ def _shown_by_tags(html: str) -> Iterator[Place]:
 
 
 def _definitions(content: str, starts: list[int], references: Mapping[str, Any], labels: set[str]) -> Iterator[Place]:
-    """Yield the addresses of definitions that an image uses, or that lead to one."""
+    """Yield the addresses of link definitions that an image uses or whose address is that of an image."""
     for label, reference in references.items():
         first, last = reference["map"]
         match = DEFINITION.search(content, starts[first], starts[last])

@@ -1,4 +1,4 @@
-"""Copies of a whole database, even during writes: backups, and between files and PostgreSQL."""
+"""Copy a whole database, even during writes: back it up, or move it between SQLite and PostgreSQL."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from blogapi.storage.setup import EMPTY, SCHEMA, TABLE
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.transfer.files import fill_file, snapshot_file, write_backup
 
-# The tables that a database fills by itself, from the others and the greatest ids
+# Tables that a database fills by itself, from the others and the greatest ids
 FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "search_retagged", "upload")
 
 
@@ -25,12 +25,12 @@ def backup(engine: Engine, path: Path) -> None:
 def copy(
     source: Engine, target: Engine, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None
 ) -> None:
-    """Copy the state of a database at one moment to an empty one; all of it or nothing.
+    """Copy one consistent state of a database to an empty one; all of it or nothing.
 
-    `progress(rows, count)` yields the rows. Raises Unavailable, and OSError for files.
+    `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
     """
     with snapshot(source) as contents, filling(target) as filled:
-        found = {table for (table,) in contents.rows(contents.TABLES)}  # A database of an older version has fewer.
+        found = {table for (table,) in contents.rows(contents.TABLES)}  # An older version has fewer.
         if "post" not in found:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in found]:
@@ -44,12 +44,12 @@ def copy(
 
 
 def tables() -> list[str]:
-    """Return the tables that are copied, which both engines have."""
+    """Return the tables that are copied; both engines have them."""
     return [table for table in TABLE.findall(SCHEMA.read_text()) if table not in FILLED]
 
 
 def snapshot(engine: Any) -> Any:
-    """Open a connection to the contents as of one moment."""
+    """Open a connection to one consistent state of the contents."""
     return snapshot_file(engine.path) if isinstance(engine, Sqlite) else engine.snapshot()
 
 

@@ -1,4 +1,4 @@
-"""A Markdown file that comes to say what a post says: only those of its lines change that say something else."""
+"""Edit a Markdown file to say what a post says, changing only the lines that say something else."""
 
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
@@ -8,15 +8,16 @@ from blogapi.documents import INPUT_FIELDS
 from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 
-MAX_LINES = 5000  # of two contents that are compared line by line
-# Without one of these, a file leaves that of the post as it is.
+MAX_LINES = 5000  # contents of more lines together are not compared line by line
+# A post keeps these fields if its file does not contain them.
 STAYS = ("slug", "status", "published_at", "former_slugs")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
-    """Return a file with another content. `old` is its own, with the addresses that its images have in the post.
+    """Return a file with the content `new`. `old` is its content with the addresses that images have in the post.
 
-    Lines that say the same stay as they are written; in others, `linked` gives the addresses. All end as they did.
+    Lines that are the same in both stay as the file has them. In the others, `linked` replaces the addresses of
+    images. The style of line ends stays.
     """
     content = split(data, skip_blank=True)[2]
     written, before = content.split("\n"), old.replace("\r\n", "\n").split("\n")
@@ -32,16 +33,16 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 
 
 def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: Mapping[str, Any]) -> bytes:
-    """Return a file whose front matter says what a post says, in place of what it `said`.
+    """Return a file whose front matter, which `said` one thing, says what a post says.
 
-    The caller checks the result: it is a good guess, and may be no more than the file as it was.
+    This is a good guess, and may leave the file as it was: the caller must check the result.
     """
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0
     stop = start + len(text.encode())
     if not start or data[start:stop] != text.encode():  # White space comes before it.
         return data
-    changes: dict[str, str] = {}  # the new lines of each name; none remove it
+    changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
         old, new = said.get(field) or None, post.get(field) or None
         if old == new or field == "content" or (old is None and field in STAYS):
@@ -56,7 +57,7 @@ def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: 
 
 
 def _lines(field: str, value: Any) -> str:
-    """Return the lines of a field as a new file has them; none if it has no value."""
+    """Return the lines of a field in a new file; none if it has no value."""
     return render({field: value, "content": ""}).decode().removeprefix("---\n").removesuffix("---\n\n")
 
 
@@ -67,7 +68,7 @@ def _flag(name: str, status: str) -> dict[str, str]:
 
 
 def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
-    """Return the new lines of names at the top level, and of the mapping `params` if the file has one."""
+    """Return the new lines of names at the top level and, if the file has it, of the mapping `params`."""
     changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     lines = {name: block({name: new[name]}) if name in new else "" for name in changed}
     if "params" not in file.lines:
@@ -77,7 +78,7 @@ def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any]) 
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
-    """Replace the lines of names in front matter, which begin at these places of the file; add the others."""
+    """Replace the lines of names in front matter, which begin at these lines of the file; append new names."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
     starts = sorted({*places.values()})
@@ -87,7 +88,7 @@ def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) 
         while stop - 1 > start and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
             stop -= 1
         new = changes[name].replace("\n", end).split("\n")[:-1]
-        if new:  # The name stays as it is spelled.
+        if new:  # The spelling of the name stays.
             new[0] = f"{lines[start].partition(':')[0]}:{new[0].partition(':')[2]}"
         lines[start:stop] = new
     added = [new.replace("\n", end) for name, new in changes.items() if name not in places]

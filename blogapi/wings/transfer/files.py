@@ -1,4 +1,4 @@
-"""SQLite files as a whole: read, filled, and backed up, even during writes."""
+"""Read, fill and back up whole SQLite files, even during writes."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from blogapi.storage.setup import APPLICATION_ID, MISSING, NOTE_ALL, SCHEMA, TAB
 
 
 class SqliteContents(sqlite3.Connection):
-    """A SQLite database that is copied, or filled."""
+    """A SQLite database to copy from or to fill."""
 
     TABLES = TABLES
 
@@ -21,7 +21,7 @@ class SqliteContents(sqlite3.Connection):
 
     @property
     def last_ids(self) -> dict[str, int]:
-        """The greatest id ever used of each kind: new ids follow these."""
+        """The greatest id ever used in each table; new ids follow it."""
         ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
         if "post" not in ids:  # as in databases before version 5
             ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
@@ -39,13 +39,13 @@ class SqliteContents(sqlite3.Connection):
 
 
 def connect(file: str, **options: bool) -> AbstractContextManager[SqliteContents]:
-    """Open a SQLite database for a while, without transactions of its own."""
+    """Open a SQLite database in autocommit mode; close it at the end."""
     return closing(sqlite3.connect(file, isolation_level=None, factory=SqliteContents, **options))
 
 
 @contextmanager
 def read_file(path: Path) -> Iterator[SqliteContents]:
-    """Open a SQLite database of any version to read it. Raises Unavailable if it is missing or damaged."""
+    """Open a SQLite database of any version for reading. Raises Unavailable if it is missing or damaged."""
     if not path.exists():
         raise Unavailable(MISSING.format(path))
     try:
@@ -57,7 +57,7 @@ def read_file(path: Path) -> Iterator[SqliteContents]:
 
 @contextmanager
 def snapshot_file(path: Path) -> Iterator[SqliteContents]:
-    """Open a SQLite database of any version to read it as of one moment. Raises Unavailable."""
+    """Open a SQLite database of any version for reading one consistent state. Raises Unavailable."""
     with read_file(path) as connection:
         connection.execute("BEGIN")
         yield connection
@@ -65,7 +65,7 @@ def snapshot_file(path: Path) -> Iterator[SqliteContents]:
 
 @contextmanager
 def fill_file(path: Path) -> Iterator[SqliteContents]:
-    """Set up a new SQLite database, and fill it. Raises Unavailable, OSError."""
+    """Set up a new SQLite database to be filled. Raises Unavailable, OSError."""
     try:
         with new_file(path) as part, connect(part) as connection:
             connection.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
@@ -83,7 +83,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 
 def write_backup(file: Path, path: Path) -> None:
-    """Write a consistent copy of a database to a new file. Raises Unavailable, and errors as `new_file` does."""
+    """Write a consistent copy of a database to a new file. Raises Unavailable, and the errors of `new_file`."""
     with read_file(file) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise Unavailable("it belongs to another program")
@@ -93,9 +93,9 @@ def write_backup(file: Path, path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[str]:
-    """Yield the name of an empty file, of mode 0600, which becomes the database `path` at the end if it is sound.
+    """Yield the name of an empty file of mode 0600; at the end, check the database in it and rename it to `path`.
 
-    An incomplete one never has it. Raises FileExistsError rather than overwrite; OSError, sqlite3.Error, Unavailable.
+    So `path` is never incomplete, and never overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -110,7 +110,7 @@ def new_file(path: Path) -> Iterator[str]:
         _sync(part)
         try:
             os.link(part, path)  # one step, which overwrites nothing
-        except OSError:  # It exists, or this file system has no links; their errors differ.
+        except OSError:  # It exists, or the file system has no links; which error says so differs.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

@@ -1,4 +1,4 @@
-"""The export: a folder with a Markdown file for each post, and the images that these show."""
+"""The export: write each post to a Markdown file in a folder, and the images in posts beside them."""
 
 import hashlib
 import os
@@ -19,14 +19,14 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-IMAGES = "images"  # the folder of images, and how their addresses begin
+IMAGES = "images"  # the name of the folder, and the first part of the path in addresses
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# The address of an image, on any host, as that of the service may have changed
+# The address of an image on any host, because the address of the service may have changed
 ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAGES}/({IMAGE_FILE})\b".encode())
 
 
 class Folder:
-    """An open folder: its path may lead elsewhere later. Links in it are not followed. Raises OSError."""
+    """An open folder, whose path may later lead elsewhere. Links in it are not followed. Raises OSError."""
 
     def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path
@@ -44,30 +44,30 @@ class Folder:
         os.close(self.file)
 
     def images(self, create: bool = False) -> "Folder":
-        """Open the folder of images in this one."""
+        """Open the folder of images in this folder."""
         if create:
             with suppress(FileExistsError):
                 os.mkdir(IMAGES, dir_fd=self.file)
         return Folder(self.path / IMAGES, self)
 
     def state(self, name: str) -> os.stat_result:
-        """Return the state of a file, or of a link."""
+        """Return the state of a file or link."""
         return os.stat(name, dir_fd=self.file, follow_symlinks=False)
 
     def open(self, name: str, mode: str) -> IO[bytes]:
-        """Open a file that is no link."""
+        """Open a file; refuse a link."""
         flags = os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe would wait for its other end.
         return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
 
     def write(self, name: str, pieces: Iterable[bytes], when: str, is_same: Callable[[IO[bytes]], bool]) -> str:
-        """Replace a file atomically, with a time, unless it is a regular one with the same bytes."""
+        """Replace a file atomically and set its time, unless it is a regular file with the same bytes."""
         with suppress(OSError):
             if S_ISREG(self.state(name).st_mode):
                 with self.open(name, "rb") as file:
                     if is_same(file):
                         return "unchanged"
         part, seconds = f".{name}.part", datetime.fromisoformat(when).timestamp()
-        self.remove(part)  # of an export that was killed
+        self.remove(part)  # left by an export that was killed
         try:
             with self.open(part, "xb") as file:
                 file.writelines(pieces)
@@ -79,7 +79,7 @@ class Folder:
         return "written"
 
     def remove(self, name: str) -> str:
-        """Remove a file or link, if it is there."""
+        """Remove a file or link if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.file)
         return "deleted"
@@ -94,11 +94,10 @@ def export(
     flat: bool = False,
     standalone: bool = False,
 ) -> dict[Path, str]:
-    """Write each post to SLUG.md in a folder, which is created if it is missing. Raise OSError if it cannot be.
+    """Write each post to SLUG.md in a folder, and the images that posts show. Raises OSError if there is no folder.
 
-    Write the images in the `database` that posts show, too; if it is `standalone`, the addresses lead to these files.
-    If it is `flat`, names in `params` are at the top level. With `delete`, remove images that no post shows, and the
-    files of posts that are gone: regular files SLUG.md whose front matter has that slug, as an export writes it.
+    `standalone` makes the addresses of images relative, `flat` writes front matter for other programs. `delete` removes
+    images that no post shows, and the files of posts that are gone: regular files SLUG.md that an export wrote.
     Return for each file whether it was written, unchanged, deleted or kept, or why that failed.
     """
     results: dict[Path, str] = {}
@@ -138,7 +137,7 @@ def _write_post(folder: Folder, name: str, data: bytes, post: Mapping[str, Any])
 
 
 def _write_images(folder: Folder, data: bytes, database: Reader | None, results: dict[Path, str]) -> None:
-    """Write the images that a post shows, each once, and add the results."""
+    """Write the images that a post shows, unless an earlier post showed them, and add the results."""
     if database is None:
         return
     for name in {name.decode() for name in ADDRESS.findall(data)}:
@@ -163,7 +162,7 @@ def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes])
 
 
 def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results: dict[Path, str]) -> None:
-    """Remove the files that are left over from earlier exports, and add the results."""
+    """Remove files left over from earlier exports, and add the results."""
     for name in sorted(os.listdir(folder.file)):
         path = folder.path / name
         if path not in results:
@@ -171,7 +170,7 @@ def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results
 
 
 def _remove_post(folder: Folder, name: str) -> str:
-    """Remove an exported file; keep any other."""
+    """Remove a file that an export wrote; keep any other."""
     slug, state = name.removesuffix(".md"), folder.state(name)
     if name.endswith(".md") and is_slug(slug) and S_ISREG(state.st_mode) and state.st_size <= MAX_FILE_BYTES:
         with suppress(MarkdownError), folder.open(name, "rb") as opened:

@@ -1,4 +1,4 @@
-"""Exports of Ghost (JSON): their posts, one by one."""
+"""Read the posts in exports of Ghost (JSON)."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's name for the address of the site, which is not in the export.
 SITE = "__GHOST_URL__"
-# How text begins in the formats of Ghost that are not HTML
+# How text begins in Ghost's formats other than HTML
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
 
 def read_posts(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the posts of an export (JSON) as `wordpress.read_posts` does; or the `error` in one."""
+    """Yield the posts of an export like `wordpress.read_posts`. A post that cannot be read has an `error` instead."""
     if path.stat().st_size > MAX_EXPORT_BYTES:
         raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
     try:
@@ -43,7 +43,7 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _tags(data: dict[str, Any]) -> dict[Any, list[str]]:
-    """Return the names of the tags of each post. Those that Ghost calls internal are left out."""
+    """Return the names of the tags of each post, without those that Ghost calls internal."""
     names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
     return _names_of_posts(names, "tag_id", data.get("posts_tags", []))
 
@@ -56,7 +56,7 @@ def _authors(data: dict[str, Any]) -> dict[Any, list[str]]:
 
 
 def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]) -> dict[Any, list[str]]:
-    """Return the names to which links lead from each post."""
+    """Return the names that are linked to each post, in order."""
     found: dict[Any, list[str]] = {}
     for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
         of_post = found.setdefault(link["post_id"], [])
@@ -66,7 +66,7 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]
 
 
 def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
-    """Return the values that only the templates of a site use."""
+    """Return the values that only a site's templates use."""
     names = (
         "canonical_url",
         "meta_title",

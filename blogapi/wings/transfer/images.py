@@ -1,4 +1,4 @@
-"""The images of an import: the files to which addresses in its posts lead, and their storage."""
+"""Find the image files to which the addresses in imported posts lead, and store them."""
 
 import errno
 import os
@@ -25,27 +25,26 @@ from blogapi.wings.transfer.content import IS_RELATIVE
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
-# The addresses in an export: of a service, or, if they need no server, relative ones
+# Addresses in an export: those of a service or, in a standalone export, relative ones
 EXPORTED = re.compile(
     r"(?P<service>https?://[^\s\"'()<>\[\]]{1,200}?/|(?<![\w./~%-]))"
     rf"(?P<path>images/(?P<id>{IMAGE_ID})\.(?:{'|'.join(EXTENSIONS.values())}))\b"
 )
-SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image
-LIQUID = re.compile(
-    r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}"
-)  # which may name a path: {{ '/a.png' | relative_url }}
-# A value in params that is an image, and nothing else
+SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image, in place of a label
+# {{ '/a.png' | relative_url }}
+LIQUID = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
+# A value in params that is the address of an image and nothing else
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
 
 def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the real paths of those that are folders, each with a slash at its end."""
+    """Return the real paths of the folders among these paths, each with a slash at its end."""
     return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
 
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file that is in one of some folders, even if a link replaces it meanwhile. Raises OSError."""
+    """Open a regular file below one of the folders `roots`, safely even if a link replaces it. Raises OSError."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
@@ -54,30 +53,30 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 
 
 class LocalImages:
-    """The images in the folders of an import, and in those of its Markdown files.
+    """The images in the folders that are imported and beside the files that are.
 
-    `static` is the folder of a site's root, for addresses that begin there. A dry run stores none in the `database`.
+    `static` is the root folder of the site, for addresses that begin with a slash. A dry run stores nothing.
     """
 
     def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, config: Config, dry_run: bool):
         self.database = database
         self.url = config.base_url
-        self.max_bytes = config.images_mb * 1024**2  # of all images of the service
+        self.max_bytes = config.images_mb * 1024**2  # of all images together
         self.dry_run = dry_run
         self.static = static
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.counts = Counter(new=0, known=0, missing=0)
-        self.refused: dict[str, str] = {}  # the reasons, by the files
-        self._addresses: dict[str, str] = {}  # of the files that were read; empty if one is refused
+        self.refused: dict[str, str] = {}  # the reasons, by file
+        self._addresses: dict[str, str] = {}  # by file; empty if it is refused
         self._stored: set[str] = set()
-        self._foreseen: dict[str, int] = {}  # the bytes of the images that a dry run would store, by their ids
-        self._names: dict[Path, dict[str, list[str]]] = {}  # the images below a folder
+        self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
+        self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
 
     def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> "Placement":
-        """Let the addresses in a post lead to the images that are found.
+        """Begin to replace the addresses in a post: those of an export first.
 
-        `folder` is that of the post's own file, below `top`, a folder that was given.
+        `folder` contains the post's own file. It is below `top`, a folder that was given.
         """
         placement = Placement(self, folder, top)
         exported = partial(EXPORTED.sub, placement.exported)
@@ -85,7 +84,7 @@ class LocalImages:
         return placement
 
     def find(self, address: str, folder: Path | None) -> str | None:
-        """Return the real path of the file to which an address leads, if it is in one of the folders."""
+        """Return the real path of the file to which an address leads, if it is below one of the roots."""
         match = PARTS.match(LIQUID.sub(r"\1", address))
         assert match is not None  # It matches every text.
         path = unquote(match["path"])
@@ -97,7 +96,7 @@ class LocalImages:
         return next(filter(None, map(self._allowed, candidates)), None)
 
     def _below_static(self, path: str) -> Iterator[Path]:
-        """Yield the places of a path from the root, which may begin with the last folders of `static`."""
+        """Yield candidates for a path from the root, which may repeat the last folders of `static`."""
         names = [name for name in path.split("/") if name]
         if self.static is None:
             return
@@ -107,13 +106,13 @@ class LocalImages:
                 yield self.static.joinpath(*names[count:])
 
     def _allowed(self, path: Path) -> str | None:
-        """Return the real path of a file, whose name may be composed otherwise (é as one character or as two)."""
+        """Return the real path of a file, even if its name is in another Unicode form (é as one character or two)."""
         forms = (str(path), *(normalize(form, str(path)) for form in ("NFC", "NFD")))
         real = next((os.path.realpath(form) for form in forms if os.path.isfile(form)), "")
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the one image below a folder that has this name, or this end of its path."""
+        """Return the only image below a folder whose name, or end of path, is this one."""
         if top not in self._names:
             self._names[top] = images_below(top)
         wanted = f"/{name.strip().lstrip('/')}".casefold()
@@ -122,7 +121,7 @@ class LocalImages:
         return self._allowed(Path(found[0])) if len(found) == 1 else None
 
     def address_of(self, file: str) -> str:
-        """Return the address that the image in a file will have, or nothing if it is refused."""
+        """Return the address that the image in a file will have; nothing if it is refused."""
         if file not in self._addresses:
             self._addresses[file] = ""
             try:
@@ -137,7 +136,7 @@ class LocalImages:
         return self._addresses[file]
 
     def is_stored(self, image_id: str) -> bool:
-        """Return whether the database has an image, or would have it after a dry run so far."""
+        """Return whether an image is stored, or would be by now in a dry run."""
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
     def store(self, file: str) -> None:
@@ -160,7 +159,7 @@ class LocalImages:
 
 
 class Placement:
-    """The images of a post: the files to which its addresses lead, and the addresses that replace these."""
+    """The images of one post: their files, and how many were not found."""
 
     def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
         self.images = images
@@ -169,7 +168,7 @@ class Placement:
         self.files: dict[str, None] = {}
         self.missing: set[str] = set()  # addresses
         self.is_lost = False  # whether an address of this service leads to no image
-        self.lacks_params = False  # whether params name images that are not found
+        self.lacks_params = False  # whether params name images that were not found
 
     def _use(self, file: str | None) -> str:
         address = self.images.address_of(file) if file else ""
@@ -178,14 +177,14 @@ class Placement:
         return address
 
     def placed(self, address: str) -> str:
-        """Return the address that replaces one."""
+        """Return the new address of an image."""
         found = self._use(self.images.find(address, self.folder))
         if not found and IS_RELATIVE.match(address):
             self.missing.add(address)
         return found or address
 
     def in_params(self, value: str) -> str:
-        """Return the address that replaces a value in params, if it is an image that is found."""
+        """Return the new value for one in params: the address of an image that is found, else the same value."""
         if not IN_PARAMS.fullmatch(value):
             return value
         below_static = f"/{value}" if IS_RELATIVE.match(value) else value
@@ -196,7 +195,7 @@ class Placement:
         return found or value
 
     def embedded(self, name: str, label: str) -> str:
-        """Return the Markdown of an image that Obsidian embeds, or nothing."""
+        """Return the Markdown for an image that Obsidian embeds; nothing if it is not found."""
         found = self._use(self.images.find_by_name(name, self.top)) if self.top else ""
         if not found and Path(name).suffix.lower() in SUFFIXES:
             self.missing.add(name)
@@ -204,7 +203,7 @@ class Placement:
         return found and f"![{text}]({found})"
 
     def exported(self, match: re.Match[str]) -> str:
-        """Return the address that replaces one of an export."""
+        """Return the new address for one in an export."""
         found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
         if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
             self.is_lost = True
@@ -213,7 +212,7 @@ class Placement:
 
 
 def images_below(top: Path) -> dict[str, list[str]]:
-    """Return the paths of the images below a folder by their names, without case."""
+    """Return the paths of all images below a folder, by case-folded name."""
     found = defaultdict(list)
     for folder, below, files in os.walk(top):
         below[:] = [name for name in below if not name.startswith((".", "node_modules"))]

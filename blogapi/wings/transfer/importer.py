@@ -1,4 +1,4 @@
-"""The import: posts that were read are checked and stored, some in each transaction."""
+"""The import: check posts that were read, and store them in batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -20,14 +20,14 @@ from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.formats import InvalidImage, UnsupportedImage
 from blogapi.wings.transfer.sources import Failure, Item
 
-BATCH_POSTS = 100  # read and checked before a transaction begins
-BATCH_CHARACTERS = 1_000_000  # of content, likewise
-BY = "import"  # the author in the history
+BATCH_POSTS = 100  # at most this many posts are checked before a transaction begins
+BATCH_CHARACTERS = 1_000_000  # or this many characters of content
+BY = "import"  # author in the history
 
 schema = PutPostSchema()
 
-Checked = Item | list[Failure]  # a post whose fields are valid, or its faults
-ImportResult = tuple[str, Checked]  # with the outcome: that of `posts.put`, or "failed"
+Checked = Item | list[Failure]  # a valid post, or what is wrong with it
+ImportResult = tuple[str, Checked]  # after the outcome: that of `posts.put`, or "failed"
 Keep = Callable[[str], None]  # stores the image in a file
 
 
@@ -48,13 +48,12 @@ def store(
 
 
 def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
-    """Yield the result that `store` would have for each post."""
-
+    """Yield the results that `store` would yield."""
     return (_result(_would_put, database, checked(source, keep)) for source in sources)
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
-    """Return a post with the former slugs that it has here, and those of its own that are free."""
+    """Add the former slugs that the post already has here to those in the import; leave out those that are taken."""
     slug, given, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not given:
         return item
@@ -78,7 +77,7 @@ def _would_put(reader: Reader, item: Item) -> str:
 
 
 def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:
-    """Yield checked posts in batches: their contents are in memory together."""
+    """Yield checked posts in batches that fit into memory."""
     batch, size = [], 0
     for source in sources:
         batch.append(checked(source, keep))
@@ -90,7 +89,7 @@ def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iter
 
 
 def checked(source: Item | Failure, keep: Keep | None = None) -> Checked:
-    """Return a post whose fields are valid and whose images are kept, or its faults."""
+    """Validate a post and store its images; return it, or what is wrong with it."""
     if isinstance(source, Failure):
         return [source]
     try:

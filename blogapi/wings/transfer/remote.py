@@ -1,4 +1,4 @@
-"""A service elsewhere, over its API: requests are repeated until they succeed, and answers are checked."""
+"""A client of another service's API, which retries requests and validates responses."""
 
 import json
 import math
@@ -17,31 +17,31 @@ from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
 from blogapi.posts.schemas import PostSchema
 
-MAX_ANSWER_BYTES = 32 * 1024**2  # a page ends with the post that brings it past 4 MiB
+MAX_ANSWER_BYTES = 32 * 1024**2  # a page ends after the post that brings it past 4 MiB
 PIECE_BYTES = 64 * 1024
 MAX_POSTS = 1_000_000
-TRIES = 6  # of a request without an answer, or with a 5xx; the last one is 31 s after the first
-MAX_WAIT = 3600  # seconds that Retry-After can ask for
-MAX_REASON = 500  # characters of a message that are shown
-OF_ONE_POST = (400, 403, 412, 413, 415)  # errors after which other posts can still be sent
+TRIES = 6  # of a request that gets no answer or a 5xx; the last is 31 s after the first
+MAX_WAIT = 3600  # seconds; a longer Retry-After is cut to this
+MAX_REASON = 500  # characters of a message from the service
+OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
 NEXT = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 NUMBER = re.compile("[0-9]{1,9}")
 LISTED = ("id", "slug", "status", "created_at", "updated_at")
-SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # by the query's `fields`
+SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # by the `fields` of a query
 
 Post = dict[str, Any]
 
 
 class RemoteError(Exception):
-    """The service cannot be used; the message tells a person why."""
+    """The service cannot be used; the message says why."""
 
 
 class Left(Exception):
-    """A file or a post is left as it is. The arguments are "conflict" or "failed", and the reason for a person."""
+    """A file or a post is left as it is. The arguments are "conflict" or "failed", and the reason."""
 
 
 class Answer(NamedTuple):
-    """An answer, read to its end."""
+    """A response, read to its end."""
 
     status: int
     headers: Any
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 
 
 class Remote:
-    """A service, and a key for it. `say` tells the person who waits."""
+    """A service and a key for it. `say` prints a line for the user."""
 
     def __init__(self, address: str, key: str, say: Callable[[str], None]):
         if not BASE_URL.fullmatch(address):
@@ -59,15 +59,15 @@ class Remote:
         if address.startswith("http:") and not is_loopback(address):
             say(f"{address} is not encrypted: others on the way can read the key")
         self.address, self.say = address, say
-        self.now = 0.0  # Unix time by the clock of the service; 0 before it has answered
-        self.limit = self.remaining = 0  # requests a minute, and those that are left of them
+        self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
+        self.limit = self.remaining = 0  # requests a minute, and how many of them remain
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=60), retries=False)
 
     def send(self, method: str, path: str, body: Any = None, also: tuple[int, ...] = (), **headers: str) -> Answer:
-        """Send a request, again if that may help: each can arrive twice. Statuses in `also` are no errors.
+        """Send a request, and retry it where that may help, so it can arrive twice. Raises Left, RemoteError.
 
-        Raises Left, RemoteError.
+        Statuses in `also` are not errors.
         """
         if body is not None and not isinstance(body, bytes):
             body, headers = dump(body).encode(), headers | {"Content_Type": "application/json"}
@@ -85,7 +85,7 @@ class Remote:
                 failures += answer.status != 429
             except HTTPError as error:
                 reason = f"{self.address} does not answer: {error}"
-                if not self.now or isinstance(error, SSLError):  # such as a certificate that is not trusted
+                if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
                     raise RemoteError(reason) from None
                 failures += 1
             if failures < TRIES:
@@ -96,7 +96,7 @@ class Remote:
     def _attempt(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         url, data = f"{self.address}{path}", bytearray()
         response = self._pool.request(method, url, body=body, headers=headers, redirect=False, preload_content=False)
-        with response:  # Once it is read to its end, the connection stays open.
+        with response:  # A connection is reused once its response was read to the end.
             while piece := response.read(PIECE_BYTES, decode_content=False):
                 data += piece
                 if len(data) > MAX_ANSWER_BYTES:
@@ -110,7 +110,7 @@ class Remote:
         return Answer(response.status, response.headers, bytes(data))
 
     def _reason(self, answer: Answer) -> str:
-        """Return what an error says. Raises Left or RemoteError if it makes no sense to try again."""
+        """Return the message of an error. Raises Left or RemoteError if a retry makes no sense."""
         try:
             reason = str(json.loads(answer.data)["message"])[:MAX_REASON]
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -126,7 +126,7 @@ class Remote:
         return reason
 
     def announce(self, requests: int) -> None:
-        """Say how long many requests will take, if they are more than the key may send in this minute."""
+        """Say how long these requests will take if the quota of this minute is not enough."""
         if self.limit and requests > self.remaining:
             minutes = math.ceil((requests - self.remaining) / self.limit)
             self.say(f"{requests} requests, at {self.limit} a minute: about {minutes} minute{'s' * (minutes > 1)}")
@@ -139,7 +139,7 @@ class Remote:
         return str(found["scope"])
 
     def parsed(self, answer: Answer, kind: type) -> Any:
-        """Return the JSON of an answer. Raises RemoteError."""
+        """Return the JSON in a response. Raises RemoteError."""
         try:
             value = json.loads(answer.data)
         except (ValueError, RecursionError):
@@ -160,30 +160,30 @@ class Remote:
             following = NEXT.search(answer.headers.get("Link", ""))
             if following and (not page or count > MAX_POSTS):
                 raise RemoteError(f"the list at {self.address}{path} has no end")
-            query = following[1] if following else ""  # The path begins as that of `address`.
+            query = following[1] if following else ""
 
     def posts(self, fields: str = "") -> Iterator[Post]:
-        """Yield all posts, with these fields only if they are given: a key of SCHEMAS."""
+        """Yield all posts, with all fields or those of a key of SCHEMAS."""
         for post in self._pages("/v1/posts", f"limit=1000&fields={fields}" if fields else "limit=1000"):
             yield self._checked(post, fields)
 
     def post(self, where: str) -> tuple[Post, str] | None:
-        """Return a post, by its id or `by-slug/…`, and its ETag; None if there is none."""
+        """Return a post with its ETag, by its id or `by-slug/…`; None if it does not exist."""
         answer = self.send("GET", f"/v1/posts/{where}", also=(404,))
         return None if answer.status == 404 else self.post_in(answer)
 
     def post_in(self, answer: Answer) -> tuple[Post, str]:
-        """Return the post in an answer, and its ETag."""
+        """Return the post in a response, with its ETag."""
         return self._checked(self.parsed(answer, dict)), answer.headers.get("ETag", "")
 
     def _checked(self, post: Any, fields: str = "") -> Post:
         try:
-            return SCHEMAS[fields].load(dict(post), unknown=EXCLUDE)  # Newer versions can have more fields.
+            return SCHEMAS[fields].load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
         except (ValidationError, TypeError, ValueError) as error:
             raise RemoteError(f"{self.address} has a post that is none: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
-        """Return the addresses of all images by their ids."""
+        """Return the addresses of all images by id."""
         return dict(map(self._image, self._pages("/v1/images", "limit=1000")))
 
     def upload(self, name: str, kind: str, data: bytes) -> str:

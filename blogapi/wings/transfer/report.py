@@ -1,4 +1,4 @@
-"""The report of an import: its counts, and the work that remains."""
+"""The report of an import: its counts, and what is left to do."""
 
 import re
 import sys
@@ -16,8 +16,8 @@ from blogapi.wings.transfer.sources import Item, Sources
 
 EXAMPLES = 3
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
-CLEAR_LINE = "\r\x1b[K"  # of a progress bar
-# The notes of an import, in the order in which they are printed: the beginning of the line, and what to do or to know
+CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
+# Notes on imported posts, in the order in which they are printed: how the line begins, and what to know or do
 NOTES = {
     "private posts": ("Private posts, as drafts:", "they were not public"),
     "members": ("Posts for members, as drafts:", "they were not public"),
@@ -64,18 +64,18 @@ SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 
 
 class Report:
-    """The counts of an import, and the work that remains."""
+    """The counts of an import, and what is left to do."""
 
     def __init__(self, dry_run: bool, redirects: IO[str] | None):
         self.dry_run = dry_run
-        self.redirects = redirects  # gets a line for each old address
+        self.redirects = redirects  # one line for each old address is written to it
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
-        self.params: Counter[str] = Counter()  # the names that were kept
+        self.params: Counter[str] = Counter()  # names that were kept
         self.missing = 0  # images
-        self.places: defaultdict[str, list[str]] = defaultdict(list)  # of each kind of note
+        self.places: defaultdict[str, list[str]] = defaultdict(list)  # by kind of note
 
     def add(self, outcome: str, checked: Checked) -> None:
-        """Count a result, and write its redirects; print why it failed, or what a dry run foresees."""
+        """Count a result and write its redirects. Print why it failed, or in a dry run what would happen."""
         self.outcomes[outcome] += 1
         if not isinstance(checked, Item):
             for reason in checked:
@@ -98,7 +98,7 @@ class Report:
             self.redirects.writelines(redirects)
 
     def print(self, sources: Sources, images: LocalImages) -> None:
-        """Print the counts, also of images, of hosts of other images, and of parts that are not imported."""
+        """Print the counts of posts and images, what was left out, and the notes."""
         for line in refused_images(images.refused):
             click.echo(shown(line), err=True)
         images.counts["missing"] += self.missing
@@ -139,7 +139,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with a noun, whose first word gets an s."""
+    """Return a count with a noun, whose first word is made plural."""
     first, *others = noun.split(" ")
     return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
 
@@ -151,7 +151,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def refused_images(reasons: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each reason why images in files are refused, with some of the files."""
+    """Yield a line for each reason why images were refused, with some of the files."""
     files = defaultdict(list)
     for file, reason in reasons.items():
         files[reason].append(file)
@@ -161,7 +161,7 @@ def refused_images(reasons: Mapping[str, str]) -> Iterator[str]:
 
 
 def redirects_of(item: Item) -> Iterator[str]:
-    """Yield a line for each old address of a post that is not its slug; names that are not UTF-8 keep their bytes."""
+    """Yield a line for each old address of a post that differs from its slug; bytes that are not UTF-8 stay."""
     bytes_kept = "surrogateescape"
     paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
     for path in dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths):

@@ -1,4 +1,4 @@
-"""The slugs of an import: those that several posts have are made different."""
+"""Make the slugs of imported posts different."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,21 +10,21 @@ LAST = "~"  # after every time
 
 
 class SpoolEntry(NamedTuple):
-    """The place of an item in the spool, with its order and slug."""
+    """The place of an item in the spool, what it is sorted by, and its slug."""
 
     offset: int
     when: str = LAST
     number: int = 0
-    slug: str = ""  # the slug that it gets; empty for a Failure
+    slug: str = ""  # empty for a Failure
     parents: tuple[str, ...] = ()
     front: str = ""
 
 
 def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Put their languages, then the last folders of their paths in front of slugs that several posts have.
+    """Put the language, then more and more folders of the path in front of each slug that several posts have.
 
-    If they never differ, put the day in front, or the day and the last folders. Posts that even then have the same
-    slug have none in front.
+    If that is not enough, put the day in front, or the day and the folders. Slugs that are the same even then stay as
+    they were.
     """
     counts = Counter(each.slug for each in found)
     slugs = [valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 else each.slug for each in found]
@@ -42,5 +42,5 @@ def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def valid_slug(text: str) -> str:
-    """Return a slug as it is, or made of a text."""
+    """Return a slug as it is, or one made from a text."""
     return text if is_slug(text) else slug_of(text)

@@ -1,4 +1,4 @@
-"""Exports of WordPress (WXR): their posts, one by one."""
+"""Read the posts in exports of WordPress (WXR)."""
 
 import io
 import json
@@ -19,8 +19,8 @@ from blogapi.wings.markdown.files import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 from blogapi.wings.markdown.html import paragraphs, text_of
 
-MAX_ITEM_BYTES = 32 * 1024 * 1024  # of an item, which is kept in memory
-# XML does not allow them, but WordPress writes them.
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # of one item, which is in memory as a whole
+# XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 # [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
@@ -28,23 +28,23 @@ CAPTION = re.compile(
     re.DOTALL,
 )
 CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
-# [code language="python"]…[/code] of plugins, which show it exactly
+# [code language="python"]…[/code], which plugins show literally
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
-BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable one, which is an item of its own
-MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of one, and in a post
-# It stops where the next one begins, so that each text is searched once.
+BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable block, which is an item of its own
+MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of a block, and blocks in a post
+# It ends where the next one begins, so that each text is searched only once.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
 class CleanFile(io.FileIO):
-    """A file without control characters; MarkdownError if more than `left` bytes are read."""
+    """A file without control characters. Reading more than `left` bytes raises MarkdownError."""
 
     left = MAX_ITEM_BYTES
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read up to `size` bytes, fewer if some are left out, none only at the end."""
+        """Read up to `size` bytes: fewer if some were control characters, none only at the end."""
         while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
             pass
         self.left -= len(data)
@@ -54,12 +54,11 @@ class CleanFile(io.FileIO):
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
-    """Read the items of an export (WXR): their `kind`, and for posts and pages their fields.
+    """Yield the items of an export: their `kind`, and for posts and pages their fields. Raises MarkdownError.
 
-    Its local times are of the zone. Raise MarkdownError if it is no export. The memory that this takes does not grow
-    with the file.
+    Local times are in the zone. Memory does not grow with the size of the file.
     """
-    # Images and reusable blocks are known by their numbers, and may come after the post.
+    # Posts refer to images and reusable blocks by number; these may come later in the file.
     images, blocks = {}, {}
     for item in _items(path, "attachment", "wp_block"):
         number, content = _text(item, "post_id"), _text(item, "encoded", "content")
@@ -148,13 +147,13 @@ def _code(code: re.Match[str]) -> str:
 
 
 def _renamed(link: str, slug: str, old: str) -> str:
-    """Return the address of a post under an older slug."""
+    """Return the address that a post had with an older slug."""
     above, found, below = unquote(link).rpartition(f"/{slug}")
     return f"{above}/{unquote(old)}{below}" if found and slug else f"/{unquote(old)}"
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the values that only the templates of a site use: those of plugins, the author and the like."""
+    """Return the values that only a site's templates use: those of plugins, the author and the like."""
     values: dict[str, list[str]] = {}
     for name, value in meta:
         if name[:1] not in ("", "_") and name != "footnotes":
@@ -169,7 +168,7 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def with_footnotes(html: str, footnotes: str) -> str:
-    """Return HTML with footnotes as Markdown writes them; `footnotes` is WordPress's JSON of their texts."""
+    """Return HTML with footnotes in Markdown; `footnotes` is WordPress's JSON of their texts."""
     try:
         texts = {note["id"]: note["content"] for note in json.loads(footnotes)} if footnotes else {}
         numbers = {name: number for number, name in enumerate(texts, 1)}
@@ -181,5 +180,5 @@ def with_footnotes(html: str, footnotes: str) -> str:
 
 
 def _text(item: Element, name: str, space: str = "") -> str:
-    """Return the text of a child. Its namespace has WordPress's version in it, so `space` need only be part of it."""
+    """Return the text of a child. `space` is part of its namespace, which contains WordPress's version."""
     return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
