@@ -1,6 +1,7 @@
 """Peewee's own queries, as its documentation shows them: the models use the database of the application."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import pytest
 
@@ -41,10 +42,12 @@ def test_threads_have_connections_of_their_own(database):
     """On a server with threads, requests read and write at the same time."""
 
     def work(number):
+        outcomes = []
         for each in range(10):
             post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, "first")
-            yield post.id, post.document in lists.page(database, lists.ListQuery(100)).items
+            outcomes.append((post.id, post.document in lists.page(database, lists.ListQuery(100)).items))
+        database.engine.close()  # this thread's connection
+        return outcomes
 
     with ThreadPoolExecutor(4) as pool:
-        outcomes = [each for found in pool.map(lambda number: list(work(number)), range(4)) for each in found]
-    assert sorted(outcomes) == [(post_id, True) for post_id in range(1, 41)]
+        assert sorted(chain.from_iterable(pool.map(work, range(4)))) == [(post_id, True) for post_id in range(1, 41)]
