@@ -206,7 +206,8 @@ OLD = "---\ndate: 2020-01-01\naliases: [/old/, /b/, /taken/]\n---\nA"
 def test_older_addresses_become_former_slugs_but_for_those_of_other_posts(run, folder, storage):
     run("import", folder(taken="---\ndate: 2019-01-01\n---\nA"))
     top = folder(a=OLD, b="---\ndate: 2020-01-02\naliases: /old/\n---\nB")
-    left = f"Former slugs left out of 1 post ({top}/b.md): other posts have or had them, or there are more than 20."
+    left = f"Former slugs left out of 2 posts ({top}/a.md, {top}/b.md): "
+    left += "other posts have or had them, or there are more than 20."
     assert "would be made 2, changed 0, unchanged 1, refused 0" in run("import", "--dry-run", top)[1]
     status, lines, _ = run("import", top)
     assert (status, lines[0], left in lines) == (0, "made 2, changed 0, unchanged 1, refused 0", True)
@@ -216,6 +217,16 @@ def test_older_addresses_become_former_slugs_but_for_those_of_other_posts(run, f
     storage.write(posts.change, "c", {"slug": "a"}, "tests")
     assert run("import", top)[1][0] == "made 0, changed 0, unchanged 3, refused 0"
     assert stored(storage)["a"]["former_slugs"] == ["c", "old"]
+
+
+def test_of_more_than_twenty_former_slugs_the_first_are_imported_and_it_is_said(run, folder, storage):
+    aliases = ", ".join(f"/p{number}/" for number in range(25))
+    top = folder(a=f"---\ndate: 2020-01-01\naliases: [{aliases}]\n---\nA")
+    said = f"Former slugs left out of 1 post ({top}/a.md): other posts have or had them, or there are more than 20."
+    for outcome in ("made 1, changed 0, unchanged 0, refused 0", "made 0, changed 0, unchanged 1, refused 0"):
+        _, lines, _ = run("import", top)
+        assert (lines[0], said in lines) == (outcome, True)
+    assert stored(storage)["a"]["former_slugs"] == [f"p{number}" for number in range(20)]
 
 
 def test_a_file_under_an_old_name_neither_makes_a_post_nor_renames_one(run, folder, storage):

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
-from blogapi.documents import is_slug
+from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
@@ -148,8 +148,10 @@ class Sources:
             fields |= item.fields
             notes |= item.notes
         notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
-        if former := fields.get("former_slugs"):
-            fields["former_slugs"] = [each for each in former if each not in self.slugs]
+        if former := dict.fromkeys(fields.get("former_slugs", ())):
+            fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
+            if len(former) > len(fields["former_slugs"]):
+                notes["former slugs"] = item.file.line_of("former_slugs")
         self.sources[slug] = item.source
         own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
         notes |= {"shared addresses": None} if len(own) < len(old_paths) else {}
