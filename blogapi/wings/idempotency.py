@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent again creates nothing again."""
+"""Idempotency keys: a repeated request creates no second post."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from blogapi.storage.models import BaseModel
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
-REPEAT_TTL = timedelta(minutes=10)  # of a request without a name
+REPEAT_TTL = timedelta(minutes=10)  # for a request without the header
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
@@ -36,7 +36,7 @@ class Idempotency(BaseModel):
 
 
 class IdempotencyKey(NamedTuple):
-    """The name that a client gave to a request."""
+    """A client's name for a request, with what the request contains."""
 
     client: bytes  # the digest of its API key, or the secret of a form
     name: str
@@ -45,18 +45,19 @@ class IdempotencyKey(NamedTuple):
 
 
 def repeat_of(request: Request, content: bytes) -> IdempotencyKey:
-    """Return the Idempotency-Key of a request with this content; without one, a key of the content itself.
+    """Return a request's Idempotency-Key or, without the header, a key derived from its content.
 
-    Raises ValidationError for a bad one.
+    Raises ValidationError for an invalid header.
     """
     digest = hashlib.sha256(content)
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
-    return IdempotencyKey(request.digest, f" {digest.hexdigest()}", digest.digest(), REPEAT_TTL)  # no header's name
+    name = f" {digest.hexdigest()}"  # No header can contain the space.
+    return IdempotencyKey(request.digest, name, digest.digest(), REPEAT_TTL)
 
 
 def key_of(request: Request) -> IdempotencyKey:
-    """Return the Idempotency-Key of a request whose body is loaded; raise ValidationError for a bad one."""
+    """Return the Idempotency-Key of a request whose body is loaded. Raises ValidationError if it is invalid."""
     name = request.environ[HEADER]
     if not KEY_NAME.fullmatch(name):
         raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
@@ -65,7 +66,7 @@ def key_of(request: Request) -> IdempotencyKey:
 
 
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
-    """Return the request that recently had the same Idempotency-Key, as in the key, and the id of its post."""
+    """Return the hash of the request that used this key recently, and the id of the post it created."""
     used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
     is_valid = Idempotency.created_at > earlier(reader.now, key.ttl)
     return reader.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
@@ -78,9 +79,10 @@ def add_once(
     key: IdempotencyKey,
     add: Callable[[Transaction, posts.Fields, str], posts.StoredPost] = posts.add,
 ) -> posts.StoredPost:
-    """Create a post by `add`, unless a request with the same Idempotency-Key recently did so: then return that post.
+    """Create a post with `add`, or return the post that a request with the same key created recently.
 
-    Raises Rejected if that request was different, or if its post is deleted. Without a name, it is created anew then.
+    Raises Rejected if that request was different, or if its post was deleted. A key derived from the content creates
+    a deleted post again.
     """
     former = find(tx, key)
     if former is None:
@@ -98,7 +100,7 @@ def add_once(
 
 def _remember(tx: Transaction, key: IdempotencyKey, post: posts.StoredPost) -> posts.StoredPost:
     forget_old(tx)
-    if key.ttl == REPEAT_TTL:  # One that is over may still be there.
+    if key.ttl == REPEAT_TTL:  # An expired row may still be there.
         tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))
     row = {"digest": key.client, "name": key.name, "request": key.request}
     tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))
@@ -106,5 +108,5 @@ def _remember(tx: Transaction, key: IdempotencyKey, post: posts.StoredPost) -> p
 
 
 def forget_old(tx: Transaction) -> None:
-    """Delete those that are older than a day."""
+    """Delete keys older than a day."""
     tx.defer(Idempotency.delete().where(Idempotency.created_at <= earlier(tx.now, TTL)))

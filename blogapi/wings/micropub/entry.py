@@ -16,7 +16,7 @@ from blogapi.text import fold
 from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.wings.markdown.titles import title_of
-from blogapi.wings.micropub.message import Message, without_empty
+from blogapi.wings.micropub.message import Submission, without_empty
 
 # The properties with one value, and the fields that they become
 FIELDS = {
@@ -53,12 +53,12 @@ def property_names() -> Iterator[None]:
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the names of properties that are ignored."""
+    """Return the names of the properties that blogapi ignores."""
     return [name for name in properties if name not in KNOWN]
 
 
 def refuse(properties: Iterable[str]) -> None:
-    """Raise ValidationError if a new post has properties of NOT_KEPT, which would be another kind of post."""
+    """Raise ValidationError for a new post that would be another kind of post, such as a reply or a like."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not kept by this service, so nothing was changed", name)
@@ -95,12 +95,12 @@ def _converted(name: str, value: Any) -> str:
 
 
 def status_of(text: str) -> str:
-    """Return the status that a program means: WordPress says `publish`."""
+    """Return the status that a program means; WordPress calls `published` `publish`."""
     return "published" if text == "publish" else text
 
 
 def as_markdown(value: Any) -> tuple[Any, set[str]]:
-    """Return a content in Markdown, if it is HTML, and what is left out of it: this may take 0.3 s.
+    """Convert HTML content to Markdown, which may take 0.3 s; return it with the names of what was dropped.
 
     Raises ValidationError.
     """
@@ -127,7 +127,7 @@ def single(properties: Properties, name: str) -> Any:
 
 
 def text(value: Any, name: str) -> str:
-    """Return a value as text, which may be the `value` of an object. Raises ValidationError."""
+    """Return a value, or the `value` of an object, as text. Raises ValidationError."""
     value = value.get("value") if isinstance(value, dict) else value
     if not isinstance(value, str):
         raise ValidationError("must be text", name)
@@ -137,10 +137,10 @@ def text(value: Any, name: str) -> str:
     return value
 
 
-def post_of(message: Message, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
+def post_of(message: Submission, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
     """Return the fields of a new post, not yet validated; `images` are the URLs of its files.
 
-    It has this status unless it says another. Raises ValidationError.
+    `status` is its default status. Raises ValidationError.
     """
     properties = message.properties
     check_size(properties)
@@ -180,7 +180,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
 
 
 def with_photos(content: str, markdown: list[str]) -> str:
-    """Return a content with photos after it, a paragraph each."""
+    """Append photos to a content, each in a paragraph of its own."""
     if not markdown:
         return content
     before = content if content.endswith("\n") or not content else f"{content}\n"
@@ -188,7 +188,7 @@ def with_photos(content: str, markdown: list[str]) -> str:
 
 
 def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """Return the changes of a post that an update asks for, "" for a text that is cleared.
+    """Return the changes that an update makes to a post; "" clears a text.
 
     Raises ValidationError.
     """
@@ -204,7 +204,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
 
 
 def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of a post to which an update adds properties."""
+    """Return the changes that the `add` part of an update makes to a post."""
     for name, field in FIELDS.items():
         if name in added and post.get(field):
             raise ValidationError("has a value already; replace it", name)
@@ -217,7 +217,7 @@ def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
-    """Return the changes of a post with these tags from which an update deletes properties, or some of their values."""
+    """Return the changes that the `delete` part of an update makes to a post; `tags` are its tags by then."""
     changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":
@@ -233,7 +233,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
     """Return the properties to replace, to add and to delete; None stands for all values of a property.
 
-    Empty values are left out: a property that is replaced by none is cleared if it can be. Raises ValidationError.
+    Empty values are dropped. Replacing an optional property with nothing clears it. Raises ValidationError.
     """
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):

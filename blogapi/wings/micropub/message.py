@@ -38,7 +38,7 @@ BY_POSITION = "mp-photo-alt"  # An empty value counts in it.
 RESERVED = ("h", "action", "url", "access_token", "q")  # names in a form that are no properties
 
 
-class Message(NamedTuple):
+class Submission(NamedTuple):
     """A request to create, change or delete a post. Each property is a list of values."""
 
     action: str  # empty: create
@@ -56,9 +56,9 @@ def count_key(request: Request, key: KnownKey) -> None:
 
 
 def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
-    """Check and count the key of a request, once; it can be the `access_token` of a form (RFC 6750, section 2.2).
+    """Check and count the key of a request once; a form may send it as `access_token` (RFC 6750, section 2.2).
 
-    Raises BadRequest if it has several.
+    Raises BadRequest if the request has several keys.
     """
     found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
     if len(found) > 1:
@@ -70,14 +70,14 @@ def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
 
 
 def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
-    """Check and count the key of a request, once, and that it may write."""
+    """Check and count the key of a request once, and require that it may write."""
     authorize(request, tokens)
     assert request.key is not None  # as it is authorized
     if request.key.scope not in WRITERS:
         raise Forbidden(FORBIDDEN[request.key.scope])
 
 
-def read(request: Request, opened: ExitStack) -> Message:
+def read(request: Request, opened: ExitStack) -> Submission:
     """Read a message and authorize its key; the files of a form are open as long as `opened` is.
 
     Raises an HTTPException.
@@ -94,7 +94,7 @@ def read(request: Request, opened: ExitStack) -> Message:
     texts = dict(reversed(fields))  # The first of each name counts.
     action, url, kind = (texts.get(name, "") for name in ("action", "url", "h"))
     properties = without_empty(_properties(pair for pair in fields if pair[0] not in RESERVED))
-    return Message(action, url, f"h-{kind}" if kind else "", properties, {}, files)
+    return Submission(action, url, f"h-{kind}" if kind else "", properties, {}, files)
 
 
 def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
@@ -116,7 +116,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return properties without empty values, and without those that have no other."""
+    """Return the properties without empty values; drop those that have no others."""
     found = {name: [each for each in values if not _is_empty(each)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in found.items() if values}
 
@@ -126,7 +126,7 @@ def _is_empty(value: Any) -> bool:
     return all(each in ("", None, []) for each in values)
 
 
-def _of_json(body: dict[str, Any]) -> Message:
+def _of_json(body: dict[str, Any]) -> Submission:
     """Return the message of a body in JSON: a single value counts as a list of one."""
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
@@ -137,7 +137,7 @@ def _of_json(body: dict[str, Any]) -> Message:
     lists: dict[str, list[Any]] = defaultdict(list)
     for name, each in properties.items():
         lists[LIST_INDEX.sub("", name)] += each if isinstance(each, list) else [each]
-    return Message(action, url, kind, without_empty(lists), body, [])
+    return Submission(action, url, kind, without_empty(lists), body, [])
 
 
 def _urlencoded(request: Request) -> list[tuple[str, str]]:
@@ -163,8 +163,8 @@ def unquoted(data: bytes) -> bytes:
 
 
 def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]], list[Upload]]:
-    """Read a form with files, whose `access_token`, if it has one, comes before them."""
-    form = MessageForm(request, opened)
+    """Read a form with files. Its `access_token`, if any, must come before them."""
+    form = SubmissionForm(request, opened)
     if "HTTP_AUTHORIZATION" in request.environ:
         form.authorize()
     form.read()
@@ -174,7 +174,7 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
     return form.texts(), [each._replace(part=LIST_INDEX.sub("", each.part)) for each in files]
 
 
-class MessageForm(FileForm):
+class SubmissionForm(FileForm):
     """A form with files, which need a key; without one, its fields must be short."""
 
     def __init__(self, request: Request, opened: ExitStack):
@@ -182,7 +182,7 @@ class MessageForm(FileForm):
         self.max_field_bytes = MAX_STRANGER_BYTES
 
     def authorize(self) -> None:
-        """Authorize the key, in the header or in a field. Then the fields may be larger."""
+        """Authorize the key in the header or in a field, and allow larger fields from then on."""
         authorize_writer(self.request, [value for name, value in self.texts() if name == "access_token"])
         self.max_field_bytes = MAX_FORM_BYTES
 

@@ -28,14 +28,14 @@ MAX_OFFSET = 10_000  # posts, or tags
 
 
 def parse_offset(text: str) -> int:
-    """Return how many to leave out."""
+    """Parse the number of items to skip. Raises ValidationError."""
     if re.fullmatch("0|[1-9][0-9]{0,5}", text) and int(text) <= MAX_OFFSET:
         return int(text)
     raise ValidationError(f"must be a whole number from 0 to {MAX_OFFSET:,}; `after` leads further")
 
 
 def parse_status(text: str) -> str:
-    """Return a status, as an entry has it."""
+    """Parse a status. Raises ValidationError."""
     status = entry.status_of(text)
     if status not in documents.STATUSES:
         raise ValidationError(f"must be one of {', '.join(documents.STATUSES)}")
@@ -65,7 +65,7 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Return the query, without parameters that are unknown: another page must not look like this one."""
+    """Load the query. Raises ValidationError for an unknown parameter, which might ask for another page."""
     return load_query(schema, request.environ.get("QUERY_STRING", ""))
 
 
@@ -81,7 +81,7 @@ def categories(request: Request) -> Fields:
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
-    """Return the first tags after another whose folded name contains a text. It may read all of them."""
+    """Return the first `count` tags after `after` whose folded name contains a text. May read all tags."""
     found: list[str] = []
     while after is not None and len(found) < count:
         page = tags.page(reader, MAX_TAGS, after, status)
@@ -91,7 +91,7 @@ def tags_with(reader: Reader, text: str, status: str | None, after: str | None, 
 
 
 def source(request: Request) -> Fields:
-    """Return a post as an entry, or some of its properties; without a URL, a page of posts."""
+    """Return the post at `url` as an entry, or some of its properties; without `url`, a page of posts."""
     query = query_of(request, source_query)
     names = query.get("properties")
 
@@ -122,14 +122,14 @@ def page_of(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
 
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
-    """Return the id of the last of some posts before another, newest first; 0 if there are fewer."""
+    """Return the id of the last of `count` posts before an id, newest first; 0 if there are fewer."""
     found = reader.row(last_query(status), now=reader.now, before=before, others=count - 1)
     return found[0] if found else 0
 
 
 @cache
 def last_query(status: str | None) -> Prepared:
-    """Return the query of the id of a post after some others, with the parameters now, before and others."""
+    """Return the query for the id that follows `others` newer posts, with the parameters now, before and others."""
     query = Post.select(Post.id).where(Post.id < Param("before"))
     if status == "published":
         query = query.where((Post.status == status) | is_due)

@@ -24,7 +24,7 @@ from blogapi.wings.images import uploads
 from blogapi.wings.markdown.front_matter import rfc3339_of
 from blogapi.wings.micropub import entry
 from blogapi.wings.micropub.addresses import MEDIA, MICROPUB, public, ref_of, url_of
-from blogapi.wings.micropub.message import Message, authorize, read, read_form
+from blogapi.wings.micropub.message import Submission, authorize, read, read_form
 from blogapi.wings.micropub.queries import QUERIES
 from blogapi.wings.pages import POLICY
 
@@ -39,7 +39,7 @@ views = Views()
 
 
 def register(blueprint: Blueprint) -> None:
-    """Add Micropub, whose errors have a form of their own."""
+    """Register Micropub in a blueprint of its own, because its errors have another form."""
     micropub = Blueprint("micropub", __name__, template_folder="templates")
     micropub.after_request(finish)
     views.register(micropub)
@@ -62,7 +62,7 @@ def finish(response: Response) -> Response:
 @views.get(MICROPUB)
 @views.get(f"{MICROPUB}/")
 def answer_query() -> Response:
-    """Answer a query; without one, and without a key, show a page for people."""
+    """Answer a query; show a page for people if the request has neither a query nor a key."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
@@ -74,7 +74,7 @@ def answer_query() -> Response:
 
 
 def show_endpoint(request: Request) -> Response:
-    """Show a page by which programs find the endpoint, so that its own address can be typed into them."""
+    """Show a page with a link to the endpoint, so that people can enter its address in any program."""
     page = render_template("micropub.html", endpoint=public(request, MICROPUB))
     headers = [("Link", f'<{public(request, MICROPUB)}>; rel="micropub"'), ("Content-Security-Policy", POLICY)]
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
@@ -135,12 +135,12 @@ def created(request: Request, post: Fields, **more: Any) -> Response:
 
 
 def changed(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
-    """Answer with the address of a post if it is another one, else with 204."""
+    """Answer with the address of a post if it has changed, otherwise with 204."""
     return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new, **more)
 
 
-def create(request: Request, message: Message) -> Response:
-    """Create a post with its photos, once if it is sent again. All else is checked before the files are stored."""
+def create(request: Request, message: Submission) -> Response:
+    """Create a post with its photos, only once if the request is repeated. Checks everything before it stores files."""
     if message.type not in ("", "h-entry"):
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)
@@ -161,13 +161,13 @@ def create(request: Request, message: Message) -> Response:
 
 
 def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
-    """Create a post; its slug gets a number if it is taken."""
+    """Create a post; append a number to its slug if that is taken."""
     slug = {"slug": slugs.find_free(tx, fields["slug"])} if "slug" in fields else {}
     return posts.add(tx, fields | slug, author, plans_drafts=True)
 
 
 def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fields, Fields]:
-    """Update a post, with one revision; return it as it was and as it is."""
+    """Update a post in one revision; return it before and after."""
     old = documents.load(posts.publish_if_due(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(body, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
@@ -186,7 +186,7 @@ def undelete(request: Request, ref: PostRef) -> Response:
 
 @views.post(MEDIA)
 def upload() -> Response:
-    """Store an image: the part `file`, or the first that has the name of a file."""
+    """Store an image: the part `file`, or the first part with a file name."""
     request = current_request()
     with ExitStack() as opened:
         if request.mimetype != uploads.FORM:
@@ -205,7 +205,7 @@ def upload() -> Response:
 @views.route(f"{MICROPUB}/", *OTHERS)
 @views.route(MEDIA, "GET", *OTHERS)
 def refuse_method() -> None:
-    """Answer all other methods, with a key."""
+    """Refuse all other methods; without a key, answer 401."""
     request = current_request()
     authorize(request)
     raise MethodNotAllowed(["POST"] if request.path == MEDIA else ["GET", "HEAD", "POST"])
