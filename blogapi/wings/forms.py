@@ -13,7 +13,7 @@ Write = Callable[[bytes], object]  # receives a piece of a part
 
 
 class Form:
-    """A form, and its fields so far. A subclass decides in `begin` where other parts go."""
+    """A form and the fields read so far. A subclass decides in `begin` where other parts go."""
 
     too_large = "body: must be at most {:,} bytes"
 
@@ -63,7 +63,7 @@ class Form:
 
 
 def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, joining a very short one to its predecessor; a lone line break at the end would be refused."""
+    """Yield the pieces, joining a short one to its predecessor: the parser refuses a lone line break at the end."""
     held = b""
     for piece in pieces:
         if len(piece) > 2 or len(held) > READ_BYTES:

@@ -1,4 +1,4 @@
-"""Many writes of a command, in transactions between which other clients can write."""
+"""Batched writes for commands, in short transactions that leave other clients their turn."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ def write_each(
     seconds: float = STEP_SECONDS,
     pause: Callable[[], None] = give_way,
 ) -> Iterator[T]:
-    """Write items in transactions of about `seconds`; yield each result once it is on disk."""
+    """Write items in transactions of about `seconds` each; yield each result once it is on disk."""
     done = 0
 
     def write_some(tx: Transaction) -> list[T]:

@@ -41,8 +41,8 @@ class Undone(NamedTuple):
     reason: str = ""  # why it was left alone, or has another slug
 
 
-class Change(NamedTuple):
-    """A change of a post: its author, and the version before it."""
+class PastChange(NamedTuple):
+    """An earlier change of a post: its author, and the version it replaced."""
 
     author: str
     version: int | None  # None if there was no post, 0 if it is not kept
@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The present and the earlier state of a post ({} means no post), or the reason to leave it alone."""
+    """A post's current and earlier state ({} for no post), or the reason to leave it alone."""
 
     present: Fields
     target: Fields
@@ -132,7 +132,7 @@ class Plans:
     foreseen: set[str] = field(default_factory=set)  # slugs that posts would get
 
     def undo_post(self, turn: int, reader: Reader, post_id: int) -> Undone | None:
-        """Undo the changes of a post, if there are some; `reader` is a Transaction unless it is a dry run."""
+        """Undo the changes of a post, if any; `reader` is a Transaction unless this is a dry run."""
         tx = reader if isinstance(reader, Transaction) else None
         plan = self.find(reader, post_id)
         if plan is None:
@@ -194,7 +194,7 @@ class Plans:
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
     def _slug_for(self, reader: Reader, plan: Plan, turn: int) -> tuple[str, str]:
-        """Return the slug that a post gets, and why if it is another one; "" if the post must wait for its slug."""
+        """Return the slug of a post after the undo, and why it differs; "" while another post holds its slug."""
         slug, present = plan.target["slug"], plan.present.get("slug")
         if slug in self.foreseen:
             return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
@@ -219,7 +219,7 @@ class Plans:
         return not plan.target or self._frees(reader, plan.target["slug"], depth - 1)
 
 
-def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
+def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
     """Yield the changes of a post since a time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
@@ -237,12 +237,12 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[Change]:
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield Change(author, None if follows else 0)  # created, restored, or with missing versions
+            yield PastChange(author, None if follows else 0)  # created, restored, or with missing versions
         for of_version, by, tags in retaggings:
             if of_version == version:
-                yield Change(by, version, json.loads(tags))
+                yield PastChange(by, version, json.loads(tags))
         if until >= since:
-            yield Change(replaced_by, version)
+            yield PastChange(replaced_by, version)
         last, last_state = version, state
 
 

@@ -233,7 +233,7 @@ def _address(image_id: str) -> dict[str, str]:
 
 
 def _uses(query: str) -> Prepared:
-    """Return a query in which {shows} stands for the condition that a document has an address."""
+    """Return a query template; {shows} stands for the condition that a document contains an address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Prepared(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 
@@ -261,7 +261,8 @@ def shown(reader: Reader) -> set[str]:
 def delete(tx: Transaction, image_id: str, since: str) -> str:
     """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
 
-    Nothing showed it at the time `since`. Raises Rejected if a post that changed after that shows it now.
+    The caller has checked that nothing showed it at the time `since`. Raises Rejected if a post changed since then
+    shows it now.
     """
     image = find(tx, image_id)
     for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):

@@ -1,4 +1,4 @@
-"""Uploads: the file in a body, received in pieces and checked, and never in memory as a whole."""
+"""Uploads: the file in a body, received and checked in pieces, so that it is never in memory as a whole."""
 
 import errno
 import os
@@ -89,7 +89,7 @@ def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
 
 
 def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an image that was identified, as `store_file` does."""
+    """Store an image that `identify` returned."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False

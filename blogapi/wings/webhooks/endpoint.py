@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 class AddressError(OSError):
-    """A host has no address that may be called. The message says why."""
+    """No address of a host may be called. The message says why."""
 
 
 class ShortSocket(socket.socket):
@@ -201,9 +201,9 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return the addresses of a host, in any spelling (127.1, 0x7f000001, with a final dot), that may be called.
+    """Return the addresses of a host that may be called, in the resolver's order.
 
-    They are in the resolver's order.
+    The host can have any spelling (127.1, 0x7f000001, localhost.).
 
     Raises AddressError if none may be called, OSError if the host cannot be found.
     """

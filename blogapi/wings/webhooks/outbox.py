@@ -50,7 +50,7 @@ def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
-    """Return the next messages for a webhook, after `sent` others.
+    """Return the next messages for a webhook, which has been sent `sent` others.
 
     Messages that are due at once are in order of events, retries and merged events in order of time.
     """

@@ -89,7 +89,7 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return the state after an attempt, which `attempts` others preceded, and the time of the next one, if any."""
+    """Return the state after an attempt that followed `attempts` others, and the time of the next one, if any."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):
@@ -99,7 +99,7 @@ def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str 
 
 
 def why_failed(message: Message, result: AttemptResult) -> str:
-    """Return the reason why a delivery has failed for good, for the log."""
+    """Return why a delivery has failed for good, for the log."""
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"

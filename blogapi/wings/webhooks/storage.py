@@ -95,7 +95,7 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a JSON array. A damaged webhook has none, but is listed so that it can be deleted."""
+    """Parse a JSON array of names. A damaged webhook has none; it stays listed so that it can be deleted."""
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
     return []
@@ -145,7 +145,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events, in order, for the webhooks that subscribe to them. A post in `data` is sent without content."""
+    """Record events in order for the webhooks that subscribe to them. A post in `data` loses its content."""
     for name in types:
         active = tx.rows_once(ACTIVE_WEBHOOKS)
         receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
@@ -167,7 +167,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
-    """Return when a webhook's merged delivery is due, and remove the pending ones that it replaces."""
+    """Remove the pending deliveries that a merged delivery replaces; return when the merged one is due."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
@@ -196,7 +196,7 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return the subjects of the newest deliveries of a webhook but pings, by their ids: a post's title, or a tag."""
+    """Return what the newest deliveries of a webhook are about, by their ids: a post's title or a tag. Skips pings."""
     payloads = deliveries_query.select(Event.message_id, Event.payload).where(Event.type != "ping")
     found = {}
     for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
@@ -217,9 +217,9 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, whatever its events are. Raises NotFound, Rejected.
+    """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises NotFound, Rejected.
 
-    It has the data of an example: tools such as Zapier and Make let people choose from what they once received.
+    The ping carries a sample post, from which people can map fields in tools such as Zapier and Make.
     """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
@@ -228,7 +228,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again, whatever its state is. Raises NotFound, Rejected."""
+    """Send an event to a webhook again, whatever the state of its delivery. Raises NotFound, Rejected."""
     active = find(tx, webhook_id).active
     found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:
@@ -241,7 +241,7 @@ def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDeliver
     return KnownDelivery._make(found[:-1])._replace(state="pending", next_attempt_at="")
 
 
-# Bounds, in several transactions, so that other writes run in between
+# Pruning, in several transactions, so that other writes run in between
 
 
 def prune(tx: Transaction, webhook_id: int) -> int:
