@@ -15,11 +15,12 @@ from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import is_due
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
-from blogapi.storage.errors import Damaged, NotFound, PostNotFound, Rejected
+from blogapi.storage.errors import Damaged, NeedsThread, NotFound, PostNotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
 PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
+MAX_SHARED = 256 * 1024  # characters of a post that is written in a shared transaction; a longer one needs a thread
 STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields of the document that are copied to indexed columns
 
@@ -81,12 +82,19 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
 def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
     """Publish a post if it is due; return it as it is now. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
+    _check_size(tx, document)
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
         effects.changed(tx, Change("published", post_id, old, new))
         _update(tx, old, new, shown.decode())
     return StoredPost(post_id, shown, version)
+
+
+def _check_size(tx: Transaction, text: str | bytes) -> None:
+    """Raise NeedsThread if parsing and writing a post takes so long that others would wait for it."""
+    if len(text) > MAX_SHARED and not tx.may_be_slow:
+        raise NeedsThread
 
 
 def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
@@ -122,6 +130,7 @@ def add(
     It is created now unless `created_at` is given. With `plans_drafts`, a draft can have a time to come. Raises
     Rejected.
     """
+    _check_size(tx, fields["content"])
     published = publication.published_at(
         {}, fields, tx.now, plans_drafts
     )  # before `slugs.new`, which uses up an id on PostgreSQL
@@ -136,6 +145,7 @@ def add(
 
 def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
     """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
+    _check_size(tx, post["content"])
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
@@ -241,6 +251,7 @@ def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
     """Replace a post with a new version, and keep the present one in the history. Raises SlugTaken."""
+    _check_size(tx, new["content"])
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post.id)
     slugs.check_former(tx, post.id, old, new)

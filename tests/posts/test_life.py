@@ -6,7 +6,9 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.posts.publication import SCHEDULING
+from blogapi.storage.errors import NeedsThread
 from blogapi.storage.models import Post, Schedule
+from blogapi.wings.history import revisions
 from tests.api.fixtures import EARLIER, LATER, NOW, listed
 from tests.conftest import NOON, message
 
@@ -316,3 +318,22 @@ def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
         changes = [{"title": f"T{number}"} for number in range(8)]
         answers = list(pool.map(lambda body: service.request("PATCH", "/v1/posts/1", body, If_Match=tag), changes))
     assert sorted(status for status, _, _ in answers) == [200] + [412] * 7
+
+
+def test_a_large_post_is_written_in_a_thread(database):
+    def shared(operation, *arguments):
+        database.commits.run(lambda tx: operation(tx, *arguments))
+
+    large = {"title": "Large", "content": "x" * (posts.MAX_SHARED + 1), "status": "draft", "tags": []}
+    post_id = database.write(posts.add, large | {"content": "small"}, "tests").id
+    for operation, *arguments in (posts.add, large), (posts.change, post_id, large), (posts.put, post_id, large):
+        with pytest.raises(NeedsThread):
+            shared(operation, *arguments, "tests")
+    database.write(posts.change, post_id, large, "tests")
+    for operation, *arguments in (posts.change, post_id, {"status": "published"}), (posts.delete, post_id):
+        with pytest.raises(NeedsThread):
+            shared(operation, *arguments, "tests")
+    database.write(posts.delete, post_id, "tests")
+    with pytest.raises(NeedsThread):
+        shared(revisions.restore_deleted, post_id, "tests")
+    assert database.write(revisions.restore_deleted, post_id, "tests")
