@@ -42,6 +42,7 @@ def prune(work: Background) -> None:
         work.repeat(webhooks.prune, each.id)
     work.database.write(idempotency.forget_old)
     work.repeat(images.prune)
+    work.repeat(history.clear)
     is_even = work.watch.even_seconds() >= EVEN_SECONDS
     if is_even or not work.config.keep_days:
         work.repeat(history.prune, work.config.keep_days)

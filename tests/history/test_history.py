@@ -9,7 +9,7 @@ from blogapi import documents
 from blogapi.paging import Cursor
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Prepared, Reader
-from blogapi.storage.errors import Damaged, NeedsThread, NotFound
+from blogapi.storage.errors import Damaged, NotFound
 from blogapi.wings.history import revisions
 from blogapi.wings.history import storage as history
 from blogapi.wings.history.models import Revision
@@ -176,14 +176,24 @@ def test_large_versions_are_pruned_some_at_a_time(database, add, change, count, 
     assert len(pruned) > 1
 
 
-def test_many_versions_are_forgotten_in_a_thread(database, add, change, delete, count):
-    post_id = add()
+@pytest.mark.parametrize("permanent", [True, False])
+def test_of_a_post_that_is_deleted_for_good_large_versions_go_some_at_a_time(
+    database, add, change, delete, kept, count, clock, monkeypatch, permanent
+):
+    monkeypatch.setattr(history, "PRUNING_SECONDS", -1)
+    post_id, other = add(), add()
     for number in range(5):
         change(post_id, content=f"{number}")
-    with pytest.raises(NeedsThread):
-        database.write_at_once(history.forget, post_id)
-    delete(post_id, permanent=True)
-    assert count(Revision) == 0
+    change(other, content="two")
+    delete(post_id, permanent=permanent)
+    if not permanent:
+        database.write(revisions.delete_from_trash, post_id)
+    assert (count(Revision), revisions.trash(database, 100).items) == (5, [])
+    with pytest.raises(NotFound):
+        revisions.find_in_trash(database, post_id)
+    clock.now += DAY - 1
+    assert [database.write(history.clear) for _ in range(5)] == [1, 1, 1, 1, 0]
+    assert (count(Revision), kept(other)) == (1, [(1, "first")])
 
 
 @pytest.mark.sqlite

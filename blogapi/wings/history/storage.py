@@ -10,16 +10,14 @@ import time
 from datetime import timedelta
 from typing import Literal
 
-from peewee import fn
+from peewee import Expression, fn
 
 from blogapi.clock import earlier
 from blogapi.storage.engine import Param, Prepared, Transaction
-from blogapi.storage.errors import NeedsThread
 from blogapi.storage.models import Post
 from blogapi.wings.history.models import Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many per post
-FEW_REVISIONS = 2  # this many can be deleted while others wait, whatever their size
 PRUNED_REVISIONS = 50  # at most this many per transaction
 PRUNED_RETAGGINGS = 500
 PRUNING_SECONDS = 0.010  # a transaction ends after this time, because others wait for it
@@ -55,21 +53,34 @@ KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id"
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Delete all versions of a post, and note its id. Raises NeedsThread if they are many: each can have megabytes."""
+    """Delete the versions of a post, and note its id. `clear` deletes those for which the time is too short."""
     of_post = Revision.post_id == post_id
-    if not tx.may_be_slow and tx.one(Revision.select(fn.COUNT(Revision.version)).where(of_post))[0] > FEW_REVISIONS:
-        raise NeedsThread
-    tx.execute(Revision.delete().where(of_post))
+    tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))  # without which nothing finds the others
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
     if tx.keeps_history:
         tx.execute(Purge.insert(post_id=post_id, purged_at=tx.now))
+    _delete_some(tx, of_post)
+
+
+def clear(tx: Transaction) -> int:
+    """Delete some of the versions of posts that were deleted for good since yesterday; return how many."""
+    recent = Purge.select(Purge.post_id).where(Purge.purged_at >= earlier(tx.now, timedelta(days=1)))
+    return _delete_some(tx, Revision.post_id.in_(recent))
+
+
+def _delete_some(tx: Transaction, condition: Expression) -> int:
+    """Delete some versions; return how many. They can have megabytes, so it ends after PRUNING_SECONDS."""
+    some = Revision.select(Revision.post_id, Revision.version).where(condition).limit(PRUNED_REVISIONS)
+    until, count = time.monotonic() + PRUNING_SECONDS, 0
+    for post_id, version in list(tx.rows(some)):
+        if count and time.monotonic() > until:
+            break
+        count += tx.execute(Revision.delete().where(Revision.post_id == post_id, Revision.version == version))
+    return count
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete some of the versions and former tags that ended more than `days` ago; return how many.
-
-    Versions can have megabytes, so a transaction ends after PRUNING_SECONDS.
-    """
+    """Delete some of the versions and former tags that ended more than `days` ago; return how many."""
     horizon = earlier(tx.now, timedelta(days=days))
     is_old = Retagging.changed_at <= horizon
     some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
@@ -78,11 +89,4 @@ def prune(tx: Transaction, days: int) -> int:
     purged = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
     if chosen := {post_id for (post_id,) in tx.rows(purged)}:
         return tx.execute(Purge.delete().where(Purge.post_id.in_(chosen)))
-    is_old = Revision.state.in_(STATES) & (Revision.until <= horizon)
-    old = Revision.select(Revision.post_id, Revision.version).where(is_old).limit(PRUNED_REVISIONS)
-    until, count = time.monotonic() + PRUNING_SECONDS, 0
-    for post_id, version in list(tx.rows(old)):
-        if count and time.monotonic() > until:
-            break
-        count += tx.execute(Revision.delete().where(Revision.post_id == post_id, Revision.version == version))
-    return count
+    return _delete_some(tx, Revision.state.in_(STATES) & (Revision.until <= horizon))
