@@ -178,3 +178,11 @@ def test_a_long_version_is_shown_in_part(owner, client, post):
     client.patch("/v1/posts/1", json={"content": "x" * 900_000})
     page = view(owner, "/settings/posts/1/history/1")
     assert (page.status, len(page.text) < 600_000, "The rest is not shown here." in page.text) == (200, True, True)
+
+
+def test_of_a_long_version_the_history_counts_no_words(owner, client, post):
+    post(content="fog " * 50_000)
+    client.patch("/v1/posts/1", json={"content": "fog"})
+    client.patch("/v1/posts/1", json={"content": "fog and lake"})
+    page = view(owner, "/settings/posts/1/history")
+    assert ("content (2 words)" in page.text, page.text.count("words)")) == (True, 1)

@@ -1,10 +1,14 @@
 """Posts on the owner's page: the list, a post to read, and its status."""
 
 import pytest
+from flask import g
+from werkzeug.exceptions import PreconditionFailed
 
+from blogapi.api.request import etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
 from blogapi.wings.owner.counts import count_query, counts
+from blogapi.wings.owner.posts import is_shown
 from blogapi.wings.webhooks import storage as webhooks
 from tests.owner.pages import SECTIONS, follow, pages, view
 from tests.service import add_key
@@ -208,3 +212,13 @@ def test_an_impossible_status_is_refused_even_without_its_field(owner, post, sen
     page = view(owner, "/settings/posts/1").press("Archive", **sent)
     (problem,) = page.all(".problem")
     assert (page.status, problem.startswith(f"Nothing was changed. {reason}")) == (400, True), problem
+
+
+def test_the_version_of_a_form_is_compared_in_the_transaction_of_another_request(app):
+    with app.test_request_context("/settings/posts/1/delete", method="POST"):
+        g.form = {"etag": etag_of(b"{}")}
+        check = is_shown()
+    check(b"{}")
+    for document in (b"{ }", None):
+        with pytest.raises(PreconditionFailed):
+            check(document)

@@ -8,9 +8,10 @@ from flask import g
 from marshmallow import Schema, ValidationError
 
 from blogapi import documents
-from blogapi.api.request import etag_of
+from blogapi.api.request import etag_of, request
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.owner.diff import changed_lines
 from blogapi.wings.owner.frame import local_time, utc_time
 
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
@@ -74,6 +75,16 @@ def with_line_feeds(text: str) -> str:
 def as_shown(name: str, typed: Mapping[str, str]) -> str:
     """Return a field of a form as people compare it: a time in the zone of this page."""
     return local_time(utc_time(typed[name])) if name == "published_at" else typed[name]
+
+
+def changed_fields(
+    names: Iterable[str], before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return the lines of some fields that differ between two forms. It takes long for long texts: not in the loop."""
+    shown = {name: (as_shown(name, before), as_shown(name, after)) for name in names}
+    return request.database.in_background(
+        request.client, lambda: {name: changed_lines(*texts) for name, texts in shown.items()}
+    )
 
 
 def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from blogapi.api.views import Views
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
+from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, NotFound
@@ -25,12 +26,12 @@ from blogapi.wings.history.storage import MAX_REVISIONS
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.counts import MAX_COUNTED, counts
-from blogapi.wings.owner.diff import changed_lines
-from blogapi.wings.owner.fields import FORM_FIELDS, as_shown, as_typed, typed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, typed_fields
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
 COMPARING_SECONDS = 0.5  # for a page of the history
+MAX_SPLIT = 200_000  # characters of two versions whose words are counted, because others wait for it
 COMPARED = 5  # versions, to find the one that a form was shown with
 SHOWN = "id,title,status,tags,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -94,8 +95,7 @@ def version_with(post_id: int, etag: str) -> bytes | None:
 
 def differences(old: bytes, new: bytes) -> dict[str, list[tuple[str, str]]]:
     """Return what differs between two versions of a post, by field."""
-    before, after = as_typed(old), as_typed(new)
-    return {name: changed_lines(as_shown(name, before), as_shown(name, after)) for name in FORM_FIELDS}
+    return changed_fields(FORM_FIELDS, as_typed(old), as_typed(new))
 
 
 @views.post(f"{POST}/status")
@@ -113,7 +113,7 @@ def delete_post(post_id: int) -> Any:
     """Delete a post."""
     title = title_by(posts.find, post_id)
     try:
-        request.database.write(posts.delete, post_id, request.author, is_shown)
+        request.database.write(posts.delete, post_id, request.author, is_shown())
     except PreconditionFailed:
         return show_changed(post_id)
     undo: tuple[str, dict[str, str]] | None = (
@@ -129,17 +129,25 @@ def title_by(find: Callable, post_id: int) -> str:
     return ""
 
 
-def is_shown(document: bytes | None) -> None:
-    """Raise PreconditionFailed unless a post is the version that the form was shown with."""
-    if document is None or etag_of(document) != g.form.get("etag"):
-        raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
+def is_shown() -> Check:
+    """Return a check that raises PreconditionFailed unless a post is the version that the form was shown with.
+
+    It can run in a thread, or in another request, whose transaction it shares.
+    """
+    etag = g.form.get("etag")
+
+    def check(document: bytes | None) -> None:
+        if document is None or etag_of(document) != etag:
+            raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
+
+    return check
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any) -> Response:
     """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed."""
     old = posts.find(request.database, post_id)
     before, former = etag_of(old), documents.slug_in(old)
-    document = request.database.write(operation, post_id, argument, check=is_shown, author=request.author)
+    document = request.database.write(operation, post_id, argument, check=is_shown(), author=request.author)
     after = etag_of(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
     new = documents.load(document)
@@ -186,7 +194,9 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, s
 
 
 def words_changed(old: str, new: str) -> int:
-    """Return how many words of one text the other does not have, whichever has more of them."""
+    """Return how many words of one text the other does not have, whichever has more of them; 0 for long texts."""
+    if len(old) + len(new) > MAX_SPLIT:
+        return 0
     before, after = Counter(old.split()), Counter(new.split())
     return max((before - after).total(), (after - before).total())
 

@@ -18,8 +18,7 @@ from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import NotFound
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, Copy, Sent
-from blogapi.wings.owner.diff import changed_lines
-from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_shown, as_typed, base_of, follow, load, typed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load, typed_fields
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
 from blogapi.wings.owner.posts import POST, change, change_of_post
@@ -50,7 +49,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if copy:
         typed = copies.text_of(database, copy.id) | {"etag": copy.etag, "over": copy.place}
     if post_id and typed.get("etag") != post["etag"]:
-        changed = {name: changed_lines(as_shown(name, post), as_shown(name, typed)) for name in follow(typed, post)}
+        changed = changed_fields(follow(typed, post), post, typed)
         typed |= {"etag": post["etag"], "base": post["base"]}
     values: dict[str, Any] = {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy}
     values |= {"action": own_path(), "status": post["status"]}
