@@ -114,15 +114,14 @@ def test_the_background_work_indexes_each_second(post, noted, background, clock)
     assert noted() == []
 
 
-def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch):
+@pytest.mark.parametrize(("content", "at_a_time"), [("x", search.INDEXED_POSTS), ("x" * search.LARGE, 1)])
+def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch, content, at_a_time):
     for _ in range(search.INDEXED_POSTS + 3):
-        add()
-    with monkeypatch.context() as patched:
-        patched.setattr(search, "INDEXED_SECONDS", -1)
-        assert database.write(search._index_some, noted(), {}) == 1
-    assert len(noted()) == search.INDEXED_POSTS + 2
-    assert search.settle(database) == 0
-    assert noted() == []
+        add(content=content)
+    left = []
+    monkeypatch.setattr(search.time, "sleep", lambda seconds: left.append(len(noted())))
+    assert search.settle(database, seconds=60) == 0
+    assert (left[0], left[-1]) == (search.INDEXED_POSTS + 3 - at_a_time, 0)
 
 
 def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, found, monkeypatch):
@@ -154,13 +153,19 @@ def test_a_search_waits_for_no_post_that_is_noted_after_it_began(database, add, 
     assert (search.settle(database), noted()) == (0, [2])
 
 
-def test_a_post_that_another_search_has_indexed_is_not_indexed_again(database, add, noted):
+def test_two_searches_never_index_the_same_post(database, add, monkeypatch):
+    of_post, found = words.of_post, []
+
+    def slowly(post):
+        found.append(post["title"])
+        time.sleep(0.05)
+        return of_post(post)
+
+    monkeypatch.setattr(words, "of_post", slowly)
     add(title="Fog")
-    before = noted()
-    search.settle(database)
-    database.write(lambda tx: [tx.execute(each, id=1) for each in search.REMOVE])
-    assert database.write(search._index_some, before, {}) == 1
-    assert search.page(database, ListQuery(9, q="fog")).items == []
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(search.settle, [database] * 4)] == [0] * 4
+    assert found == ["Fog"]
 
 
 def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(client, database, add, found, noted):
@@ -215,14 +220,14 @@ def test_a_post_that_changes_while_its_words_are_found_is_indexed_as_it_is(
 ):
     of_post, others = words.of_post, []
 
-    def slowly(post, *pause):
+    def slowly(post):
         if not others:
             others.append(add(title="Small"))
             database.write(posts.change, 1, change, "tests")
-        return of_post(post, *pause)
+        return of_post(post)
 
     monkeypatch.setattr(words, "of_post", slowly)
-    add(title="Large", content="fog " * search.LARGE, tags=["a"])
+    add(title="Large", content="fog " * (search.LARGE // 2), tags=["a"])
     assert (search.settle(database, seconds=60), noted()) == (0, [2])
     assert found("large") == ("" if "title" in change else "1")
     assert found("a", status="published") == ("1" if "status" in change else "")

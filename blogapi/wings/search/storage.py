@@ -20,7 +20,7 @@ from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.posts import publication
 from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, locked
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
@@ -29,9 +29,9 @@ from blogapi.wings.search import words
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
 SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
-INDEXED_POSTS, INDEXED_SECONDS = 64, 0.010  # in one transaction, because others wait for it
+INDEXED_POSTS = 64  # at most this many in one transaction, because others wait for it
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
-LARGE = 32 * 1024  # bytes of a post whose words are found before the transaction
+LARGE = 64 * 1024  # bytes of posts after which a transaction takes no more; their words are found in a thread
 MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that are read in order before the index
 TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
@@ -72,8 +72,11 @@ def settle(database: Database, query: ListQuery | None = None, seconds: float = 
     pending = _pending(database, query)
     more = len(pending) >= SETTLED_POSTS
     while pending and time.monotonic() < until:
-        found = _words_of_large(database, pending[0])
-        del pending[: _write(database, until, pending[:INDEXED_POSTS], found)]
+        try:
+            with locked(database.settling, until):
+                _settle_some(database, until, pending)
+        except Unavailable as error:
+            raise Incomplete(error, RETRY_SECONDS) from error
         time.sleep(PAUSE_SECONDS)
     return len(pending) + more
 
@@ -91,53 +94,62 @@ def _pending(database: Database, query: ListQuery | None) -> list[int]:
 
 def _concerns(query: ListQuery, tag: str) -> bool:
     """Return whether a search can find other posts once a tag has changed."""
-    of_tag = [word for part in words.parts(tag) for word in part]
-    sought = [word for text, _ in words.sequences(query.q) for word in text.split()]
-    return query.tag == fold(tag) or any(word.startswith(start) for word in of_tag for start in sought)
+    sought = tuple(word for text, _ in words.sequences(query.q) for word in text.split())
+    return query.tag == fold(tag) or any(word.startswith(sought) for word in words.split(tag))
 
 
-def _words_of_large(database: Database, post_id: int) -> dict[bytes, tuple[str, str, str]]:
-    """Return the words of a large post by its document: finding them takes 50 ms, and others run in between."""
-    document = _state(database, post_id)[2]
-    with suppress(Damaged):
-        if len(document) > LARGE:
-            return {document: words.of_post(documents.load(document), lambda: time.sleep(PAUSE_SECONDS))}
-    return {}
+def _settle_some(database: Database, until: float, pending: list[int]) -> None:
+    """Index the first of some pending posts; leave those pending that change meanwhile."""
+    states: dict[int, State] = {}
+    size = 0
+    for post_id in pending[:INDEXED_POSTS]:
+        if size > LARGE:
+            break
+        states[post_id] = _state(database, post_id)
+        size += len(states[post_id].document)
 
+    def find() -> dict[int, tuple[str, str, str]]:
+        return {post_id: _words_of(state.document) for post_id, state in states.items() if state.is_pending}
 
-def _state(reader: Reader, post_id: int) -> tuple[str, bool, bytes]:
-    """Return the status of a post, "" if it is deleted, whether it is due, and its document."""
-    status, is_due, document = reader.row(STATE, id=post_id, now=reader.now) or ("", False, b"")
-    return status, is_due, document or b""  # NULL if it is damaged
-
-
-def _write(database: Database, until: float, pending: list[int], found: dict[bytes, tuple[str, str, str]]) -> int:
-    try:
-        count = database.write_alone(until, _index_some, pending, found)
-    except Unavailable as error:
-        raise Incomplete(error, RETRY_SECONDS) from error
-    if database.dialect == "postgresql":
+    found = database.engine.loop.run_in_thread(find) if size > LARGE else find()
+    pending[: len(states)] = database.write_alone(until, _index_some, states, found) if found else []
+    if found and database.dialect == "postgresql":
         with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
             database.row(MERGE_PENDING)
-    return count
 
 
-def _index_some(tx: Transaction, pending: list[int], found: dict[bytes, tuple[str, str, str]]) -> int:
-    """Index the first of some pending posts, with words that were found before; return how many these are."""
-    until, count = time.monotonic() + INDEXED_SECONDS, 0
-    for post_id in pending:
-        status, is_due, document = _state(tx, post_id)
-        if count and len(document) > LARGE:
-            break
-        count += 1
-        if tx.execute(FORGET, id=post_id) or is_due:  # else another search has indexed it meanwhile
-            texts = found.get(document) or _words_of(document)  # It may have changed meanwhile.
-            _index(tx, post_id, status, texts, status == "published" or is_due)
-        if time.monotonic() > until:
-            break
+class State(NamedTuple):
+    """What the index needs to know about a post."""
+
+    status: str = ""  # "" if it is deleted
+    is_due: bool = False
+    is_noted: bool = True
+    document: bytes = b""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is not indexed; another search may have done so."""
+        return self.is_noted or self.is_due
+
+
+def _state(reader: Reader, post_id: int) -> State:
+    found = reader.row(STATE, id=post_id, now=reader.now)
+    return State._make((*found[:3], found[3] or b"")) if found else State()  # NULL if it is damaged
+
+
+def _index_some(tx: Transaction, states: dict[int, State], found: dict[int, tuple[str, str, str]]) -> list[int]:
+    """Index posts whose words were found; return those that have changed since."""
+    changed = []
+    for post_id, texts in found.items():
+        state = states[post_id]
+        if _state(tx, post_id) == state:
+            tx.defer(FORGET, id=post_id)
+            _index(tx, post_id, state.status, texts, state.status == "published" or state.is_due)
+        else:
+            changed.append(post_id)
     for statement in (*MERGE, FORGET_TAGS) if tx.dialect == "sqlite" else (FORGET_TAGS,):
         tx.defer(statement)
-    return count
+    return changed
 
 
 def _words_of(document: bytes) -> tuple[str, str, str]:
@@ -161,9 +173,8 @@ def _index(tx: Transaction, post_id: int, status: str, texts: tuple[str, str, st
 
 NOTE = Prepared("INSERT INTO search_pending VALUES (:only_tags, :published, :id) ON CONFLICT DO NOTHING")
 NOTE_TAG = Prepared("INSERT INTO search_retagged VALUES (:name) ON CONFLICT DO NOTHING")
-FORGET = Prepared(
-    "DELETE FROM search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id = :id"
-)
+OF_POST = "FROM search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id = :id"
+FORGET = Prepared(f"DELETE {OF_POST}")
 FORGET_TAGS = Prepared(
     "DELETE FROM search_retagged WHERE NOT EXISTS (SELECT 1 FROM search_pending WHERE only_tags = TRUE)"
 )
@@ -181,7 +192,8 @@ PENDING = Prepared(
 RETAGGED = Prepared(
     "SELECT post_id FROM search_pending WHERE only_tags = TRUE AND published >= :published LIMIT :limit"
 )
-STATE = Prepared(Post.select(Post.status, publication.is_due, DOCUMENT).where(Post.id == Param("id")))
+_is_noted = SQL(f"EXISTS (SELECT 1 {OF_POST})")
+STATE = Prepared(Post.select(Post.status, publication.is_due, _is_noted, DOCUMENT).where(Post.id == Param("id")))
 REMOVE = [
     Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
     for table in TABLES.values()
