@@ -8,8 +8,35 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-AXE = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(each => each.id)))"
-LOOKS = ((400, "light"), (400, "dark"), (1280, "dark"), (1280, "light"))
+AXE = """
+const rules = { "target-size": { enabled: true } };
+axe.run({ rules }).then(found => arguments[0](found.violations.map(each => each.id)))
+"""
+# Controls smaller than 24 pixels, links in running text apart, and those whose border has less contrast than 3:1
+POOR_CONTROLS = r"""
+const size = (each) => Math.min(each.getBoundingClientRect().width, each.getBoundingClientRect().height);
+const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+const light = (color) => {
+  const [red, green, blue] = color.match(/[\d.]+/g).map((part) => linear(part / 255));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+};
+const clear = "rgba(0, 0, 0, 0)";
+const behind = ({ parentElement }) => {
+  const color = getComputedStyle(parentElement).backgroundColor;
+  return color === clear ? behind(parentElement) : color;
+};
+const isFaint = (each) => {
+  const border = getComputedStyle(each).borderTopColor;
+  return border !== clear && Math.abs(Math.log(light(border) / light(behind(each)))) < Math.log(3);
+};
+const isSmall = (each) => Math.max(...[each, ...(each.labels ?? [])].map(size)) < 23.9;
+const isShown = (each) => each.checkVisibility() && !each.disabled;
+const bordered = "button, summary, .button, select, textarea, input:not([type=checkbox], [type=radio])";
+const found = (selector) => [...document.querySelectorAll(selector)].filter(isShown);
+const small = found(`${bordered}, input, a[href]:not(.skip, p a, sup a)`).filter(isSmall);
+return [...small, ...found(bordered).filter(isFaint)].map((each) => each.outerHTML);
+"""
+LOOKS = ((390, "light"), (390, "dark"), (1280, "dark"), (1280, "light"))
 
 
 class Window:
@@ -102,6 +129,7 @@ class Window:
             self.browser.execute_script(axe)
             where = self.browser.current_url, width, theme
             assert self.browser.execute_async_script(AXE) == [], where
+            assert self.browser.execute_script(POOR_CONTROLS) == [], where
             assert self.browser.execute_script("return document.documentElement.scrollWidth") <= width, where
             rows = "const nav = document.querySelector('header nav'); return nav ? nav.offsetHeight : 0"
             assert self.browser.execute_script(rows) < 45, where

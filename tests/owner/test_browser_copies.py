@@ -247,6 +247,26 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     assert stored(window) == "One. Two."
 
 
+ANNOUNCED = """
+window.announced = [];
+const status = document.getElementById("said");
+new MutationObserver(() => announced.push(status.textContent)).observe(status, { childList: true });
+"""
+
+
+def test_saved_and_failed_are_announced_once_each(window):
+    window.open(EDIT)
+    window.browser.execute_script(ANNOUNCED)
+    for conditions, outcome in ((FAST, "Saved"), (OFFLINE, "Not saved: no connection"), (FAST, "Saved")):
+        network(window, conditions)
+        for _ in range(2):
+            window.fill(content=" x")
+            said(window, "Saving…" if outcome == "Saved" else outcome)
+            said(window, outcome)
+    announced = window.browser.execute_script("return announced.filter(Boolean)")
+    assert [text.partition(" ")[0] for text in announced] == ["Saved", "Not", "Saved"]
+
+
 @pytest.mark.parametrize("conditions", [FAST, SLOW])
 def test_a_post_is_saved_once_by_a_double_click_and_by_a_key_while_it_is_sent(window, conditions):
     window.open(NEW)

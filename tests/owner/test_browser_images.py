@@ -6,7 +6,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.images.pictures import photograph, save
+from tests.images.pictures import exif, photograph, save
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
@@ -101,6 +101,53 @@ def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tm
     window.browser.execute_script(EVENT, "drop")
     eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text." in window.text)
     assert window.value("content") == "Words."
+
+
+@pytest.mark.parametrize(
+    ("size", "is_on", "stored"),
+    [((2600, 1300), True, (1280, 2560)), ((2600, 1300), False, (1300, 2600)), ((800, 600), True, (600, 800))],
+)
+def test_a_photograph_over_2560_pixels_is_made_smaller_unless_the_box_says_no(window, tmp_path, size, is_on, stored):
+    (tmp_path / "a.jpg").write_bytes(save(photograph().resize(size), "JPEG", exif=exif(6)))  # held upright
+    window.open("/settings/posts/new")
+    if not is_on:
+        box = window.browser.find_element(By.XPATH, "//label[contains(., '2,560')]/input")
+        window.browser.execute_script("arguments[0].click()", box)
+    window.fill(file=str(tmp_path / "a.jpg"))
+    eventually(lambda: "a.jpg was added." in window.text)
+    (image,) = window.service.request("GET", "/v1/images")[2]
+    assert (image["width"], image["height"]) == stored
+
+
+def test_a_cover_is_uploaded_and_the_same_file_again_after_a_failure(window, loaf, tmp_path):
+    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
+    window.open("/settings/posts/new")
+    window.browser.execute_script("window.real = fetch; fetch = async () => { throw new TypeError() }")
+    cover = window.browser.find_elements(By.CSS_SELECTOR, "input[type=file]")[-1]
+    cover.send_keys(str(loaf))
+    field = cover.find_element(By.XPATH, "..")
+    eventually(lambda: "The image was not uploaded: there is no connection." in field.text)
+    window.browser.execute_script("fetch = real")
+    cover.send_keys(str(tmp_path / "a.heic"))
+    eventually(lambda: "convert HEIC to JPEG first." in field.text)
+    cover.send_keys(str(loaf))
+    eventually(lambda: "loaf.jpg was added." in field.text)
+    (image,) = window.service.request("GET", "/v1/images")[2]
+    assert window.value("cover_image") == image["url"]
+    eventually(lambda: is_shown(window))
+
+
+def test_the_picker_shows_twelve_at_a_time(window):
+    for number in range(13):
+        picture = save(photograph().rotate(number), "PNG")
+        window.service.request("POST", f"/v1/images?name={number}.png", picture, Content_Type="image/png")
+    window.open("/settings/posts/new")
+    window.click("Choose an uploaded image")
+    shown = "return document.querySelectorAll('dialog li img').length"
+    eventually(lambda: window.browser.execute_script(shown) == 12)
+    window.browser.find_element(By.XPATH, "//dialog/button[.='More']").click()
+    eventually(lambda: window.browser.execute_script(shown) == 13)
+    assert window.browser.switch_to.active_element.text.endswith(".png")
 
 
 def choose(window, name):

@@ -111,9 +111,13 @@ def test_the_reference_and_the_page_lead_to_each_other(window):
 
 
 def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
+    window.browser.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})  # Previews allow no scripts.
     window.check_each(axe, "/settings/posts")
     for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
-        fields = {"title": title, "content": "x" * 500 + "\n\n" + title, "excerpt": "y" * 500, "tags": ["x" * 64]}
+        text = "\n\n".join(
+            ("x" * 500, title, "- [x] a[^1]", f"`{'y' * 500}`", f"    {'z' * 500}", f"|{'a|' * 99}\n|{'-|' * 99}")
+        )
+        fields = {"title": title, "content": f"{text}\n\n[^1]: Note", "excerpt": "y" * 500, "tags": ["x" * 64]}
         fields |= {"cover_image": "https://example.org/" + "a" * 300, "params": {"url": "b c" * 300}}
         window.service.request("POST", "/v1/posts", fields)
     window.check_each(axe, "/settings", "/settings/posts/1", "/settings/posts/2/edit", "/settings/posts/new")
@@ -122,6 +126,8 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.check(axe)
     window.open("/settings/posts/1")
     window.click(f"Share a preview {'W' * 255}")
+    window.check(axe)
+    window.browser.get(window.shown[0])
     window.check(axe)
     window.open("/settings/posts/new")
     window.fill(title="A", content="B", slug="Not a slug")
@@ -135,6 +141,16 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.check_each(
         axe, "/settings/posts/1/history", "/settings/posts/1/history/1", "/settings/trash", "/settings/trash/2"
     )
+
+
+def test_a_post_is_printed_without_what_is_pressed(window):
+    window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
+    window.open("/settings/posts/1")
+    window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    pressed = window.browser.find_elements(By.CSS_SELECTOR, "button, .button, summary, header, footer")
+    assert not any(each.is_displayed() for each in pressed)
+    assert "Words." in window.text
+    window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_the_pictures_of_the_documentation_can_be_taken_again(tmp_path, browser):

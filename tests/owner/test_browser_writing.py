@@ -60,23 +60,40 @@ def test_an_address_that_is_pasted_over_a_word_links_it(window):
     assert window.value("content") == "See the [map](https://example.org/a)"
 
 
+@pytest.mark.parametrize(
+    ("copied", "content"),
+    [("https://example.org/a ", "See the [map](https://example.org/a)"), ("words", "See the [map](https://)")],
+)
+def test_ctrl_and_k_links_a_word_to_an_address_in_the_clipboard(window, copied, content):
+    rights = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": window.url}
+    window.browser.execute_cdp_cmd("Browser.grantPermissions", rights)
+    write = "navigator.clipboard.writeText(arguments[0]).then(arguments[1], arguments[1])"
+    window.browser.execute_async_script(write, copied)
+    window.fill(content="See the map")
+    window.browser.execute_script("document.querySelector('#content').setSelectionRange(8, 11)")
+    window.fill(content=(Keys.CONTROL, "k"))
+    eventually(lambda: window.value("content") == content)
+
+
 def test_enter_goes_on_with_a_list_and_ends_it(window):
     window.fill(content="- a")
     window.press(Keys.ENTER, "b", Keys.ENTER, Keys.ENTER, "9. c", Keys.ENTER, "d")
     assert window.value("content") == "- a\n- b\n9. c\n10. d"
 
 
-def test_the_bar_is_always_in_view_and_never_covers_the_caret(window):
-    place = "const { top, bottom } = document.querySelector('.bar').getBoundingClientRect(); return [top, bottom]"
-    for width, height in ((390, 844), (1280, 800), (320, 256)):
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        window.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        window.open("/settings/posts/new")
-        window.fill(content="\n" * 40)
-        top, bottom = window.browser.execute_script(place)
-        assert height - 80 < top < bottom <= height + 1
-        end = "return document.querySelector('#content').getBoundingClientRect().bottom"
-        assert window.browser.execute_script(end) <= top + 20  # The last line is above the bar, padding apart.
+# The last two are the second at 200 and 400 %.
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (640, 400), (320, 200)])
+def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, height):
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    window.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    window.open("/settings/posts/new")
+    window.browser.execute_script("document.querySelector('#content').focus()")
+    place = "return ['#content', '.bar'].map(each => document.querySelector(each).getBoundingClientRect().toJSON())"
+    for text in ("\n" * 40, "\n", "words that wrap " * 20):
+        window.press(text)
+        content, bar = window.browser.execute_script(place)
+        assert content["bottom"] <= bar["top"] < bar["bottom"] <= height + 1
+    assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_the_buttons_are_one_stop_of_the_tab_key(window):

@@ -74,8 +74,8 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     page = view(owner, "/settings/posts/1/history")
     assert page.all("h1") == ["History of Third"]
     assert page.all(".posts li") == [
-        "Second replaced 2026-11-20 12:02 UTC by settings, who changed title",
-        "First replaced 2026-11-20 12:01 UTC by tests, who changed title",
+        "Second replaced 2026-11-20 12:02 UTC on this page: title",
+        "First replaced 2026-11-20 12:01 UTC by tests: title",
     ]
 
 

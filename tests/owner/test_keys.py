@@ -271,3 +271,5 @@ def test_a_placeholder_of_a_host_is_refused(owner, database):
     page = view(owner, "/settings/webhooks?for=Netlify").press("Add webhook")
     assert page.all(".wrong") == ["Still has “…”: put your own in its place."]
     assert webhooks.listing(database) == []
+    page = page.press("Add webhook", url="https://api.netlify.com/build_hooks/1")
+    assert page.said[0].endswith("It is shown only once. This host does not check it: you need not keep it.")

@@ -71,6 +71,22 @@ def test_a_search_keeps_the_filter_and_a_filter_the_search(owner, post):
     assert len(view(owner, "/settings/posts?q=").titles) == 4
 
 
+@pytest.mark.parametrize(
+    ("query", "link"),
+    [
+        ("q=kard", "q=kard%2A"),
+        ("q=a+kard&status=draft", "q=a+kard%2A&status=draft"),
+        ("q=kard*", None),
+        ("q=bread", None),
+    ],
+)
+def test_a_word_that_finds_little_leads_to_longer_ones(owner, post, query, link):
+    for title in ("Kardamom", "Bread 1", "Bread 2", "Bread 3"):
+        post(title=title)
+    found = view(owner, f"/settings/posts?{query}").soup.select_one("main p.muted a")
+    assert (found and found["href"].partition("?")[2]) == link
+
+
 def test_the_post_that_was_changed_last_is_first_and_all_pages_lead_back_and_forth(owner, client, post, clock):
     for number in range(45):
         clock.now += number % 2  # some in the same second

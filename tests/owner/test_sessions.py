@@ -318,7 +318,7 @@ def test_sessions_are_listed_and_ended(app, database, clock):
     token = page.soup.select(".card [name=form_token]")[1]["value"]
     send(desk, "/settings/sessions/end", {"digest": digest, "form_token": token})
     assert (phone.get("/settings/posts").status_code, desk.get("/settings/posts").status_code) == (403, 200)
-    view(desk, "/settings/sessions").press("End all sessions")
+    view(desk, "/settings/sessions").press("Yes, end all sessions")
     assert desk.get("/settings/posts").status_code == 403
 
 

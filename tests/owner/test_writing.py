@@ -304,6 +304,18 @@ def test_all_fields_that_are_wrong_are_named_at_once(owner, post, path):
     assert len(page.all(".wrong")) == 4
 
 
+def test_every_field_of_a_post_takes_text_in_both_directions(owner):
+    fields = view(owner, "/settings/posts/new").soup.select("[dir=auto]")
+    assert [each["name"] for each in fields] == ["title", "content", "tags", "excerpt", "params"]
+
+
+def test_a_form_of_a_blog_with_many_tags_and_posts_is_small(owner, post):
+    for number in range(6):
+        post(tags=[f"{'🧁' * 60}{number * 25 + each}" for each in range(25)])
+    files = ("posts/1/edit", "owner.js", "owner.css")
+    assert sum(len(owner.get(f"/settings/{name}").data) for name in files) < 400_000
+
+
 # Times without scripts, and former slugs
 
 

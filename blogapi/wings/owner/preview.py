@@ -30,7 +30,7 @@ MAX_CELLS = 20_000  # of all tables: short rows are filled up with cells, 400 fo
 TOO_LARGE = "(This table is too large for the preview.)"
 HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
 TASK = re.compile(r"\[([ xX])\]\s+")
-BOX = '<input class="task-list-item-checkbox"{} disabled="disabled" type="checkbox"> '
+BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
 # Images and styles come from this service; all else is forbidden, also scripts and links that leave the frame. Images
 # of other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
 POLICY = (
@@ -149,11 +149,9 @@ def show(post: Any, *, is_unsaved: bool = False) -> Response:
     content = post.get("content", "")
     shown = bounded(content)
     html = rendered(content)
-    title = post.get("title", "")
-    heading = HEADING.match(shown)
-    if heading and heading[1].strip() == title.strip():
-        title = ""  # The text begins with it.
-    values = {"title": title, "cover": post.get("cover_image", ""), "content": html}
+    title, heading = post.get("title", ""), HEADING.match(shown)
+    is_in_text = heading is not None and heading[1].strip() == title.strip()
+    values = {"title": title, "is_in_text": is_in_text, "cover": post.get("cover_image", ""), "content": html}
     own, sources = origin(request.service.config.base_url), "http: https:"
     if request.args.get("images") != "all":
         sources = f"'self' {own}"

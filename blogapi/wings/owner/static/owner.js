@@ -5,8 +5,7 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     const source = document.getElementById(button.dataset.copies);
     getSelection().selectAllChildren(source);
     const copied = await navigator.clipboard?.writeText(source.textContent).then(() => true, () => false);
-    const said = copied || document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
-    button.nextElementSibling.textContent = said;
+    button.nextElementSibling.textContent = copied || document.execCommand("copy") ? "Copied" : "Press Ctrl+C to copy";
   });
 }
 
@@ -105,7 +104,7 @@ if (post) {
   post.autocomplete = "off"; // After Back and a reload, the copy is what was typed.
   const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
   const fields = [...post.elements].filter(isField);
-  const { number, over, etag, post_id: postId, status, tags } = post.elements;
+  const { number, over, etag, post_id: postId, status, tags, cover_image: cover } = post.elements;
   const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
   // Saying: what came of it is seen in the bar, and announced once.
@@ -180,7 +179,7 @@ if (post) {
       send();
     };
     const buttons = [button("Show that", () => location.assign(there), "quiet"), button("Go on with this", goOn, "quiet")];
-    say(`This text was ${where}.`, "elsewhere", ...buttons);
+    say(`This text was ${where}.`, where, ...buttons);
   };
 
   // Keeping: each key is in the browser within half a second, and on the server within three.
@@ -307,15 +306,15 @@ if (post) {
     const blob = await new Promise((done) => canvas.toBlob(done, "image/jpeg", 0.85));
     return blob ? new File([blob], image.name.replace(/\.\w+$/, ".jpg")) : image;
   };
-  const store = async (image) => {
-    hint.textContent = `Uploading ${image.name} …`;
+  const store = async (image, says = hint) => {
+    says.textContent = `Uploading ${image.name} …`;
     const form = new FormData();
     form.set("form_token", upload.elements.form_token.value);
     form.set("file", await smaller(image));
     const page = await load(upload.action, { method: "POST", body: form });
     const found = (id) => page.getElementById(id)?.textContent;
     const failure = page.querySelector("main p")?.textContent ?? "The image was not uploaded: there is no connection.";
-    hint.textContent = found("address") ? `${image.name} was added.` : failure;
+    says.textContent = found("address") ? `${image.name} was added.` : failure;
     return { url: found("address"), markdown: found("markdown") };
   };
   const replace = (old, text, start = content.value.indexOf(old)) => {
@@ -371,8 +370,7 @@ if (post) {
   }
 
   // The picker shows the images that are there, for the text and for the cover.
-  const picker = create("dialog", {}, { "aria-label": "Images" });
-  const images = create("ul", { className: "picker" });
+  const [picker, images] = [create("dialog", {}, { "aria-label": "Images" }), create("ul", { className: "picker" })];
   const field = (textContent, type) => {
     const box = create("label", { textContent });
     picker.append(box);
@@ -396,6 +394,7 @@ if (post) {
     });
     const shown = isFirst && !found.length ? [create("li", { textContent: "There are none." })] : found;
     isFirst ? images.replaceChildren(...shown) : images.append(...shown);
+    isFirst || found[0]?.firstChild.focus();
     next = page.querySelector(".pages a[rel=next]")?.href ?? "";
     more.hidden = !next;
   };
@@ -406,22 +405,23 @@ if (post) {
   };
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   picker.append(images, more, " ", button("Close", () => picker.close()));
-  const cover = post.elements.cover_image;
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => {
     const path = cover.value.split("/images/")[1];
     [thumbnail.hidden, thumbnail.src] = [!path, path ? `${new URL("../images/", all).pathname}${path}` : ""];
   });
-  const takeCover = ({ target }) => {
-    const [image] = target.files;
-    enqueue(() => store(image).then(({ url }) => url && setCover(url)), (target.value = ""));
-  };
-  const coverFile = create("input", { type: "file", accept: file.accept, hidden: true, onchange: takeCover });
+  const coverHint = create("p", { className: "hint" }, { role: "status" });
+  const coverFile = create("input", { type: "file", accept: file.accept, hidden: true });
+  coverFile.addEventListener("change", () => {
+    const [image] = coverFile.files;
+    coverFile.value = "";
+    enqueue(() => store(image, coverHint).then(({ url }) => url && setCover(url)));
+  });
   const insertImage = (url) => insert(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, content.selectionEnd);
   file.after(button("Choose an uploaded image", pick(insertImage, true)));
   const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
-  cover.after(...quiet, coverFile, thumbnail);
+  cover.after(...quiet, coverFile, thumbnail, coverHint);
   document.body.append(picker);
 
   // Buttons wrap what is selected, or begin its lines; pressed again, they take that away.
@@ -508,7 +508,7 @@ if (post) {
   count();
   content.after(words);
 
-  // The content grows with its text, unless that is so large that it would take long; the bar stays above a phone's keyboard.
+  // The content grows with its text, also in browsers that cannot do so by themselves; a large one would take long.
   const isTight = () => content.value.length < 1e5 && content.scrollHeight > content.clientHeight + 2;
   const grow = () => isTight() && (content.style.height = `${content.scrollHeight + 4}px`);
   content.addEventListener("input", grow);
