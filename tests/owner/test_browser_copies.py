@@ -198,7 +198,7 @@ def test_of_two_that_go_on_with_the_same_text_neither_is_lost(window):
         said(window, "Saved")
     network(window, FAST)
     said(window, "This text was continued on Chrome on Linux")
-    window.browser.find_element(By.XPATH, "//button[.='Go on with this']").click()
+    window.browser.find_element(By.XPATH, "//button[.='Keep this one']").click()
     said(window, "Saved")
     window.click("Update")
     assert stored(window) == "One. Both. Laptop."

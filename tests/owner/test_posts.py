@@ -201,7 +201,7 @@ def test_a_button_does_nothing_to_a_post_that_was_changed_since_it_was_shown(own
     changed = client.patch("/v1/posts/1", json={"content": "Two."}).json
     typed = {"published_at": "2026-11-21T08:30"} if label == "Schedule" else {}
     page = page.press(label, **typed)
-    assert (page.status, page.all(".problem h2")) == (412, ["Nothing was done: the post was changed since"])
+    assert (page.status, page.all(".problem h2")) == (412, ["Nothing was done: the post has changed since"])
     assert (page.all("del"), page.all("ins")) == (["One."], ["Two."])
     assert client.get("/v1/posts/1").json == changed
     assert page.press(label, **typed).status == 200

@@ -1,4 +1,4 @@
-"""What is typed into the forms of posts and not saved. Each opened form has a copy, which it alone writes."""
+"""Unsaved text in the forms of posts. Each opened form has a copy, which it alone writes."""
 
 import json
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from blogapi.storage.models import BaseModel
 
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-TOMBSTONE_PERIOD = timedelta(days=1)  # for which a copy without its text answers requests that are late or repeated
-MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # with their text, all together
+TOMBSTONE_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
+MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # in all copies with text
 MAX_ROWS = 1000
-PRUNED = 100  # in one transaction
+PRUNED = 100  # copies deleted in one transaction
 
 
 class DraftCopy(BaseModel):
-    """What is typed into a form that was opened, in JSON."""
+    """The fields of an opened form as they were typed, in JSON."""
 
     id = TextField(primary_key=True)
     post_id = IntegerField(null=True)
@@ -46,20 +46,20 @@ class Copy(NamedTuple):
     post_id: int | None
     state: str
     number: int
-    etag: str  # of the version of the post that it is typed over or, once it is saved, that it made
-    next: str = ""  # the copy that goes on with it, or took its place
+    etag: str  # of the post when its form was opened or, once it is saved, after that
+    next: str = ""  # the copy that continues or replaces it
     saved_at: str = ""
     browser: str = ""
     title: str = ""
 
     @property
     def place(self) -> str:
-        """The copy and its number, as a form that is opened with it names them."""
+        """The copy and its number, as `over` in a form that is opened with it."""
         return f"{self.id} {self.number}"
 
 
 class Sent(NamedTuple):
-    """The copy of a form that saves the post, and the place that it was opened from."""
+    """A form that saves its post: its copy, and the place of the one that it was opened with."""
 
     copy_id: str
     number: int
@@ -105,7 +105,7 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
-    """Return the copy that goes on with this one in the end, or this one; those that are `passed` have others."""
+    """Return the last copy that continues this one, or this one. Copies in a state in `passed` are followed, too."""
     found, seen = find(reader, copy_id), {copy_id}
     while found and found.state in (CONTINUED, *passed) and found.next not in seen:
         seen.add(found.next)
@@ -120,10 +120,10 @@ def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
 
 
 def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tuple[Copy | None, int | None]:
-    """Keep what is typed, if its number is higher than the one that is kept; 0 only asks.
+    """Store what is typed if its number is higher than the stored one; number 0 only asks.
 
-    Return the copy that went on elsewhere, if there is one: then this one stands aside, until its form is sent again
-    with `over` that copy. Return also the post that was created by this form, or by another that went on with it.
+    Return the copy that continued the text elsewhere, if there is one: this one is then set aside until its form is
+    sent again with `over` that copy. Also return the post that this form, or another one with its text, created.
     """
     mine = find(tx, new.id)
     rival = _rival(tx, mine, new.post_id, over)
@@ -141,13 +141,13 @@ def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tup
         new = new._replace(state=ASIDE, next=other.id)
     else:
         _retire(tx, over, new.id, keeps_text=mine is not None)
-    _write(tx, new, json.dumps(fields, ensure_ascii=False))
+    _write(tx, new, fields)
     _bound(tx, new.id)
     return other, new.post_id
 
 
 def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) -> Copy | None:
-    """Return the copy that may have gone on instead of this one."""
+    """Return the copy that may have continued the text instead of this one."""
     if mine and mine.state == OPEN:
         return None
     found = last(reader, mine.next if mine else over.partition(" ")[0], ASIDE)
@@ -155,24 +155,24 @@ def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) ->
 
 
 def _retire(tx: Transaction, over: str, next_id: str, *, keeps_text: bool = False) -> None:
-    """Let another copy take the place of this one, unless it has gone on, or was put aside for that copy."""
+    """Replace a copy by the next one, unless it has changed since or was set aside for that one."""
     old = find(tx, over.partition(" ")[0])
     if old and old.place == over and old.state in WITH_TEXT and old.next != next_id:
         values = {"state": ASIDE} if keeps_text else {"state": CONTINUED, "fields": "{}", "bytes": 0}
         tx.execute(DraftCopy.update(next=next_id, **values).where(DraftCopy.id == old.id))
 
 
-def _write(tx: Transaction, copy: Copy, fields: str, size: int | None = None) -> None:
+def _write(tx: Transaction, copy: Copy, fields: Mapping[str, str]) -> None:
     """Write a copy, saved now."""
-    title = json.loads(fields).get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL has no U+0000.
-    size = len(fields.encode()) if size is None else size
+    text = json.dumps(fields, ensure_ascii=False)
+    title = fields.get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL has no U+0000.
+    size = len(text.encode()) if copy.state in WITH_TEXT else 0
     tx.execute(DraftCopy.delete().where(DraftCopy.id == copy.id))
-    row = copy._asdict() | {"saved_at": tx.now, "title": title, "bytes": size, "fields": fields}
-    tx.execute(DraftCopy.insert(row))
+    tx.execute(DraftCopy.insert(copy._asdict() | {"saved_at": tx.now, "title": title, "bytes": size, "fields": text}))
 
 
 def _bound(tx: Transaction, newest_id: str) -> None:
-    """Delete the oldest copies of those that are too many, or too large together."""
+    """Delete the oldest copies if there are too many, or if they are too large together."""
     query = DraftCopy.select(DraftCopy.id, DraftCopy.bytes).order_by(DraftCopy.id != newest_id, *_latest)
     count = size = 0
     for row, (copy_id, its_bytes) in enumerate(list(tx.rows(query))):
@@ -182,7 +182,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tuple[posts.StoredPost, bool]:
-    """Create the post of a form, unless that did so before; return it, and whether it is new. Raises Rejected."""
+    """Create the post of a form, once; return it and whether it is new. Raises Rejected."""
     mine = find(tx, sent.copy_id) or last(tx, sent.over.partition(" ")[0], ASIDE)
     if mine and mine.post_id:
         try:
@@ -195,7 +195,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tu
 
 
 def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.Check, sent: Sent) -> bytes:
-    """Change a post by a form, whose copy goes; a form that comes twice changes nothing. Raises as `posts.change`."""
+    """Save a form to its post and retire its copy. A form sent twice changes nothing. Raises as `posts.change`."""
     mine = find(tx, sent.copy_id)
     if mine and mine.state == SAVED and text_of(tx, mine.id)["text"] == sent.text:
         return posts.find(tx, post_id)
@@ -205,15 +205,15 @@ def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that the copy of a form is saved, and in which version."""
+    """Record that a form is saved, and in which version."""
     if sent.copy_id:
         _retire(tx, sent.over, sent.copy_id)
         saved = Copy(sent.copy_id, post_id, SAVED, sent.number, etag_of(document))
-        _write(tx, saved, json.dumps({"base": sent.base, "text": sent.text}), 0)
+        _write(tx, saved, {"base": sent.base, "text": sent.text})
 
 
 def mark(tx: Transaction, copy_id: str, state: str) -> Copy:
-    """Discard a copy, or take that back. Raises NotFound."""
+    """Discard a copy, or undo that. Raises NotFound."""
     copy = last(tx, copy_id)
     if copy is None or copy.state not in WITH_TEXT:
         raise NotFound("copy")

@@ -26,9 +26,7 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
     start, end = max(0, start - context), max(0, end - context)
     before, after = before[start : len(before) - end], after[start : len(after) - end]
     if is_short:
-        signed: Iterable[str] = islice(
-            unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None
-        )  # without its headers
+        signed: Iterable[str] = islice(unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None)  # without headers
     else:
         signed = chain((f"-{line}" for line in before), (f"+{line}" for line in after))
     lines: list[tuple[str, str]] = []

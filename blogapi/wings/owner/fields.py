@@ -41,7 +41,7 @@ def _hash(name: str, typed: Mapping[str, str]) -> str:
 
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
-    """Take what was not touched in a form from the post as it is now; return the fields that both have changed."""
+    """Update the untouched fields of a form to the post as it is now; return the fields that both have changed."""
     base = dict(zip(FORM_FIELDS, typed.get("base", "").split(), strict=False))
     is_touched = {name: name in typed and _hash(name, typed) != base.get(name) for name in FORM_FIELDS}
     is_touched["slug"] &= bool(typed.get("slug"))  # An empty one is chosen when the post is saved.
@@ -73,7 +73,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def as_shown(name: str, typed: Mapping[str, str]) -> str:
-    """Return a field of a form as people compare it: a time in the zone of this page."""
+    """Return a field as people compare it: a time in the time zone of this page."""
     return local_time(utc_time(typed[name])) if name == "published_at" else typed[name]
 
 

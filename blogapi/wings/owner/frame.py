@@ -30,12 +30,12 @@ from blogapi.wings.tags import storage as tags
 ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
-PREVIEW = "/preview"  # whose form is that of a post, with a token of its own
-MAX_FORM_BYTES = 64 * 1024  # of a form without a post, or without a session: a page that keeps it must be short
-MAX_COPY_BYTES = 4 * 1024 * 1024  # of a form as it is typed
+PREVIEW = "/preview"  # receives the form of a post, with a token of its own
+MAX_FORM_BYTES = 64 * 1024  # in a form without a post or without a session, because an error page repeats it
+MAX_COPY_BYTES = 4 * 1024 * 1024  # in a copy of a form
 OFFERED_TAGS = 500
-USE_PERIOD = timedelta(hours=1)  # after which the use of a session is noted again
-MAX_TRAIL = 100  # pages: an address must not become too long
+USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
+MAX_TRAIL = 100  # at most this many newer pages in an address
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
@@ -51,9 +51,9 @@ HEADERS = {
 
 
 def check_session() -> None:
-    """Demand a session, and for a change the token of its own form: no view has to remember it.
+    """Require a session and, for a change, the token of its own form, so that no view has to.
 
-    A form is read even if there is no session, so that the page of the error can keep what was typed.
+    The form is read even without a session, so that the error page can keep what was typed.
     """
     g.form, request.error_page = MultiDict(), error_page
     is_public, is_change = request.path in PUBLIC, request.method not in READ_METHODS
@@ -76,7 +76,7 @@ def check_session() -> None:
         raise
     if is_change:
         g.form = load_form()
-        if not is_public and request.method != "PUT":  # No other site can send that: browsers ask first.
+        if not is_public and request.method != "PUT":  # Other sites cannot send one: browsers ask first.
             check_token(g.form)
 
 
@@ -90,8 +90,8 @@ def check_token(form: Mapping[str, str]) -> None:
 def load_form() -> MultiDict[str, str]:
     """Return the fields of the form that was sent; raise the HTTP error that says what is wrong.
 
-    A form of percent-encoded text would be refused: a megabyte of Cyrillic would take 0.3 s to parse. Browsers send
-    every line break as CRLF.
+    Percent-encoded forms are refused: a megabyte of Cyrillic would take 0.3 s to parse. Browsers send every line
+    break as CRLF.
     """
     check_content_type(request, (FORM,))
     most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
@@ -108,7 +108,7 @@ def load_form() -> MultiDict[str, str]:
 
 
 class ImageForm(FileForm):
-    """A form that can have an image."""
+    """A form that may contain an image."""
 
     def begin(self, part: MultipartSegment) -> Write:
         if not part.filename:  # Browsers send an empty one if none was chosen.
@@ -117,7 +117,7 @@ class ImageForm(FileForm):
 
 
 def close_image(error: BaseException | None = None) -> None:
-    """Forget the file of an image that was uploaded."""
+    """Close the temporary file of an uploaded image."""
     if "opened" in g:
         g.opened.close()
 
@@ -128,7 +128,7 @@ def form_token(action: str) -> str:
 
 
 def form_secret() -> bytes:
-    """Return 256 bits that only this form gives, and gives again if it is sent twice: that creates one thing."""
+    """Return 256 bits derived from this form, the same if it is sent twice, so that it creates one thing."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
@@ -199,13 +199,13 @@ def paging(before: Any) -> dict[str, Any]:
 
 
 def local_time(text: str) -> str:
-    """Return a time in UTC in the zone of this page, without an offset; what was typed stays."""
+    """Convert a UTC time to the time zone of this page, without an offset; return anything else unchanged."""
     zone = request.service.config.timezone
     return datetime.fromisoformat(text).astimezone(zone).isoformat()[:19] if text.endswith("Z") else text
 
 
 def utc_time(text: str) -> str:
-    """Return a time that was typed, of the zone of this page unless it has a Z, in UTC; what is no time stays."""
+    """Convert a typed time, in the time zone of this page unless it ends in Z, to UTC; leave other text unchanged."""
     if text and not text.endswith("Z"):
         with suppress(ValueError):
             return rfc3339_of(text, request.service.config.timezone)
@@ -237,9 +237,9 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view answer an invalid field with the page that has the form: `show` is the view of that page.
+    """Make a view answer invalid fields with the page of its form.
 
-    It gets `wrong`, the messages by the names of the fields.
+    `show` is the view of that page. It gets `wrong`, the messages by field name.
     """
 
     def decorate(view: Callable) -> Callable:
@@ -281,7 +281,7 @@ def context() -> dict[str, Any]:
 
 
 def error_page(status: int, message: str) -> str:
-    """Return the page of an error, which keeps the post that was typed; one that was deleted is created again."""
+    """Return an error page, which keeps the post that was typed. If that was deleted, its form creates a new one."""
     keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
     template = f"owner/{'write' if keeps_form else 'error'}.html"
@@ -289,7 +289,7 @@ def error_page(status: int, message: str) -> str:
 
 
 def finish(response: Response) -> Response:
-    """Forbid storing, framing and referring to answers; forget a notice that was shown."""
+    """Forbid browsers to cache or frame responses or to send referrers; drop a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     if own_path() == PREVIEW:  # Its errors are shown in the frame, too.

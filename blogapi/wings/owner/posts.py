@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 from flask import Response, g, render_template
@@ -32,7 +33,7 @@ from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # characters of two versions whose words are counted, because others wait for it
-COMPARED = 5  # versions, to find the one that a form was shown with
+COMPARED = 5  # latest versions searched for the one that a form was shown with
 SHOWN = "id,title,status,tags,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
@@ -70,7 +71,7 @@ def show_posts() -> str:
 
 @views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post to read, and the actions on it; if one was pressed over another version, what changed since."""
+    """Show a post and its actions; after a button was pressed on an older version, also what changed since."""
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
     shown |= {"links": shares.listing(request.database, post_id), "copy": copies.newest(request.database, post_id)}
@@ -78,7 +79,7 @@ def show_post(post_id: int, **shown: Any) -> str:
 
 
 def show_changed(post_id: int) -> tuple[str, int]:
-    """Show a post that was changed since the page with this form, and what was changed."""
+    """Show that a post changed after its page was opened, and what changed."""
     now, old = posts.find(request.database, post_id), version_with(post_id, g.form.get("etag", ""))
     changed = differences(old, now) if old else {}
     return show_post(post_id, is_another=True, changed=changed), 412
@@ -144,7 +145,7 @@ def is_shown() -> Check:
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any) -> Response:
-    """Change a post by an operation of the storage, and say so with an undo. Raises PreconditionFailed."""
+    """Change a post by a storage operation, and offer to undo it. Raises PreconditionFailed."""
     old = posts.find(request.database, post_id)
     before, former = etag_of(old), documents.slug_in(old)
     document = request.database.write(operation, post_id, argument, check=is_shown(), author=request.author)
@@ -157,7 +158,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any) -> Respo
 
 
 def change_shown(post_id: int, text: str, operation: Callable, argument: Any) -> Any:
-    """Change a post as `change` does; if it was changed since it was shown, show that and ask again."""
+    """Change a post as `change` does; if it changed since it was shown, show that instead."""
     try:
         return change(post_id, text, operation, argument)
     except PreconditionFailed:
@@ -169,27 +170,23 @@ def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
-    changes = request.database.read_in_thread(
-        request.client, changes_in, post_id, [each.version for each in page.items]
-    )
-    unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
-    return render_template(
-        "owner/history.html", post=post, page=page, unsaved=unsaved, changes=changes, **paging(page.next)
-    )
+    versions = [each.version for each in page.items]
+    shown = {"changes": request.database.read_in_thread(request.client, changes_in, post_id, versions)}
+    shown |= {"unsaved": copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)}
+    return render_template("owner/history.html", post=post, page=page, **shown, **paging(page.next))
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, str]:
-    """Return what the replacement of each version changed, such as "title, content (12 words)"."""
+    """Return the fields that changed when each version was replaced, such as "title, content (12 words)"."""
     found, until = {}, time.monotonic() + COMPARING_SECONDS
-    newer, newer_version = as_typed(posts.find(reader, post_id)), versions[0] + 1 if versions else 0
-    for version in versions:
+    newer = as_typed(posts.find(reader, post_id))
+    for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(revisions.find(reader, post_id, version))
-        if version + 1 == newer_version and time.monotonic() < until:
-            names = [name for name in FORM_FIELDS if older[name] != newer[name]]
-            count = words_changed(older["content"], newer["content"])
-            size = {"content": f" ({count} word{'s' if count > 1 else ''})" if count else ""}
-            found[version] = ", ".join(name.replace("_", " ") + size.get(name, "") for name in names)
-        newer, newer_version = older, version
+        names = [name for name in FORM_FIELDS if older[name] != newer[name]]
+        count = words_changed(older["content"], newer["content"])
+        size = {"content": f" ({count} word{'s' if count > 1 else ''})" if count else ""}
+        found[version] = ", ".join(name.replace("_", " ") + size.get(name, "") for name in names)
+        newer = older
     return found
 
 
@@ -211,7 +208,7 @@ def show_version(post_id: int, version: int) -> str:
 
 @views.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Any:
-    """Go back to the words of a version; slug, status and date stay."""
+    """Restore the words of a version; slug, status and date stay."""
     return change_shown(post_id, "is as it was.", revisions.restore, version)
 
 

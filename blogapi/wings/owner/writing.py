@@ -1,4 +1,4 @@
-"""The views of the owner's page in which posts are written: the form, and the copies of what is typed into it."""
+"""The views of the owner's page for writing posts: the form, and the copies of what is typed into it."""
 
 import re
 from functools import partial
@@ -26,7 +26,7 @@ from blogapi.wings.owner.views import browser_name
 
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, NUMBER = re.compile("[A-Za-z0-9_-]{8,64}"), re.compile("[0-9]{1,15}")
-LARGE_COPY = 256 * 1024  # characters: writing them takes milliseconds
+LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
 new_post = PutPostSchema()
 views = Views()
 
@@ -34,9 +34,9 @@ views = Views()
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show the form of a post: with what was typed before an error, or with the unsaved changes, or with the post.
+    """Show the form of a post with what was typed before an error, else with unsaved changes, else with the post.
 
-    Where the post was changed meanwhile, fields that were not touched follow it, and the page shows all others.
+    If the post changed meanwhile, untouched fields follow it, and the page shows what differs in the others.
     """
     database = request.database
     post = NEW if post_id is None else as_typed(posts.find(database, post_id))
@@ -61,7 +61,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
 @views.post("/posts/new")
 @shows_errors(show_form)
 def create_post() -> Any:
-    """Create a post, once: if the answer was lost, this form comes again, and saves what was typed since."""
+    """Create a post, once. If the response was lost and the form comes again, save what was typed since."""
     if added := add_image():
         return show_form(added=added)
     choose_status()
@@ -73,7 +73,7 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the fields that the form changes; where the post was changed as well, show both."""
+    """Save the fields that the form changes; if the post changed as well, show both."""
     if added := add_image():
         return show_form(post_id, added=added)
     choose_status()
@@ -114,7 +114,7 @@ def new_slug(slug: str, title: str) -> dict[str, str]:
 
 
 def sent_copy() -> Sent:
-    """Return the copy of the form that was sent."""
+    """Return the form that was sent, by its copy."""
     copy_id, number = g.form.get("copy", ""), g.form.get("number", "")
     number = int(number) if NUMBER.fullmatch(number) else 0
     text = etag_of("\0".join(g.form.get(name, "") for name in FORM_FIELDS).encode())
@@ -124,7 +124,7 @@ def sent_copy() -> Sent:
 
 @views.route(COPY, "PUT")
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Keep what is typed into a form; answer with its tokens in this session, and with what happened elsewhere."""
+    """Store what is typed into a form; answer with its tokens in this session and with what happened elsewhere."""
     form = g.form
     post_id, number = form.get("post_id", ""), form.get("number", "")
     if not (COPY_ID.fullmatch(copy_id) and NUMBER.fullmatch(number) and (NUMBER.fullmatch(post_id) or not post_id)):
@@ -162,6 +162,6 @@ def discard_copy(copy_id: str) -> Response:
 
 @views.post(f"{COPY}/undo")
 def undo_discard(copy_id: str) -> Response:
-    """Take back that a copy was discarded."""
+    """Undo discarding a copy."""
     copy = request.database.write(copies.mark, copy_id, OPEN)
     return redirect(address(f"{form_of(copy)}?copy={copy.id}"), 303)

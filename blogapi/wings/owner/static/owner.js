@@ -50,8 +50,8 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
 }
 
-// In the browser: what could not be sent yet, one record for each copy. The name of the database has the path of the
-// blog, as another can have the same origin. A browser can forbid to keep anything, or be full: the answer is null.
+// In the browser: what could not be sent yet, one record for each copy. The database is named for the path of the blog,
+// because another blog may have the same origin. The answer is null if the browser forbids storage, or is full.
 const copies = document.body.dataset.keepsAt;
 const opened = new Promise((resolve, reject) => {
   const opening = indexedDB.open(`blogapi ${copies}`);
@@ -77,7 +77,7 @@ const records = {
   },
 };
 
-// On the server: a copy of what is typed, which changes no post. The record goes once the server has its number.
+// On the server: a copy of what is typed, which changes no post. The record is deleted once the server has its number.
 const put = async (record, keepalive = false) => {
   const body = new FormData();
   Object.entries(record).forEach(([name, value]) => body.set(name, value));
@@ -107,7 +107,7 @@ if (post) {
   const { number, over, etag, post_id: postId, status, tags, cover_image: cover } = post.elements;
   const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
-  // Saying: what came of it is seen in the bar, and announced once.
+  // Status: the bar shows it, and screen readers hear each outcome once.
   const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
   let announced = "";
   const say = (text, kind = announced, ...buttons) => {
@@ -116,7 +116,7 @@ if (post) {
     announced = kind;
   };
 
-  // Sending. idle: the server has all; typing: a timer runs; sending; waiting: to try again; leaving: Save was pressed.
+  // Sending. idle: the server has all; typing: a timer runs; sending; waiting: for a retry; leaving: Save was pressed.
   let [state, had] = ["idle", Number(number.value)]; // had: the number that the server has
   let [first, tries, timer, rival] = [0, 0, 0, null]; // rival: the copy that went on elsewhere
   const isUnsent = () => Number(number.value) > had;
@@ -178,11 +178,11 @@ if (post) {
       [over.value, number.value] = [rival.over, Number(number.value) + 1];
       send();
     };
-    const buttons = [button("Show that", () => location.assign(there), "quiet"), button("Go on with this", goOn, "quiet")];
+    const buttons = [button("Show the other", () => location.assign(there), "quiet"), button("Keep this one", goOn, "quiet")];
     say(`This text was ${where}.`, where, ...buttons);
   };
 
-  // Keeping: each key is in the browser within half a second, and on the server within three.
+  // Keeping: each key is in the browser within half a second, and on the server within three, of a large text within ten.
   let [isKeeping, isKept] = [false, true];
   const keep = async () => {
     if (!isKeeping && isUnsent()) {
@@ -235,7 +235,7 @@ if (post) {
     }
   });
 
-  // Saving: the copy goes first, so that a server that is away, or a session that has ended, leaves the page as it is.
+  // Saving: the copy is sent first, so that the page stays if the server is away or the session has ended.
   let [uploads, isSaving] = [Promise.resolve(), false];
   const enqueue = (work) => (uploads = uploads.then(work).catch(() => {}));
   document.querySelector("form[action$='/discard']")?.addEventListener("submit", () => {
@@ -292,7 +292,7 @@ if (post) {
   const hint = document.getElementById("file-hint");
   const file = document.getElementById("file");
   const [extra, shrinks] = [create("label"), create("input", { type: "checkbox", checked: true })];
-  extra.append(shrinks, " Make photographs smaller that are over 2,560 pixels wide or high");
+  extra.append(shrinks, " Shrink photographs wider or taller than 2,560 pixels");
   const smaller = async (image) => {
     const isJpeg = image.type === "image/jpeg";
     const isPhotograph = isJpeg || /\.hei[cf]$/i.test(image.name);
