@@ -19,7 +19,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# These are imported when they are called: the others do without parsers of Markdown and HTML.
+# Imported only when called: the other commands start faster without parsers of Markdown and HTML.
 LAZY = {
     "backup": "blogapi.cli.transfer:backup",
     "copy": "blogapi.cli.transfer:copy_database",
@@ -34,9 +34,9 @@ LAZY = {
     "undo": "blogapi.cli.transfer:undo_posts",
 }
 ALIASES = {"settings": "login"}  # earlier names of commands
-# gunicorn puts the current folder first in sys.path: a checkout there, called blogapi, must not hide the package.
+# gunicorn puts the current folder first in sys.path, where a checkout called blogapi would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
-ITEMS_A_LINE = 1000  # of progress
+ITEMS_A_LINE = 1000  # of progress, where there is no terminal
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -50,7 +50,7 @@ Once the server runs, this creates a post:
 
 
 class LazyGroup(click.Group):
-    """Commands of which those in LAZY are imported when they are called."""
+    """A group that imports the commands in LAZY only when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *LAZY])
@@ -96,7 +96,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Show the progress: a bar on a terminal, otherwise a line every ITEMS_A_LINE, with what `also` returns."""
+    """Show progress and what `also` returns: in a bar on a terminal, else in a line every ITEMS_A_LINE."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
@@ -111,7 +111,7 @@ def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] =
 def init() -> None:
     """Set up the database, and print a first key."""
     with opened(create=True) as database:
-        if not api_keys.listing(database, 1):  # also if an earlier first key could not be shown
+        if not api_keys.listing(database, 1):  # or if an earlier first key could not be shown
             key, url = api_keys.new_key(), Config.from_environ(os.environ).base_url
             show(WELCOME.format(database=database.engine.name, key=key, url=url))
             database.write(api_keys.add, "first", key)
@@ -131,7 +131,7 @@ def serve(host: str | None, port: str | None) -> None:
     click.echo(f"The owner's page is {url}/settings: {program} login prints a link that opens it.", err=True)
     if is_loopback(url):
         click.echo(f"Addresses of images begin with {url}: set BLOGAPI_URL before others see them.", err=True)
-    # In place of this process, as it has imported modules that gevent must patch first
+    # Replace this process: it has imported modules that gevent must patch first.
     os.execv(sys.executable, [sys.executable, "-P", "-c", GUNICORN, "--config", SETTINGS])
 
 
@@ -180,7 +180,7 @@ def revoke_key(name: str) -> None:
 def _show_and_store(name: str, check: Callable, write: Callable) -> None:
     """Show a new key, then store it: a key that was never shown must not be valid.
 
-    It is shown outside the transaction, which a stopped terminal (Ctrl-S) would keep open.
+    It is shown outside the transaction, which a paused terminal (Ctrl-S) would keep open.
     """
     with opened() as database:
         check(database, name)

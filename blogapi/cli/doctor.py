@@ -1,4 +1,4 @@
-"""The doctor, which checks the installation."""
+"""The command that checks the installation."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ from blogapi.server.start import OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
 from blogapi.wings.images import storage as images
 
-ROOM_BYTES = 100 * 1024 * 1024  # that should be free
+ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free
 
 
 @click.command()
@@ -47,9 +47,9 @@ def _database(config: Config) -> str:
 
 
 def python_build(config: Config | None = None) -> str:
-    """Return the version of Python, and whether it is slower than it could be; the Makefile prints it."""
+    """Return the version of Python, and whether its build is slow. The Makefile prints this."""
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions build theirs well.
+    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions optimize theirs.
     slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
     return platform.python_version() + ("" if is_optimized else slow)
 

@@ -26,7 +26,7 @@ def given_url(value: str) -> str:
 
 
 @click.command("images")
-@click.option("--unused", is_flag=True, help="Only those that no post, revision or post in the trash shows, a day old.")
+@click.option("--unused", is_flag=True, help="Only images older than a day in no post, revision or trashed post.")
 @click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
 @click.option(
     "--rebase",
@@ -36,9 +36,9 @@ def given_url(value: str) -> str:
     help="Replace this former BLOGAPI_URL in the posts' addresses of images.",
 )
 def list_images(unused: bool, deletes: bool, former: str | None) -> None:
-    """List the images: the id, the bytes, the time of the upload, and the name.
+    """List the images: id, size in bytes, time of the upload, name.
 
-    With --rebase, change their addresses in all posts to those of today. One undo reverts that.
+    With --rebase, change their addresses in all posts to the present ones. One undo reverts that.
     """
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")
@@ -54,13 +54,13 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
                 continue
             click.echo(shown(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}"))
             since = database.now
-            if deletes and not images.shown_by(database, image.id):  # A post may show it meanwhile.
+            if deletes and not images.shown_by(database, image.id):  # A post may show it by now.
                 with suppress(Rejected):
                     images.delete_upload(database.write, database.write(images.delete, image.id, since))
 
 
 def rebase_images(database: Database, old: str) -> int:
-    """Change the addresses of images in all posts, and say which posts changed; return the exit status."""
+    """Change the addresses of images in all posts, and print which posts changed; return the exit status."""
     since, changed, left = database.now, 0, 0
     for slug, reason in rebase(database, old, Config.from_environ(os.environ).base_url):
         click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))

@@ -1,4 +1,4 @@
-"""The commands that read or write many posts: import, export, undo, backup, copy."""
+"""The commands for many posts at once: import, export, undo, backup, copy."""
 
 import os
 import re
@@ -31,22 +31,15 @@ from blogapi.wings.transfer.importer import ImportResult, foresee, store
 from blogapi.wings.transfer.report import Report, counted
 from blogapi.wings.transfer.sources import Sources
 
-UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` does with posts
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` can do with a post
 
 
 def given_path(value: str) -> Path:
-    """Return a path; refuse an empty one, from an unset shell variable, which Path takes for the current folder."""
+    """Return a path; refuse an empty one, as an unset shell variable gives it: Path takes it for the current folder."""
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)
-
-
-def given_folder(value: str) -> Path:
-    """Return the path of a folder."""
-    folder = given_path(value)
-    if not folder.is_dir():
-        raise click.BadParameter("must be a folder")
-    return folder
 
 
 def url(value: str) -> str:
@@ -65,7 +58,7 @@ def pattern(value: str) -> str:
 
 
 def names(value: str) -> set[str]:
-    """Return names that are separated by commas."""
+    """Return the names in a list with commas."""
     return {name.strip() for name in value.split(",")}
 
 
@@ -83,7 +76,7 @@ def utc(value: str) -> str:
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
-@click.option("--static", metavar="DIR", type=given_folder, help="Where images are whose addresses begin at the root.")
+@click.option("--static", metavar="DIR", type=FOLDER, help="The folder of images whose addresses begin with a slash.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
 @click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="How the old site formed addresses.")
@@ -105,7 +98,7 @@ def import_posts(
     """
     config, report = Config.from_environ(os.environ), Report(dry_run, redirects)
     if redirects and not dry_run:
-        redirects.write("")  # opens it: an error comes before anything is stored
+        redirects.write("")  # opens the file, so that an error comes before anything is stored
     with opened() as database, TemporaryFile() as spool:
         images = LocalImages(database, paths, static, config, dry_run)
         options |= {"zone": config.timezone, "post_url": config.post_url}
@@ -121,7 +114,7 @@ def import_posts(
 
 
 def import_results(database: Database, sources: Sources, images: LocalImages, events: bool) -> Iterator[ImportResult]:
-    """Import posts, or only foresee the results, and show the progress."""
+    """Import posts, or only foresee the results, and show progress."""
     if images.dry_run:
         return foresee(database, sources, images.store)
     results = store(database, sources, events, images.store)
@@ -190,7 +183,7 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
 
 
 def check_author(database: Database, key: str) -> None:
-    """Refuse a key that nobody has had."""
+    """Refuse a key that never existed."""
     try:
         undo.check_author(database, key)
     except InvalidKeyName as error:
@@ -198,7 +191,7 @@ def check_author(database: Database, key: str) -> None:
 
 
 def print_undone(results: Iterable[Undone], would_be: str) -> int:
-    """Print the result for each post, and their counts; return how many posts are left."""
+    """Print the result for each post, and the counts; return how many posts were left alone."""
     counts = Counter(dict.fromkeys(UNDONE, 0))
     try:
         for undone in results:

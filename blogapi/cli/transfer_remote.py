@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from blogapi.cli.commands import with_progress
-from blogapi.cli.transfer import given_folder, given_path
+from blogapi.cli.transfer import FOLDER, given_path
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.pull import Pull
@@ -34,7 +34,7 @@ def address(flag: str) -> Callable:
 
 
 @click.command()
-@click.argument("folder", type=given_folder)
+@click.argument("folder", type=FOLDER)
 @address("--to")
 @click.option("--delete", is_flag=True, help="Move the posts of files that are gone to the trash.")
 @click.option("--force", is_flag=True, help="Replace posts that have changed, too; accept another address.")

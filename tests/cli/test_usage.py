@@ -12,7 +12,7 @@ NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a 
     [
         (["import", "--permalink", "/:name/", "."], "Invalid value for '--permalink': must be one of date, pretty,"),
         (["import", "--base-url", "a", "."], "Invalid value for '--base-url': must be an absolute http or https URL"),
-        (["import", "--static", "typo", "."], "Invalid value for '--static': must be a folder"),
+        (["import", "--static", "typo", "."], "Invalid value for '--static': Directory 'typo' does not exist."),
         (["import", ""], "': must not be empty"),
         (["import", ".", ""], "': must not be empty"),
         (["export", ""], "': must not be empty"),

@@ -132,7 +132,7 @@ def test_at_the_limit_a_push_waits_and_goes_on(serve, tmp_path):
         time.sleep(1)
     status, lines = Commands(service, folder).run("push")
     assert (status, lines[0]) == (0, "6 requests, at 5 a minute: about 1 minute")
-    assert sum(line.startswith("the limit of requests is reached; going on in ") for line in lines) == 1
+    assert sum(line.startswith("the rate limit is reached; trying again in ") for line in lines) == 1
     assert lines[-1] == "created 6, updated 0, unchanged 0, conflict 0, failed 0"
 
 

@@ -41,7 +41,7 @@ class Pull:
     def prepare(self) -> int:
         """Read both sides; return the greatest possible number of results."""
         if self.remote.scope() == "published-only" and self.delete:
-            raise RemoteError("this key sees published posts only, and not which are gone: leave out --delete")
+            raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
         self.working.read()
         self.names = {entry["id"]: name for name, entry in self.working.entries.items() if self.working.listed(entry)}
         self.gone = [name for name, entry in self.working.entries.items() if not self.working.listed(entry)]
@@ -97,7 +97,7 @@ class Pull:
         if not self.working.exists(path):
             self.working.write(path, data, rfc3339(os.stat(self.working.top / name).st_mtime))
         elif self.working.read_bytes(path) != data:  # The same bytes are from a pull that was killed.
-            raise Left("conflict", f"it has changed here and there, and {kept} is in the way")
+            raise Left("conflict", f"it has changed on both sides, and {kept} is in the way")
         return kept
 
     def _pull_gone(self, name: str) -> Result:

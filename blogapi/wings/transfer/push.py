@@ -97,9 +97,9 @@ class Push:
                 if answer.status not in (404, 412):
                     self.working.note(name, entry_of(*self.remote.post_in(answer)))
                     line = item.notes.get("relative images")
-                    return what, name, f"without an image that was not found, in line {line}" if line else ""
+                    return what, name, f"the image in line {line} was not found" if line else ""
             there = self._get(there["id"] if there else f"by-slug/{item.fields['slug']}")
-        raise Left("conflict", "its post changes at this moment")
+        raise Left("conflict", "its post keeps changing: try again later")
 
     def _get(self, where: str) -> Entry | None:
         found = self.remote.post(where)

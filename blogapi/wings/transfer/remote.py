@@ -57,7 +57,7 @@ class Remote:
         if not re.fullmatch("[!-~]+", key):
             raise RemoteError("BLOGAPI_KEY must be set to a key of the service")
         if address.startswith("http:") and not is_loopback(address):
-            say(f"{address} is not encrypted: others on the way can read the key")
+            say(f"{address} is not encrypted: others on the network can read the key")
         self.address, self.say = address, say
         self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
         self.limit = self.remaining = 0  # requests a minute, and how many of them remain
@@ -89,7 +89,7 @@ class Remote:
                     raise RemoteError(reason) from None
                 failures += 1
             if failures < TRIES:
-                self.say(f"{reason}; going on in {wait} s")
+                self.say(f"{reason}; trying again in {wait} s")
                 time.sleep(wait)
         raise RemoteError(reason)
 
@@ -100,7 +100,7 @@ class Remote:
             while piece := response.read(PIECE_BYTES, decode_content=False):
                 data += piece
                 if len(data) > MAX_ANSWER_BYTES:
-                    raise RemoteError(f"an answer of {self.address} is too long")
+                    raise RemoteError(f"a response of {self.address} is too large")
         numbers = (response.headers.get(f"X-RateLimit-{name}", "") for name in ("Limit", "Remaining"))
         self.limit, self.remaining = (int(text) if NUMBER.fullmatch(text) else 0 for text in numbers)
         try:
@@ -116,11 +116,13 @@ class Remote:
         except (ValueError, KeyError, TypeError, RecursionError):
             reason = f"{self.address} answers {answer.status}"
         if answer.status == 429:
-            return "the limit of requests is reached"
+            return "the rate limit is reached"
         if answer.status in OF_ONE_POST:
             raise Left("failed", reason)
         if answer.status < 400:
-            raise RemoteError(f"{self.address} leads to {answer.headers.get('Location', '')[:200]}: name that address")
+            raise RemoteError(
+                f"{self.address} redirects to {answer.headers.get('Location', '')[:200]}: use that address"
+            )
         if answer.status < 500:
             raise RemoteError(reason)
         return reason
@@ -149,7 +151,7 @@ class Remote:
         return value
 
     def _is_other(self) -> RemoteError:
-        return RemoteError(f"what answers at {self.address} is not blogapi 1.2 or newer")
+        return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
 
     def _pages(self, path: str, query: str) -> Iterator[Any]:
         count = 0
@@ -159,7 +161,7 @@ class Remote:
             count += len(page)
             following = NEXT.search(answer.headers.get("Link", ""))
             if following and (not page or count > MAX_POSTS):
-                raise RemoteError(f"the list at {self.address}{path} has no end")
+                raise RemoteError(f"the list at {self.address}{path} never ends")
             query = following[1] if following else ""
 
     def posts(self, fields: str = "") -> Iterator[Post]:
@@ -180,7 +182,7 @@ class Remote:
         try:
             return SCHEMAS[fields].load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
         except (ValidationError, TypeError, ValueError) as error:
-            raise RemoteError(f"{self.address} has a post that is none: {error}"[:MAX_REASON]) from None
+            raise RemoteError(f"{self.address} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
         """Return the addresses of all images by id."""
@@ -195,4 +197,4 @@ class Remote:
         try:
             return str(image["id"]), str(image["url"])
         except (TypeError, KeyError):
-            raise RemoteError(f"{self.address} has an image that is none") from None
+            raise RemoteError(f"{self.address} sent an invalid image") from None

@@ -131,7 +131,7 @@ class WorkingFolder:
             reason = "is damaged: delete it, and all files are compared with the posts"
             raise RemoteError(f"{self.top / STATE} {reason}") from None
         if address != self.remote.address:
-            self._forget_all(f"{self.top} belongs to {address}; --force lets it belong to {self.remote.address}")
+            self._forget_all(f"{self.top} belongs to {address}; use --force to connect it with {self.remote.address}")
 
     def _forget_all(self, why_not: str) -> None:
         if not self.force:
@@ -228,7 +228,7 @@ class WorkingFolder:
         """Return the bytes of a file that was read before. Raises OSError, and Left if it has changed since."""
         data = self.read_bytes(name)
         if hashlib.sha256(data).hexdigest() != self.files.sha256.get(name):
-            raise Left("conflict", "it changes at this moment")
+            raise Left("conflict", "it is changing right now")
         return data
 
     def write(self, name: str, data: bytes, when: str) -> None:
@@ -278,7 +278,7 @@ class WorkingFolder:
             return "here"
         if there["updated_at"] < entry["updated_at"]:
             return "the post is older than it was: push --force keeps the file, pull --theirs the post"
-        return "it has changed here and there" if self.has_changed(name) else "there"
+        return "it has changed on both sides" if self.has_changed(name) else "there"
 
 
 def is_same_post(one: Entry, other: Entry) -> bool:
