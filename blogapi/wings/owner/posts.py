@@ -171,9 +171,10 @@ def show_history(post_id: int) -> str:
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     versions = [each.version for each in page.items]
-    shown = {"changes": request.database.read_in_thread(request.client, changes_in, post_id, versions)}
-    shown |= {"unsaved": copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)}
-    return render_template("owner/history.html", post=post, page=page, **shown, **paging(page.next))
+    changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
+    unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
+    shown = {"post": post, "page": page, "changes": changes, "unsaved": unsaved}
+    return render_template("owner/history.html", **shown, **paging(page.next))
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, str]:
