@@ -7,7 +7,7 @@ for a shared transaction raises NeedsThread and runs again in a thread.
 import math
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
 from traceback import clear_frames
@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
+from blogapi.storage.errors import Busy, NeedsThread
 
 GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
@@ -122,29 +122,31 @@ class Part:
 
     result: Any = None
     error: BaseException | None = None
-    is_done = False  # also if its request has ended
-    is_alone = False  # runs in its own transaction
-    is_committer = False  # its request runs the next transaction
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
-        self.called = threading.Event()  # set once it is done, or has to commit
+        self.deadline = time.monotonic() + BUSY_SECONDS
+        self.done = threading.Event()
 
 
 class GroupCommit:
     """Runs operations in transactions on one connection, one transaction at a time.
 
-    Operations that arrive during a transaction wait for its end. The request of the first of them then runs all of them
-    in one transaction. An error of an operation is its own. If it has changed something before, which is
+    A thread, in our server a greenlet, runs all operations that wait in one transaction. Where the loop may block, the
+    next request does so itself. An error of an operation is its own. If it has changed something before, which is
     rare, the transaction is rolled back, and each of them runs again alone: savepoints would cost every creation 3 %.
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):
-        self.waiting: list[Part] = []
+        self.waiting: deque[Part] = deque()
+        self._alone: deque[Part] = deque()  # each gets a transaction of its own
         self._engine = engine
-        self._begin_by = begin  # (until), by the monotonic clock
-        self._mutex = threading.Lock()  # guards `waiting` and `_has_committer`
-        self._has_committer = False
+        self._begin = begin  # (until), by the monotonic clock
+        self._arrived = threading.Event()
+        self._committing = threading.Lock()  # where there is no thread
+        self._has_thread = engine.loop.is_cooperative
+        if self._has_thread:
+            threading.Thread(target=self._work, daemon=True).start()
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
         """Run `operation` in a transaction; return its result once it is on disk.
@@ -152,20 +154,15 @@ class GroupCommit:
         Raises the operation's errors, and Unavailable if the database fails or another program holds the lock for
         BUSY_SECONDS.
         """
-        deadline = time.monotonic() + BUSY_SECONDS
         part = Part(operation)
-        with self._mutex:
-            self.waiting.append(part)
-            part.is_committer = not self._has_committer
-            self._has_committer = True
-        try:
-            if not part.is_committer:
-                part.called.wait()
-            while not part.is_done:
-                self._gather()
-                self._commit(deadline)
-        finally:
-            self._leave(part)
+        self.waiting.append(part)
+        if self._has_thread:
+            self._arrived.set()
+            part.done.wait()
+        else:
+            with self._committing:
+                while not part.done.is_set():
+                    self._commit()
         try:
             if part.error:
                 raise part.error
@@ -173,17 +170,37 @@ class GroupCommit:
         finally:
             part.error = None  # breaks a cycle through its frames that would keep a large post alive
 
-    def _leave(self, part: Part) -> None:
-        """Let the next request commit. The operation of an interrupted request does not run."""
-        with self._mutex:
-            part.is_done = True
-            if part in self.waiting:
-                self.waiting.remove(part)
-            if part.is_committer:
-                self._has_committer = bool(self.waiting)
-                for following in self.waiting[:1]:
-                    following.is_committer = True
-                    following.called.set()
+    def _work(self) -> None:
+        while self._arrived.wait():
+            self._arrived.clear()
+            while self.waiting or self._alone:
+                self._commit()
+
+    def _commit(self) -> None:
+        """Run waiting operations in a transaction, and wake their requests, whatever fails."""
+        self._gather()
+        taken: list[Part] = []
+        error: BaseException | None = None
+        try:
+            tx = self._begin((self._alone or self.waiting)[0].deadline)
+            try:
+                self._run(tx, taken)  # From here to the end of the transaction, no code yields.
+                tx.commit()
+            except PartlyApplied as failure:
+                self._alone.extend(taken)
+                taken = []
+                tx.recover(failure)
+            except BaseException as failure:
+                error = failure
+                tx.recover(failure)
+        except BaseException as failure:  # The transaction did not begin, or the rollback failed.
+            error = error or failure
+            taken += self._take_hopeless(failure)
+        finally:
+            for part in taken:
+                part.error = error or part.error
+                part.done.set()
+            del taken, error  # The error's frames refer to this one.
 
     def _gather(self) -> None:
         """Wait briefly for requests that have arrived to join."""
@@ -192,51 +209,25 @@ class GroupCommit:
         while self._engine.loop.requests_wait() and time.monotonic() < until:
             time.sleep(0)
 
-    def _commit(self, deadline: float) -> None:
-        tx = self._begin(deadline)
-        if tx is None:
-            return
-        taken: list[Part] = []
-        commits = False
-        try:
-            self._run(tx, taken)  # From here to the end of the transaction, no code yields.
-            commits = True
-            tx.commit()
-        except PartlyApplied as error:  # In all these cases, even a failed rollback leaves nobody waiting.
-            for part in taken:
-                part.is_alone, part.error = True, None
-            with self._mutex:
-                self.waiting[:0] = [part for part in taken if not part.is_done]
-            tx.recover(error)
-        except Exception as error:
-            _end(taken, error)
-            tx.recover(error)
-        except BaseException as error:  # The committing request was interrupted; the others fail.
-            _end(taken, Unavailable("the transaction was interrupted", RETRY_SECONDS, maybe_changed=commits))
-            tx.recover(error)
-            raise
-        else:
-            _end(taken)
+    def _take_hopeless(self, error: BaseException) -> list[Part]:
+        """Take the operations for which no transaction can begin in time.
 
-    def _begin(self, deadline: float) -> Transaction | None:
-        """Begin a transaction. If the database fails, all waiting operations fail with it."""
-        try:
-            return self._begin_by(deadline)
-        except Busy:
-            raise
-        except Unavailable as error:  # Finding this out can take seconds, so the others do not retry.
-            with self._mutex:
-                waiting, self.waiting = self.waiting, []
-            _end(waiting, error)
-            return None
+        Finding out that the database fails can take seconds, so none of them tries again.
+        """
+        is_busy, now = isinstance(error, Busy), time.monotonic()
+        hopeless = [part for part in (*self._alone, *self.waiting) if not is_busy or part.deadline < now]
+        for part in hopeless:
+            (self._alone if part in self._alone else self.waiting).remove(part)
+        return hopeless
 
     def _run(self, tx: Transaction, taken: list[Part]) -> None:
         """Run waiting operations until the transaction is full."""
-        count = 1 if self.waiting[0].is_alone else min(len(self.waiting), SHARED_PARTS)
+        count = 1 if self._alone else min(len(self.waiting), SHARED_PARTS)
         until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
-        while self.waiting and len(taken) < count and (not taken or time.monotonic() < until):
-            part = self.waiting.pop(0)
+        while len(taken) < count and (not taken or time.monotonic() < until):
+            part = (self._alone or self.waiting).popleft()
             taken.append(part)
+            part.error = None
             changes = tx.changes
             try:
                 part.result = part.operation(tx)
@@ -247,11 +238,3 @@ class GroupCommit:
                     raise PartlyApplied from error
                 clear_frames(error.__traceback__)  # so that many errors do not keep many large posts alive
                 part.error = error
-
-
-def _end(parts: list[Part], error: Exception | None = None) -> None:
-    """Wake the requests whose transaction has ended; with `error`, nothing was written."""
-    for part in parts:
-        part.error = error or part.error
-        part.is_done = True
-        part.called.set()

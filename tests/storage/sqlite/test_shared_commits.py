@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from blogapi.server.commits import SharedDatabase, _end
+from blogapi.server.commits import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
@@ -37,10 +37,6 @@ THREE = [partial(add, slug=slug) for slug in "abc"]
 
 def fail(tx):
     raise LookupError("bad")
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt
 
 
 def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs, commits):
@@ -110,15 +106,6 @@ def test_on_a_full_disk_all_writes_that_share_the_commit_fail(database, other, p
     assert slugs() == ["c"]
 
 
-def test_a_writer_that_goes_away_leaves_the_queue(database, other, slugs, monkeypatch):
-    with locked_by(other), monkeypatch.context() as context:
-        context.setattr("blogapi.storage.engine.time.sleep", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            database.write(add, "a")
-    database.write(add, "b")
-    assert slugs() == ["b"]
-
-
 def test_writes_return_when_their_transaction_ends_though_another_follows_at_once(database):
     """Otherwise some would be overtaken again and again by those that arrive later."""
     begun, returned = threading.Event(), threading.Semaphore(0)
@@ -145,39 +132,6 @@ def test_writes_return_when_their_transaction_ends_though_another_follows_at_onc
         for each in [pool.submit(write) for _ in range(8)]:
             each.result(60)
         assert following[0].result(90)
-
-
-def test_a_write_that_arrives_while_others_are_told_of_a_failure_does_not_wait_forever(database, path, monkeypatch):
-    """Only with threads: in the event loop, nothing arrives in between."""
-    arrived = []
-
-    def end(parts, error=None):
-        _end(parts, error)
-        if error and not arrived:
-            arrived.append(pool.submit(database.write, add, "b"))
-            while not database.commits.waiting:
-                pass
-
-    away = path.rename(path.with_name("away.db"))
-    monkeypatch.setattr("blogapi.server.commits._end", end)
-    with ThreadPoolExecutor(1) as pool:
-        with pytest.raises(Unavailable, match="not at its path"):
-            database.write(add, "a")
-        with pytest.raises(Unavailable, match="not at its path"):
-            arrived[0].result(5)
-    away.rename(path)
-
-
-@pytest.mark.parametrize("is_at_commit", [True, False])
-def test_after_an_interrupt_the_others_are_told_whether_their_writes_may_be_on_disk(
-    database, other, monkeypatch, is_at_commit
-):
-    if is_at_commit:
-        monkeypatch.setattr(SqliteTransaction, "commit", interrupted)
-    second = partial(add, slug="b") if is_at_commit else interrupted
-    leader, follower = write_together(database, locked_by(other), partial(add, slug="a"), second)
-    assert (type(leader), type(follower)) == (KeyboardInterrupt, Unavailable)
-    assert follower.maybe_changed is is_at_commit
 
 
 def fail_after_a_change(tx):
@@ -209,27 +163,6 @@ def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine
 
     outcomes = write_together(database, locked_by(other), bad, bad)
     assert [str(error) for error in outcomes] == ["disk I/O error"] * 2
-
-
-def test_a_writer_that_went_away_does_not_lead_when_its_operation_would_run_again(database, other, slugs, monkeypatch):
-    def bad(tx):
-        with monkeypatch.context() as context:
-            context.setattr(database.commits, "_gather", interrupted)
-            gone.called.set()
-            assert type(outcomes[1].exception(5)) is KeyboardInterrupt
-        fail_after_a_change(tx)
-
-    with ThreadPoolExecutor(3) as pool:
-        outcomes = []
-        with locked_by(other):
-            for operation in (partial(add, slug="a"), partial(add, slug="gone"), bad):
-                outcomes.append(pool.submit(database.write, operation))
-                while len(database.commits.waiting) < len(outcomes):
-                    pass
-            gone = database.commits.waiting[1]
-        assert type(outcomes[2].exception(5)) is LookupError
-    database.write(add, "b")
-    assert slugs() == ["a", "b"]
 
 
 def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, commits, monkeypatch):
