@@ -8,8 +8,8 @@ from blogapi.api.service import EXTENSION
 from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
+from blogapi.server.loop import EventLoop
 from blogapi.server.steps import STEPS
-from blogapi.server.worker import EventLoop
 
 app = create_app(loop=EventLoop(), database_class=SharedDatabase)
 service = app.extensions[EXTENSION]

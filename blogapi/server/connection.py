@@ -12,7 +12,7 @@ import gevent
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
 from blogapi.config import Config
-from blogapi.server.worker import CLIENT, Turns
+from blogapi.server.loop import CLIENT, Turns
 from blogapi.storage.keys import KEY_PATTERN
 
 MB = 1024 * 1024

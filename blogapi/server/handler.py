@@ -21,7 +21,8 @@ from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
 from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
 from blogapi.server.log import printable_target, timestamp
-from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest, client_address, network
+from blogapi.server.proxies import client_address, network
+from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 

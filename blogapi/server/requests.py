@@ -1,8 +1,7 @@
-"""Requests from a socket: heads, bounded bodies, the server's own refusals, and proxies."""
+"""Requests from a socket: heads, bounded bodies, and the server's own refusals."""
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -14,7 +13,6 @@ from gunicorn.util import bytes_to_str
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, RequestTimeout, ServiceUnavailable
 
 from blogapi.api.request import MAX_BODY_BYTES, RequestInfo
-from blogapi.config import Networks
 from blogapi.server.connection import KEPT_BYTES, ClientConnection
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.storage.keys import KEY_LENGTH
@@ -29,9 +27,6 @@ PARSER_SETTINGS.forwarder_headers, PARSER_SETTINGS.secure_scheme_headers = [], {
 ASCII = bytes(range(128))
 REMEMBERED = 256  # at most this many sets of header fields are cached
 REMEMBERED_BYTES = 2048  # only heads up to this size are cached
-MAX_PROXIES = 16  # at most this many proxies in a row
-# As proxies write it: an address, optionally with a port
-HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
 
 # A request line that needs no urlsplit: its method, target, path, query and minor version
 PLAIN_LINE = re.compile(rb'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
@@ -271,32 +266,3 @@ def reserve(connection: ClientConnection, size: int) -> None:
     """Reserve memory for a large body. Raises ServiceUnavailable."""
     if not connection.shared.large[connection.keyed].reserve(connection, size):
         raise ServiceUnavailable(MANY_BODIES, retry_after=RETRY_SECONDS)
-
-
-def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last valid address that is not a trusted proxy; clients can forge the ones before it."""
-    client = peer
-    hops = forwarded_for.rsplit(",", MAX_PROXIES)
-    address = parse_address(peer.partition("%")[0])
-    while address and any(address in each for each in trusted):
-        address = parse_address(hops.pop().strip()) if hops else None
-        client = str(address or client)
-    return client
-
-
-def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
-    """Return the address of a hop, or None if it is malformed. A mapped IPv4 address becomes IPv4."""
-    match = HOP.fullmatch(hop)
-    try:
-        address = ip_address(match[match.lastindex]) if match and match.lastindex else None
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def network(address: str) -> str:
-    """Return a client's network: for IPv6 its /64, which one client may own; else the address itself."""
-    if ":" not in address:
-        return address
-    parsed = parse_address(address.partition("%")[0])
-    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else str(parsed)

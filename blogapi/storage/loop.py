@@ -9,13 +9,18 @@ T = TypeVar("T")
 
 
 class Loop:
-    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.worker`."""
+    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.loop`."""
 
     is_cooperative = False  # whether requests share one thread, and waiting lets others run
     wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events that occurred
-    places: Callable[[int], Any] = threading.Semaphore  # (size): in our server, a round-robin semaphore
-    # (seconds): in our server, raises TimeoutError if its block takes longer
-    timeout: Callable[[float], AbstractContextManager] = nullcontext
+
+    def places(self, size: int) -> Any:
+        """Return a semaphore. Our server's serves clients round-robin."""
+        return threading.Semaphore(size)
+
+    def timeout(self, seconds: float) -> AbstractContextManager:
+        """Return a context manager. Our server's raises TimeoutError if its block takes longer."""
+        return nullcontext()
 
     def run_in_thread(self, function: Callable[[], T], *, in_background: bool = False) -> T:
         """Run a function and return its result. Our server runs it in a thread of the operating system.

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from blogapi.server.requests import client_address
+from blogapi.server.proxies import client_address
 from tests.service import eventually
 
 TRUSTED = tuple(map(ip_network, ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")))

@@ -9,8 +9,8 @@ from blogapi.api.service import EXTENSION
 from blogapi.config import Config
 from blogapi.server.connection import ReceiveBudget, Shared
 from blogapi.server.handler import Handler
-from blogapi.server.requests import network
-from blogapi.server.worker import CLIENT, SERVICE, EventLoop, Places, Turns
+from blogapi.server.loop import CLIENT, SERVICE, EventLoop, Places, Turns
+from blogapi.server.proxies import network
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from tests.service import add_key
