@@ -72,7 +72,7 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])  # type: ignore[list-item]
         key, hits = found
         request.key, request.hits = key, hits
-        request.info.key_name, request.info.is_known = key.name, True
+        request.info.key_name, request.info.client = key.name, header[-keys.KEY_LENGTH :]
         if key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)

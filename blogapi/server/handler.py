@@ -10,23 +10,25 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
-from gunicorn.util import unquote_to_wsgi_str
 
 from blogapi.api.errors import error_body, with_id
 from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
-from blogapi.server.connection import KEPT_BYTES, ClientConnection, Shared
+from blogapi.server.budgets import KEPT_BYTES, Shared
+from blogapi.server.connection import ClientConnection
 from blogapi.server.log import printable_target, timestamp
+from blogapi.server.loop import Client
 from blogapi.server.proxies import client_address, network
-from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, HttpRequest
+from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, Body, Head, read_head
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
-MAX_CONNECTIONS = 4096  # beyond this, each new connection ends one that waits for its client
+MAX_CONNECTIONS = 1024  # beyond this, each new connection ends one that waits for its client
 OTHER_FILES = 192  # files for everything else: the database, webhooks, closing connections
 KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
 
@@ -67,9 +69,9 @@ class Handler:
         self.connections[connection] = None
         if len(self.connections) > self.max_connections and (waiting := max(self.shared.waiting, key=len)):
             # End the longest wait of the larger group, because one key can hold all connections.
-            next(iter(waiting)).end(ConnectionAbortedError)  # without an answer
+            next(iter(waiting)).drop()
         try:
-            while self.serve(connection, unreader, address):
+            while self.serve(connection, unreader, address[0]):
                 pass
         except OSError as error:
             log.debug("connection lost: %s", error)
@@ -88,90 +90,113 @@ class Handler:
             if connection.until < now:
                 connection.end()
 
-    def serve(self, connection: ClientConnection, unreader: SocketUnreader, address: tuple) -> bool:
+    def serve(self, connection: ClientConnection, unreader: SocketUnreader, peer: str) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
+        head, refusal = Head(), None
         try:
-            request = HttpRequest(unreader, address)
-        except StopIteration:  # The client closed the connection between two requests.
-            return False
+            data = read_head(connection, unreader)
+            if not data:  # The client closed the connection between two requests.
+                return False
+            connection.wait_first_turn()
+            head.parse(data)
+            refusal = head.refusal
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
-            return self.refuse(error.request, *refusal)  # type: ignore[union-attr]
-        if trusted := self.config.trusted_proxies:
-            forwarded_for = request.fields.environ.get("HTTP_X_FORWARDED_FOR", "")
-            request.remote_addr = (client_address(address[0], forwarded_for, trusted),)
-            connection.address = network(request.remote_addr[0])
-        if request.refusal:
-            return self.refuse(request, *request.refusal)
-        return self.respond(request)
+        exchange = Exchange(connection, head, self.address(connection, head, peer))
+        return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
-    def refuse(self, request: HttpRequest, status: int, message: str) -> bool:
+    def address(self, connection: ClientConnection, head: Head, peer: str) -> str:
+        """Return the client's address. Behind a proxy, it may be another client than before."""
+        if not (trusted := self.config.trusted_proxies):
+            return peer
+        address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)
+        connection.address = network(address)
+        if not connection.client.is_known and connection.client != Client(connection.address):
+            connection.identify(Client(connection.address))
+            connection.wait_turn()
+        return address
+
+    def refuse(self, exchange: "Exchange", status: int, message: str) -> bool:
         """Answer a request with an Error instead of calling the application, and end the connection."""
-        path = self.config.without_prefix(request.path or "/v1")
-        origin = request.fields.environ.get("HTTP_ORIGIN")
+        head = exchange.head
+        path, origin = self.config.without_prefix(head.path or "/v1"), head.fields.get("HTTP_ORIGIN")
         cors = cors_headers(self.config.cors_origins, origin) if is_covered(path) else {}
-        line, headers, content = refusal_response(
-            status, message, [*self.service.limiter.peek().headers, *cors.items()]
-        )
-        response = line, headers, b"" if request.method == "HEAD" else content
-        request.info.cause = message
-        self.answer(request, response, time.perf_counter(), keep=False)
+        headers = [*self.service.limiter.peek().headers, *cors.items()]
+        line, headers, content = refusal_response(status, message, headers)
+        exchange.info.cause = message
+        self.answer(exchange, (line, headers, b"" if head.method == "HEAD" else content), keep=False)
         return False
 
-    def respond(self, request: HttpRequest) -> bool:
+    def respond(self, exchange: "Exchange", unreader: SocketUnreader) -> bool:
         """Answer a request with the application; return whether another may follow."""
-        environ, info = self.environ(request), request.info
-        request.connection.take_turn(request.key)
-        started = time.perf_counter()
+        connection = exchange.connection
+        body = Body(exchange.head, exchange.info, connection, unreader)
+        if not connection.client.is_known or exchange.head.method in READ_METHODS:
+            return self.call(exchange, body)
+        if not self.shared.responses[True].reserve(connection, 0):
+            return self.refuse(exchange, BUSY[0], f"{BUSY[1]}; nothing was changed")
+        places = self.shared.place_for_change(connection)
+        try:
+            return self.call(exchange, body)
+        finally:
+            places.release()
+
+    def call(self, exchange: "Exchange", body: Body) -> bool:
+        """Call the application and send its response; return whether another request may follow."""
+        connection, info, environ = exchange.connection, exchange.info, self.environ(exchange, body)
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         status, headers, content = *response, chunks
         if type(chunks) is list:  # A list is sent as a whole; anything else is streamed.
             content = b"".join(chunks)
             environ.clear()  # breaks a cycle through Werkzeug's request
-        request.remember_key()
-        if status.startswith("401"):  # Public paths do not check the key.
-            self.shared.keys.discard(request.key)
-        keep = request.is_persistent and not self.closing
-        if (content is chunks or len(content) > KEPT_BYTES) and not self.reserve(request, content):
+        if info.client:
+            self.shared.remember(info.client)
+            connection.identify(Client(info.client, is_known=True))
+        elif status.startswith(("401", "403")):  # Public paths check neither key nor session.
+            self.shared.forget(connection.client.name)
+        keep = exchange.head.is_persistent and body.is_complete and not self.closing
+        if (content is chunks or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
             close(content)
             info.cause = with_id(BUSY[1])
             kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
             status, headers, content = refusal_response(BUSY[0], info.cause, kept)
             keep = False
-        self.answer(request, (status, headers, content), started, keep)
+        self.answer(exchange, (status, headers, content), keep)
         return keep
 
-    def reserve(self, request: HttpRequest, content: Content) -> bool:
+    def reserve(self, exchange: "Exchange", content: Content) -> bool:
         """Reserve memory for a large or streamed response until it is sent; return False if too little is left."""
+        connection = exchange.connection
         if not isinstance(content, bytes):
-            return self.shared.streams.reserve(request.connection, [content])
+            return self.shared.streams.reserve(connection, 1)
         # The client must learn that its change was committed.
-        needed = request.info.is_known and request.method not in READ_METHODS
-        return self.shared.sending.reserve(request.connection, content, needed)
+        needed = bool(exchange.info.client) and exchange.head.method not in READ_METHODS
+        return self.shared.responses[connection.client.is_known].reserve(connection, len(content), needed=needed)
 
-    def environ(self, request: HttpRequest) -> dict[str, Any]:
+    def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's own takes three times as long and trusts a SCRIPT_NAME header."""
+        head = exchange.head
         return {
             **self.base_environ,
-            "REQUEST_METHOD": request.method,
-            "PATH_INFO": unquote_to_wsgi_str(request.path),
-            "QUERY_STRING": request.query,
-            "RAW_URI": request.uri,
-            "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
-            "REMOTE_ADDR": request.remote_addr[0],
-            "wsgi.input": request,
-            INFO: request.info,
-            **request.fields.environ,
+            "REQUEST_METHOD": head.method,
+            "PATH_INFO": unquote_to_bytes(head.path).decode("latin-1"),
+            "QUERY_STRING": head.query,
+            "RAW_URI": head.uri,
+            "SERVER_PROTOCOL": f"HTTP/{head.version[0]}.{head.version[1]}",
+            "REMOTE_ADDR": exchange.address,
+            "wsgi.input": body,
+            INFO: exchange.info,
+            **head.fields,
         }
 
-    def answer(self, request: HttpRequest, response: WsgiResponse, started: float, keep: bool) -> None:
+    def answer(self, exchange: "Exchange", response: WsgiResponse, keep: bool) -> None:
         """Send and record a response. With `keep`, the connection stays open."""
         status, headers, content = response
-        connection, info = request.connection, request.info
+        connection, info = exchange.connection, exchange.info
         connection.linger = not keep
         connection.release()
         option = "keep-alive" if keep else "close"
@@ -180,7 +205,7 @@ class Handler:
         size = 0
         head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
         try:
-            for piece in [content] if isinstance(content, bytes) else self.pieces(connection, content, info):
+            for piece in [content] if isinstance(content, bytes) else pieces(connection, content, info):
                 connection.send(head, piece)
                 head = b""
                 size += len(piece)
@@ -188,37 +213,49 @@ class Handler:
             info.cause = info.cause or "the client did not take it"
             raise
         finally:
-            self.shared.sending.release(connection)
+            self.shared.responses[connection.client.is_known].release(connection)
             self.shared.streams.release(connection)
-            self.record(request, status[:3], size, time.perf_counter() - started)
+            self.record(exchange, status[:3], size)
 
-    def record(self, request: HttpRequest, status: str, size: int, seconds: float) -> None:
+    def record(self, exchange: "Exchange", status: str, size: int) -> None:
         """Count a request and log it."""
-        info = request.info
+        info, head, seconds = exchange.info, exchange.head, time.perf_counter() - exchange.started
         self.service.requests.count(info.endpoint, status, seconds)
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
-        target = f"{request.method} {printable_target(request.uri)}" if request.uri else "-"
+        target = f"{head.method} {printable_target(head.uri)}" if head.uri else "-"
         cause = f" ({info.cause})" if info.cause else ""
         sys.stderr.write(
-            f'{timestamp(time.time())} {request.remote_addr[0]} {key} "{target}" '
+            f'{timestamp(time.time())} {exchange.address} {key} "{target}" '
             f"{status} {size} {seconds * 1000:.1f}ms{cause}\n"
         )
 
-    def pieces(self, connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
-        """Yield the pieces of a response, letting other requests run in between. Raises ConnectionAbortedError."""
-        sent = False
-        try:
-            for piece in content:
-                yield piece
-                sent = True
-                connection.wait_turn()
-        except Unavailable as error:
-            info.cause = str(error)
-            raise ConnectionAbortedError from error
-        finally:
-            close(content)
-        if not sent:
-            yield b""
+
+class Exchange:
+    """A request, and what its response and its line of the log depend on."""
+
+    def __init__(self, connection: ClientConnection, head: Head, address: str):
+        self.connection = connection
+        self.head = head
+        self.address = address  # of the client, behind proxies
+        self.info = RequestInfo()
+        self.started = time.perf_counter()
+
+
+def pieces(connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
+    """Yield the pieces of a response, letting other requests run in between. Raises ConnectionAbortedError."""
+    sent = False
+    try:
+        for piece in content:
+            yield piece
+            sent = True
+            connection.wait_turn()
+    except Unavailable as error:
+        info.cause = str(error)
+        raise ConnectionAbortedError from error
+    finally:
+        close(content)
+    if not sent:
+        yield b""
 
 
 def close(content: Content) -> None:

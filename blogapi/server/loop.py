@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import gevent
 from gevent.hub import Hub
@@ -23,28 +23,35 @@ BACKGROUND_THREADS = 8  # more than the slow reads that run at a time
 NICE = 10  # niceness of these threads, so that searches do not slow down lists
 THREADS = 256  # many, because some may wait for a slow name server
 
-Waiting = OrderedDict[str, deque[greenlet]]
-WITH_KEY = True  # index into a pair of queues: clients with a key
-SERVICE = "", WITH_KEY
-# The client of the current request: its name and whether it has a key
-CLIENT: ContextVar[tuple[str, bool]] = ContextVar("CLIENT", default=SERVICE)
+
+class Client(NamedTuple):
+    """Who takes turns: the owner of a key or a session, by that, or a stranger, by address."""
+
+    name: str
+    is_known: bool = False
+
+
+SERVICE = Client("", is_known=True)
+Waiting = OrderedDict[Client, deque[greenlet]]
+CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # of the current request
 
 
 class Queue:
     """Waiting greenlets, which a subclass resumes.
 
-    Alternates between clients with a key and without, and serves clients round-robin.
+    Alternates between known clients and strangers, and serves the clients of each kind round-robin.
     """
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        # By client, without a key and with one, next client first
+        # Strangers and known clients, the next of each kind first
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
-        self.keyed = False  # whether a client with a key is next
+        self.known_is_next = False
 
-    def wait(self, client: str, keyed: bool) -> None:
+    def wait(self, client: Client) -> None:
         """Wait behind the other greenlets of the same client."""
-        queue = self.waiting[keyed].setdefault(client, deque())
+        waiting = self.waiting[client.is_known]
+        queue = waiting.setdefault(client, deque())
         waiter = gevent.getcurrent()
         queue.append(waiter)
         try:
@@ -52,12 +59,12 @@ class Queue:
         except BaseException:  # interrupted before its turn
             queue.remove(waiter)
             if not queue:
-                del self.waiting[keyed][client]
+                del waiting[client]
             raise
 
     def _next(self) -> greenlet:
-        waiting = self.waiting[self.keyed] or self.waiting[not self.keyed]
-        self.keyed = not self.keyed
+        waiting = self.waiting[self.known_is_next] or self.waiting[not self.known_is_next]
+        self.known_is_next = not self.known_is_next
         client, queue = waiting.popitem(last=False)
         waiter = queue.popleft()
         if queue:
@@ -73,18 +80,18 @@ class Turns(Queue):
         self.timer = self.hub.loop.timer(0)  # runs after the loop has polled the sockets
         self.running = False
 
-    def wait(self, client: str, keyed: bool) -> None:
+    def wait(self, client: Client) -> None:
         """Wait for a turn."""
         if not self.running:
             self.running = True
             self.hub.loop.run_callback(self._give)
-        super().wait(client, keyed)
+        super().wait(client)
 
     def _give(self) -> None:
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
-                if not self.waiting[WITH_KEY]:  # The database may have answered a request with a key.
+                if not self.waiting[True]:  # The database may have answered a request of a known client.
                     until = 0.0
                 self._next().switch()
         finally:  # even if a greenlet ends in an error such as MemoryError
@@ -100,13 +107,13 @@ class Places(Queue):
         super().__init__()
         self.free = size
 
-    def acquire(self, *, timeout: float) -> bool:
+    def acquire(self, *, timeout: float | None = None) -> bool:
         """Wait for a place; return False after `timeout` seconds."""
         if self.free and not any(self.waiting):
             self.free -= 1
             return True
         with gevent.Timeout(timeout, False):
-            self.wait(*CLIENT.get())
+            self.wait(CLIENT.get())
             return True
         return False
 
@@ -174,8 +181,8 @@ class EventLoop(Loop):
         return events
 
     def requests_wait(self) -> bool:
-        """Return whether requests with a key are waiting for their turn."""
-        return bool(self.turns.waiting[WITH_KEY])
+        """Return whether requests of known clients are waiting for their turn."""
+        return bool(self.turns.waiting[True])
 
 
 def _at_low_priority(function: Callable[[], Any]) -> Any:

@@ -95,7 +95,7 @@ class Worker(GeventWorker):
                 break
             if time.monotonic() > begun + LAST_REQUEST_SECONDS:
                 for connection in self.handler.connections:
-                    connection.stop_reading()
+                    connection.stop()
             self.notify()
             self.handler.end_overdue()
             gevent.sleep(0.02)

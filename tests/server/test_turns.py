@@ -7,12 +7,13 @@ from gevent.core import READ
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
-from blogapi.server.connection import ReceiveBudget, Shared
+from blogapi.server.budgets import Budget, Shared, oldest_of_busiest
 from blogapi.server.handler import Handler
-from blogapi.server.loop import CLIENT, SERVICE, EventLoop, Places, Turns
+from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, Places, Turns
 from blogapi.server.proxies import network
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
+from blogapi.wings.owner import sessions
 from tests.service import add_key
 
 
@@ -21,6 +22,7 @@ class Connection:
 
     def __init__(self, client=""):
         self.client = client
+        self.reading = True
         self.ended = False
 
     def end(self):
@@ -40,17 +42,30 @@ def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(handler):
     request = "GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
     for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
         send(handler, request.format(target))
-        assert handler.shared.keys == {key}
+        assert handler.shared.client(request.encode(), "") == Client(key, is_known=True)
     handler.service.database.write(keys.remove, "a")
     send(handler, request.format("/v1/posts"))
-    assert handler.shared.keys == set()
+    assert handler.shared.client(request.encode(), "192.0.2.1") == Client("192.0.2.1")
 
 
-def test_a_key_in_a_body_makes_no_key_of_the_header_known(handler):
+def test_a_session_is_known_until_it_ends(handler):
+    database = handler.service.database
+    token = database.write(sessions.add, sessions.SESSION)
+    request = f"GET /settings/posts HTTP/1.1\r\nHost: a\r\nCookie: b=c; blogapi={token}\r\n\r\n"
+    assert not handler.shared.client(request.encode(), "").is_known
+    send(handler, request)
+    assert handler.shared.client(request.encode(), "") == Client(token, is_known=True)
+    database.write(sessions.end_all)
+    send(handler, request)
+    assert not handler.shared.client(request.encode(), "").is_known
+
+
+def test_a_key_in_a_body_makes_no_other_known(handler):
     body = f"h=entry&content=A&access_token={add_key(handler.service.database, 'a')}"
-    head = f"POST /micropub HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+    other = f"blog_{'x' * 43}"
+    head = f"POST /micropub HTTP/1.1\r\nHost: a\r\nX: {other}\r\nContent-Length: {len(body)}\r\n"
     send(handler, f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}", b"HTTP/1.1 201 ")
-    assert handler.shared.keys == set()
+    assert not handler.shared.client(head.encode(), "").is_known
 
 
 def send(handler, text, answer=b"HTTP/1.1 "):
@@ -64,26 +79,28 @@ def send(handler, text, answer=b"HTTP/1.1 "):
     theirs.close()
 
 
+A, STRANGER = Client("a", is_known=True), Client("127.0.0.1")
+
+
 def served(*clients):
-    """The clients of some requests, each with whether it has a key, in the order of their turns."""
+    """The clients of some requests, in the order of their turns."""
     turns, order = Turns(), []
 
-    def ask(client, keyed):
-        turns.wait(client, keyed)
-        order.append(client)
+    def ask(client):
+        turns.wait(client)
+        order.append(client.name)
 
-    gevent.joinall([gevent.spawn(ask, *client) for client in clients])
+    gevent.joinall([gevent.spawn(ask, client) for client in clients])
     return order
 
 
 def test_requests_of_one_client_do_not_keep_another_waiting():
-    assert served(("a", True), ("a", True), ("a", True), ("b", True)) == ["a", "b", "a", "a"]
+    assert served(A, A, A, Client("b", is_known=True)) == ["a", "b", "a", "a"]
 
 
-def test_clients_with_a_key_and_without_alternate_however_many_addresses_there_are():
-    addresses = [(f"127.0.0.{number}", False) for number in range(1, 5)]
-    order = served(*addresses, ("key", True), ("key", True))
-    assert order == ["127.0.0.1", "key", "127.0.0.2", "key", "127.0.0.3", "127.0.0.4"]
+def test_known_clients_and_strangers_alternate_however_many_addresses_there_are():
+    addresses = [Client(f"127.0.0.{number}") for number in range(1, 5)]
+    assert served(*addresses, A, A) == ["127.0.0.1", "a", "127.0.0.2", "a", "127.0.0.3", "127.0.0.4"]
 
 
 def test_what_the_database_answers_comes_before_the_next_request_without_a_key():
@@ -91,7 +108,7 @@ def test_what_the_database_answers_comes_before_the_next_request_without_a_key()
     ours, theirs = gevent.socket.socketpair()
 
     def ask(client):
-        loop.turns.wait(client, False)
+        loop.turns.wait(Client(client))
         theirs.send(b"answer")
         order.append(client)
 
@@ -109,7 +126,7 @@ def test_a_client_that_goes_away_leaves_its_turn_to_the_next():
     turns, order = Turns(), []
 
     def ask(client):
-        turns.wait(client, False)
+        turns.wait(Client(client))
         order.append(client)
 
     waiting = [gevent.spawn(ask, client) for client in ("a", "b")]
@@ -127,9 +144,9 @@ def test_a_request_that_ends_in_an_error_ends_no_other(wait):
 
     def ask(client):
         if wait == "turn":
-            turns.wait(client, False)
+            turns.wait(Client(client))
         else:
-            places.wait(client, False)
+            places.wait(Client(client))
             places.release()
         order.append(client)
         raise MemoryError
@@ -152,7 +169,7 @@ def served_in_places(*clients):
     def use(client):
         CLIENT.set(client)
         assert places.acquire(timeout=1)
-        order.append(client[0])
+        order.append(client.name)
         gevent.sleep(0)
         places.release()
 
@@ -162,8 +179,8 @@ def served_in_places(*clients):
 
 
 def test_a_client_that_wants_many_places_does_not_keep_others_from_one():
-    strangers = [("127.0.0.1", False)] * 3
-    assert served_in_places(*strangers, ("key", True), SERVICE) == ["127.0.0.1", "127.0.0.1", "key", "127.0.0.1", ""]
+    order = served_in_places(STRANGER, STRANGER, STRANGER, A, SERVICE)
+    assert order == ["127.0.0.1", "127.0.0.1", "a", "127.0.0.1", ""]
 
 
 def test_a_place_that_is_not_free_in_time_is_left_to_others():
@@ -187,22 +204,21 @@ def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
     assert network(address) == client
 
 
-def test_clients_without_a_key_cannot_end_requests_with_one():
-    without_key, with_key = Shared(Config(), Turns()).small
-    size = with_key.left
+def test_strangers_cannot_end_requests_of_known_clients():
+    strangers, known = Shared(Config(), Turns()).small
+    size = known.left
     keyed, others = Connection(), [Connection() for _ in range(3)]
-    with_key.add(keyed, size * 6 // 10)
-    for other in others:
-        without_key.add(other, size * 6 // 10)
+    assert known.reserve(keyed, size * 6 // 10)
+    assert all(strangers.reserve(other, size * 6 // 10) for other in others)
     assert [connection.ended for connection in (keyed, *others)] == [False, True, True, False]
     for connection in (keyed, *others):
-        with_key.release(connection)
-        without_key.release(connection)
-    assert without_key.left == with_key.left == size
+        known.release(connection)
+        strangers.release(connection)
+    assert strangers.left == known.left == size
 
 
 def test_a_client_with_most_of_the_places_for_large_bodies_gives_one_to_another():
-    budget = ReceiveBudget(60)
+    budget = Budget(60, oldest_of_busiest)
     slow = [Connection("slow") for _ in range(7)]
     assert [budget.reserve(connection, 10) for connection in slow] == [True] * 6 + [False]
     others = [Connection("other") for _ in range(4)]

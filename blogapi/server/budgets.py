@@ -1,0 +1,122 @@
+"""What connections share: budgets of memory, turns, and the keys and sessions known to be valid."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Optional
+from weakref import WeakValueDictionary
+
+from blogapi.config import Config
+from blogapi.server.loop import Client, Places, Turns
+from blogapi.storage.keys import PREFIX
+
+if TYPE_CHECKING:
+    from blogapi.server.connection import ClientConnection
+
+MB = 1024 * 1024
+KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
+MAX_STREAMS = 512  # at most this many streamed responses at a time
+STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room
+MAX_CHANGES = 16  # at most this many changes of a client at a time, until their large responses are sent
+MAX_KNOWN = 1000  # at most this many credentials are remembered
+CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
+
+Victim = Callable[["Budget", "ClientConnection"], Optional["ClientConnection"]]
+
+
+class Budget:
+    """Counts the bytes that connections hold, and makes room by ending one that `victim` chooses."""
+
+    def __init__(self, size: int, victim: Victim):
+        self.left = size
+        self.victim = victim
+        self.held: dict[ClientConnection, int] = {}  # longest without progress first
+
+    def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
+        """Count bytes for a connection. If they are too many, return False, or exceed the budget if `needed`."""
+        while self.left < size and (victim := self.victim(self, connection)):
+            self.release(victim)
+            victim.end()
+        if self.left < size and not needed:
+            return False
+        self.left -= size
+        self.held[connection] = self.held.get(connection, 0) + size
+        connection.progress_at = time.monotonic()
+        return True
+
+    def release(self, connection: "ClientConnection") -> None:
+        """Release the bytes of a connection."""
+        self.left += self.held.pop(connection, 0)
+
+    def progress(self, connection: "ClientConnection") -> None:
+        """Record that a client has read a part of its response."""
+        if connection in self.held:
+            self.held[connection] = self.held.pop(connection)
+
+
+def oldest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+    """Choose the oldest request that is still arriving."""
+    return next((each for each in budget.held if each.reading and each is not connection), None)
+
+
+def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+    """Choose the oldest request of the client with the most, if it has at least two more than this one."""
+    places = Counter(each.client for each in budget.held if each.reading)
+    client = max(places, key=places.__getitem__, default=connection.client)
+    if places[client] <= places[connection.client] + 1:
+        return None
+    return next(each for each in budget.held if each.client == client and each.reading)
+
+
+def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+    """Choose the client that has read nothing for the longest time, if it reads no more."""
+    longest = next(iter(budget.held), None)
+    return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
+
+
+class Shared:
+    """State shared by all connections. In a pair, the first is for strangers, who cannot end requests of others."""
+
+    def __init__(self, config: Config, turns: Turns):
+        self.header_seconds = config.header_seconds
+        self.body_seconds = config.body_seconds
+        self.turns = turns
+        self.bodies = Budget(2 * MB, oldest_of_busiest), Budget(24 * MB, oldest_of_busiest)
+        self.small = Budget(8 * MB, oldest), Budget(8 * MB, oldest)  # headers and small bodies
+        self.responses = Budget(16 * MB, stalled), Budget(64 * MB, stalled)
+        self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
+        # Connections that wait for their clients, longest wait first
+        self.waiting: tuple[dict[ClientConnection, None], dict[ClientConnection, None]] = {}, {}
+        self._known: set[str] = set()  # keys and sessions
+        self._changes: WeakValueDictionary[Client, Places] = WeakValueDictionary()
+
+    def client(self, data: bytes, address: str) -> Client:
+        """Return the client that sends `data`: by a valid key or session in it, else by its address."""
+        for credential in CREDENTIAL.findall(data):
+            if (name := credential.decode()) in self._known:
+                return Client(name, is_known=True)
+        return Client(address)
+
+    def remember(self, credential: str) -> None:
+        """Remember that a key or a session is valid."""
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known.add(credential)
+
+    def forget(self, credential: str) -> None:
+        """Forget a key or a session that is no longer valid."""
+        self._known.discard(credential)
+
+    def place_for_change(self, connection: "ClientConnection") -> Places:
+        """Wait for one of the client's places for changes; return what to release. Its stalled reads make room."""
+        places = self._changes.get(connection.client)
+        if places is None:
+            places = self._changes[connection.client] = Places(MAX_CHANGES)
+        budget = self.responses[True]
+        while not places.acquire(timeout=STALLED_SECONDS):
+            before = time.monotonic() - STALLED_SECONDS
+            for each in budget.held:
+                if each.client == connection.client and each.progress_at < before:
+                    each.end()
+        return places
