@@ -20,6 +20,7 @@ from blogapi.storage.errors import Busy, NeedsThread
 GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
 SHARED_PARTS = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
+COMPUTING = 2  # at most this many slow functions run at a time
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class SharedDatabase(Database):
         super().__init__(engine, clock, keeps_history)
         self.commits = GroupCommit(engine, self.begin)
         self._reading = threading.Semaphore(engine.readers)
-        self._computing = threading.Lock()
+        self._computing = threading.Semaphore(COMPUTING)
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
         self._next_write = 0.0  # when the next write in a thread may begin, on the monotonic clock
 
@@ -96,8 +97,8 @@ class SharedDatabase(Database):
     def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
         """Run a slow function that needs no database, while other requests are answered.
 
-        One runs at a time: two would share one processor, need twice the memory, and delay requests twice as long.
-        Clients take turns, as in `read_in_thread`. Raises Unavailable after waiting BUSY_SECONDS.
+        Only one runs per client, so that none waits for the work of another, and COMPUTING in all: more would share one
+        processor, need more memory, and delay requests longer. Raises Unavailable after waiting BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turns[client], until), locked(self._computing, until):

@@ -104,6 +104,7 @@ class Handler:
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
                 return False
+            connection.wait_turn()  # Many can be overdue at once.
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
         exchange = Exchange(connection, head, self.address(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
