@@ -59,6 +59,7 @@ BUSY: Refusal = (503, "too many large responses are being sent; try again")
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
 PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
+ORIGIN = re.compile(rb"^origin:[ \t]*([!-~]+)", re.IGNORECASE | re.MULTILINE)
 # RFC 3986, section 3.2: a host and an optional port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
 
@@ -86,7 +87,12 @@ class Head:
             request = parse(encoded(line) + end * 2)
             self.version, self.path, self.query = request.version, request.path, request.query
         recall = parse_fields if len(block) <= REMEMBERED_BYTES else parse_fields.__wrapped__
-        self.fields, self.refusal = recall(self.version, block)
+        try:
+            self.fields, self.refusal = recall(self.version, block)
+        except errors.ParseException:
+            if origin := ORIGIN.search(block):  # A page may read why its request is refused.
+                self.fields = {"HTTP_ORIGIN": origin[1].decode()}
+            raise
         if "#" in self.uri:
             self.refusal = self.refusal or FRAGMENT
 
