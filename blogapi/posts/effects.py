@@ -10,7 +10,7 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Drafter
 from blogapi.wings.history import storage as history
-from blogapi.wings.search import storage as search
+from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
@@ -53,7 +53,7 @@ def changed(tx: Transaction, change: Change) -> None:
     publication.reschedule(tx, post_id, old, new)
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
-    search.note(tx, post_id, old, new)
+    index.note(tx, post_id, old, new)
     if not is_silent:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
@@ -63,7 +63,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
     permit(author, old, new)
     if tx.keeps_history:
         history.keep_tags(tx, post_id, author, old["tags"])
-    search.note(tx, post_id, old, new, only_tags=True)
+    index.note(tx, post_id, old, new, only_tags=True)
 
 
 def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
@@ -73,13 +73,13 @@ def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
     publication.unschedule(tx, post_id)
     slugs.forget_former(tx, post_id)
     tags.detach_all(tx, post_id)
-    search.note(tx, post_id, {"status": "published"}, {})
+    index.note(tx, post_id, {"status": "published"}, {})
 
 
 def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
     """Run all side effects of a change of a tag in every post, besides those of each post."""
     for name in {data["tag"]["name"], data.get("previous_name", "")}:
-        search.note_tag(tx, name)
+        index.note_tag(tx, name)
     webhooks.record(tx, data, event)
 
 

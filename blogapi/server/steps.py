@@ -11,7 +11,7 @@ from blogapi.wings import idempotency
 from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
-from blogapi.wings.search import storage as search
+from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
@@ -58,7 +58,7 @@ def deliver(work: Background) -> None:
 
 def settle(work: Background) -> None:
     """Index new words for the search."""
-    if left := search.settle(work.database, seconds=STEP_SECONDS):
+    if left := index.settle(work.database, seconds=STEP_SECONDS):
         log.info("%s posts wait for the search index", left)
 
 

@@ -7,7 +7,7 @@ from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, PostTag, Schedule
 from blogapi.wings.history.models import Revision
-from blogapi.wings.search import storage as search
+from blogapi.wings.search import index
 from blogapi.wings.webhooks.models import EVENTS, Event
 
 
@@ -25,7 +25,7 @@ def followed(database, webhook):
             "noted": SQL("SELECT DISTINCT post_id FROM search_pending"),
         }
         rows = {name: [" ".join(map(str, row)) for row in database.rows(query)] for name, query in tables.items()}
-        search.settle(database)
+        index.settle(database)
         database.write(lambda tx: [tx.execute(SQL(f"DELETE FROM {name}")) for name in ("event", "delivery")])
         return {name: found for name, found in rows.items() if found}
 

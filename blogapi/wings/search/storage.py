@@ -1,220 +1,24 @@
-"""The search: finding posts by their words.
+"""The search: finding posts by their words."""
 
-A write only notes the post. A search first settles: it indexes the noted posts, as the background work does several
-times a second. Then it reads a page of the posts that match.
-
-The words of published posts are apart from those of all others: a search among published posts settles and reads no
-others, or its time would tell of them.
-"""
-
-import time
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 from peewee import SQL, Select
 
-from blogapi import documents
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
-from blogapi.posts import publication
 from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
-from blogapi.storage.database import Database, locked
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction
-from blogapi.storage.errors import RETRY_SECONDS, Damaged, Unavailable
-from blogapi.storage.models import DOCUMENT, MAX_ID, Post
-from blogapi.text import fold
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Prepared, Reader
+from blogapi.storage.errors import RETRY_SECONDS
+from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
+from blogapi.wings.search.index import TABLES, Incomplete, settle
 
-FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
-SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
-INDEXED_POSTS = 64  # at most this many in one transaction, because others wait for it
-PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
-LARGE = 64 * 1024  # bytes of posts after which a transaction takes no more; their words are found in a thread
-MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
 FIRST_READ = 200  # posts that are read in order before the index
-TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
 UNION = " UNION ALL "
-
-
-class Incomplete(Unavailable):
-    """Posts wait for the index: until then, a search would find too little."""
-
-    reason = "posts wait for the search index"
-
-
-# Indexing posts
-
-
-def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], *, only_tags: bool = False) -> None:
-    """Note that the words of a post changed; {} stands for no post. Fields that stay can be left out.
-
-    With `only_tags`, a tag changed in every post, which `note_tag` names.
-    """
-    if any(old.get(name) != new.get(name) for name in FIELDS):
-        published = "published" in (old.get("status"), new.get("status"))
-        tx.defer(NOTE, only_tags=only_tags, published=published, id=post_id)
-
-
-def note_tag(tx: Transaction, name: str) -> None:
-    """Note that a tag changed in every post. Until these are indexed, searches for its words wait for them."""
-    tx.defer(NOTE_TAG, name=name)
-
-
-def settle(database: Database, query: ListQuery | None = None, seconds: float = SETTLE_SECONDS) -> int:
-    """Index the posts that a search waits for, or all that are pending, in short transactions.
-
-    Return how many are left after some seconds. Raises Incomplete if the database cannot be written until then.
-    """
-    until = time.monotonic() + seconds
-    pending = _pending(database, query)
-    more = len(pending) >= SETTLED_POSTS
-    while pending and time.monotonic() < until:
-        try:
-            with locked(database.settling, until):
-                _settle_some(database, until, pending)
-        except Unavailable as error:
-            raise Incomplete(error, RETRY_SECONDS) from error
-        time.sleep(PAUSE_SECONDS)
-    return len(pending) + more
-
-
-def _pending(database: Database, query: ListQuery | None) -> list[int]:
-    """Return the posts that a search waits for: if their tags alone changed, only if it looks for these tags."""
-    published = query is not None and query.status == "published"
-    values = {"published": published, "now": database.now, "limit": SETTLED_POSTS}
-    rows = list(database.rows(PENDING, **values))
-    pending = [post_id for post_id, _ in rows if post_id]
-    if any(query is None or _concerns(query, tag) for post_id, tag in rows if not post_id):
-        pending.extend(post_id for (post_id,) in database.rows(RETAGGED, **values))
-    return pending
-
-
-def _concerns(query: ListQuery, tag: str) -> bool:
-    """Return whether a search can find other posts once a tag has changed."""
-    sought = tuple(word for text, _ in words.sequences(query.q) for word in text.split())
-    return query.tag == fold(tag) or any(word.startswith(sought) for word in words.split(tag))
-
-
-def _settle_some(database: Database, until: float, pending: list[int]) -> None:
-    """Index the first of some pending posts; leave those pending that change meanwhile."""
-    states: dict[int, State] = {}
-    size = 0
-    for post_id in pending[:INDEXED_POSTS]:
-        if size > LARGE:
-            break
-        states[post_id] = _state(database, post_id)
-        size += len(states[post_id].document)
-
-    def find() -> dict[int, tuple[str, str, str]]:
-        return {post_id: _words_of(state.document) for post_id, state in states.items() if state.is_pending}
-
-    found = database.engine.loop.run_in_thread(find) if size > LARGE else find()
-    pending[: len(states)] = database.write_alone(until, _index_some, states, found) if found else []
-    if found and database.dialect == "postgresql":
-        with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
-            database.row(MERGE_PENDING)
-
-
-class State(NamedTuple):
-    """What the index needs to know about a post."""
-
-    status: str = ""  # "" if it is deleted
-    is_due: bool = False
-    is_noted: bool = True
-    document: bytes = b""
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is not indexed; another search may have done so."""
-        return self.is_noted or self.is_due
-
-
-def _state(reader: Reader, post_id: int) -> State:
-    found = reader.row(STATE, id=post_id, now=reader.now)
-    return State._make((*found[:3], found[3] or b"")) if found else State()  # NULL if it is damaged
-
-
-def _index_some(tx: Transaction, states: dict[int, State], found: dict[int, tuple[str, str, str]]) -> list[int]:
-    """Index posts whose words were found; return those that have changed since."""
-    changed = []
-    for post_id, texts in found.items():
-        state = states[post_id]
-        if _state(tx, post_id) == state:
-            tx.defer(FORGET, id=post_id)
-            _index(tx, post_id, state.status, texts, state.status == "published" or state.is_due)
-        else:
-            changed.append(post_id)
-    for statement in (*MERGE, FORGET_TAGS) if tx.dialect == "sqlite" else (FORGET_TAGS,):
-        tx.defer(statement)
-    return changed
-
-
-def _words_of(document: bytes) -> tuple[str, str, str]:
-    """Return the words of a document as `words.of_post` does; a damaged one has none."""
-    with suppress(Damaged):
-        return words.of_post(documents.load(document))
-    return "", "", ""
-
-
-def _index(tx: Transaction, post_id: int, status: str, texts: tuple[str, str, str], is_published: bool) -> None:
-    """Replace the words of a post in the index."""
-    for statement in REMOVE:
-        tx.defer(statement, id=post_id)
-    if status:
-        title, text, labels = texts
-        values = {"id": post_id, "title": title, "text": text, "labels": labels, "published": is_published}
-        if tx.dialect == "postgresql":
-            values["words"] = " ".join({*title.split(), *text.split()})
-        tx.defer(ADD[is_published], **values)
-
-
-NOTE = Prepared("INSERT INTO search_pending VALUES (:only_tags, :published, :id) ON CONFLICT DO NOTHING")
-NOTE_TAG = Prepared("INSERT INTO search_retagged VALUES (:name) ON CONFLICT DO NOTHING")
-OF_POST = "FROM search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id = :id"
-FORGET = Prepared(f"DELETE {OF_POST}")
-FORGET_TAGS = Prepared(
-    "DELETE FROM search_retagged WHERE NOT EXISTS (SELECT 1 FROM search_pending WHERE only_tags = TRUE)"
-)
-# The noted posts, and those that are due but not yet indexed as published, which they are before the database knows;
-# and the names of tags that changed in every post.
-NOTED = """
-    SELECT 0, name FROM search_retagged UNION ALL
-    SELECT post_id, '' FROM search_pending WHERE only_tags = FALSE AND published >= :published UNION ALL
-    SELECT post_id, '' FROM schedule WHERE published_at <= :now AND NOT EXISTS ({}) LIMIT :limit
-"""
-PENDING = Prepared(
-    sqlite=NOTED.format("SELECT 1 FROM search_published WHERE rowid = schedule.post_id"),
-    postgresql=NOTED.format("SELECT 1 FROM search WHERE search.post_id = schedule.post_id AND published"),
-)
-RETAGGED = Prepared(
-    "SELECT post_id FROM search_pending WHERE only_tags = TRUE AND published >= :published LIMIT :limit"
-)
-_is_noted = SQL(f"EXISTS (SELECT 1 {OF_POST})")
-STATE = Prepared(Post.select(Post.status, publication.is_due, _is_noted, DOCUMENT).where(Post.id == Param("id")))
-REMOVE = [
-    Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
-    for table in TABLES.values()
-]
-# PostgreSQL has a space before and after each word, the title in the text, too, and each word once for the index.
-ADD = {
-    is_published: Prepared(
-        sqlite=f"INSERT INTO {table} (rowid, title, text, labels) VALUES (:id, :title, :text, :labels)",
-        postgresql="""
-        INSERT INTO search VALUES
-        (:id, :published, ' ' || :title || ' ', ' ' || :title || ' ' || :text || ' ', :words, ' ' || :labels || ' ')
-        """,
-    )
-    for is_published, table in TABLES.items()
-}
-MERGE_PENDING = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
-# By itself, SQLite would merge too many pages of its index at a time.
-MERGE = [Prepared(f"INSERT INTO {name} ({name}, rank) VALUES ('merge', {MERGED_PAGES})") for name in TABLES.values()]
-
-
-# Finding posts
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
