@@ -142,6 +142,16 @@ def test_a_pull_edits_only_the_lines_that_say_something_else(run, folder, change
     assert (here / "hello.md").read_bytes().decode() == new
 
 
+def test_tags_under_several_names_come_under_one_and_the_other_lines_stay(run, folder, change):
+    here = folder(a="---\ntitle: 'A'\ncategories:\n  - b\ntags:   # ours\n  - c\nlayout: wide\n---\nWords.\n")
+    (here / "a.md").chmod(0o755)
+    run("push", here)
+    change("a", tags=["c", "d"])
+    run("pull", here)
+    assert (here / "a.md").read_text() == "---\ntitle: 'A'\ntags: [c, d]\nlayout: wide\n---\nWords.\n"
+    assert (here / "a.md").stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize("text", ["+++\ntitle = 'A'\nweight = 2\n+++\nWords.\n", "# A\n\nWords.\n"])
 def test_a_file_whose_lines_cannot_be_edited_is_written_anew(run, folder, change, text):
     here = folder(a=text)

@@ -22,6 +22,7 @@ LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # o
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # Names for the address of an image with more properties
 ADDRESS_NAMES = ("url", "src", "image", "path")
+TAG_NAMES = ("tags", "tag", "categories", "category")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 # Front matter that is not read: JSON without marks, and the headers of Pelican and Nikola
@@ -312,7 +313,7 @@ FIELD_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **{name: (name, _text) for name in ("title", "slug", "status")},
     "draft": ("status", partial(_status, "draft", "published")),
     "published": ("status", partial(_status, "published", "draft")),
-    **dict.fromkeys(("tags", "tag", "categories", "category"), ("tags", _tags)),
+    **dict.fromkeys(TAG_NAMES, ("tags", _tags)),
     "former_slugs": ("former_slugs", _tags),
     **dict.fromkeys(("excerpt", "description", "summary"), ("excerpt", _text)),
     **dict.fromkeys(IMAGE_NAMES, ("cover_image", _address)),

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from blogapi.documents import INPUT_FIELDS
-from blogapi.wings.markdown.files import MarkdownFile, block, render
+from blogapi.wings.markdown.files import TAG_NAMES, MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 
 MAX_LINES = 5000  # contents of more lines together are not compared line by line
@@ -52,6 +52,8 @@ def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: 
         elif (name := file.sources.get(field, field)) in ("draft", "published"):
             changes |= _flag(name, str(new))
         else:
+            if field == "tags":  # All of them come under one name.
+                changes |= dict.fromkeys({*TAG_NAMES} & file.lines.keys(), "")
             changes[name] = _lines(field, new)
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
 

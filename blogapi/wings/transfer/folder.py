@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_IMODE, S_ISREG
 from typing import IO, Any
 
 from blogapi.documents import is_slug
@@ -61,8 +61,9 @@ class Folder:
 
     def write(self, name: str, pieces: Iterable[bytes], when: str, is_same: Callable[[IO[bytes]], bool]) -> str:
         """Replace a file atomically and set its time, unless it is a regular file with the same bytes."""
+        mode = 0
         with suppress(OSError):
-            if S_ISREG(self.state(name).st_mode):
+            if S_ISREG(mode := self.state(name).st_mode):
                 with self.open(name, "rb") as file:
                     if is_same(file):
                         return "unchanged"
@@ -73,6 +74,8 @@ class Folder:
                 file.writelines(pieces)
                 file.flush()
                 os.utime(file.fileno(), (seconds, seconds))
+                if S_ISREG(mode):
+                    os.fchmod(file.fileno(), S_IMODE(mode))
             os.replace(part, name, src_dir_fd=self.file, dst_dir_fd=self.file)
         finally:
             self.remove(part)

@@ -73,16 +73,6 @@ class LocalImages:
         self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
         self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
 
-    def place(self, fields: dict[str, Any], folder: Path | None, top: Path | None) -> "Placement":
-        """Begin to replace the addresses in a post: those of an export first.
-
-        `folder` contains the post's own file. It is below `top`, a folder that was given.
-        """
-        placement = Placement(self, folder, top)
-        exported = partial(EXPORTED.sub, placement.exported)
-        fields.update({name: each_text(value, exported) for name, value in fields.items()})
-        return placement
-
     def find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is below one of the roots."""
         match = PARTS.match(LIQUID.sub(r"\1", address))
@@ -159,7 +149,10 @@ class LocalImages:
 
 
 class Placement:
-    """The images of one post: their files, and how many were not found."""
+    """The images of one post: their files, and how many were not found.
+
+    `folder` contains the post's own file. It is below `top`, a folder that was given.
+    """
 
     def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
         self.images = images
@@ -202,8 +195,11 @@ class Placement:
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
         return found and f"![{text}]({found})"
 
-    def exported(self, match: re.Match[str]) -> str:
-        """Return the new address for one in an export."""
+    def in_export(self, fields: dict[str, Any]) -> None:
+        """Replace the addresses that an export wrote, in all fields of a post."""
+        fields.update({name: each_text(value, partial(EXPORTED.sub, self._exported)) for name, value in fields.items()})
+
+    def _exported(self, match: re.Match[str]) -> str:
         found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
         if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
             self.is_lost = True

@@ -279,7 +279,9 @@ class Sources:
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
         """Replace the addresses of images by those of the service; make other relative ones absolute."""
         fields, notes, first = item.fields, {**item.notes}, item.file.content_line
-        placement = self.images.place(fields, folder, top) if self.images else None
+        placement = Placement(self.images, folder, top) if self.images else None
+        if placement:
+            placement.in_export(fields)
         below = "/".join(folder.parts[len(top.parts) :]) if folder and top else ""
         place = partial(self._place_image, placement, below)
         if "content" in fields:
