@@ -53,9 +53,14 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
         raise ParamsError("", f"must have at most {MAX_BYTES // 1024} KiB as JSON")
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text can be a name in params."""
+    return len(text) <= MAX_NAME and not CONTROL_OR_BREAK.search(text) and VISIBLE.search(text) is not None
+
+
 def _check_names(names: Iterable[str], place: str) -> None:
     for name in names:
-        if len(name) > MAX_NAME or CONTROL_OR_BREAK.search(name) or not VISIBLE.search(name):
+        if not is_name(name):
             bounds = f"a name must be one line of 1 to {MAX_NAME} characters, at least one of them visible"
             raise ParamsError(place, bounds)
 

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from blogapi.documents import MAX_EXCERPT, MAX_TAG, MAX_TAGS, MAX_TITLE
-from blogapi.posts.params import MAX_NAME, ParamsError, check_params
-from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
+from blogapi.posts.params import ParamsError, check_params, is_name
+from blogapi.text import fold
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
 
@@ -37,25 +37,21 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[str, Note]:
     return notes
 
 
-def _is_valid(name: str) -> bool:
-    return len(name) <= MAX_NAME and not CONTROL_OR_BREAK.search(name) and bool(VISIBLE.search(name))
-
-
 def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
     """Return a value without parts whose names are too long or invisible; if there were any, note the `top` name."""
     if isinstance(value, list):
         return [_with_valid_names(each, top, left_out) for each in value]
     if not isinstance(value, dict):
         return value
-    valid = {name: _with_valid_names(each, top, left_out) for name, each in value.items() if _is_valid(name)}
+    valid = {name: _with_valid_names(each, top, left_out) for name, each in value.items() if is_name(name)}
     left_out |= {top: None} if len(valid) < len(value) else {}
     return valid
 
 
 def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
     """Return params without invalid names, and without the largest values that do not fit."""
-    left_out |= {name: None for name in params if not _is_valid(name)}
-    params = {name: value for name, value in params.items() if _is_valid(name)}
+    left_out |= {name: None for name in params if not is_name(name)}
+    params = {name: value for name, value in params.items() if is_name(name)}
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
         try:
             check_params(params)
