@@ -112,8 +112,7 @@ if (post) {
   let announced = "";
   const say = (text, kind = announced, ...buttons) => {
     saving.replaceChildren(text, ...buttons);
-    said.textContent = kind === announced ? said.textContent : text;
-    announced = kind;
+    kind === announced || ([said.textContent, announced] = [text, kind]);
   };
 
   // Sending. idle: the server has all; typing: a timer runs; sending; waiting: for a retry; leaving: Save was pressed.
@@ -374,7 +373,7 @@ if (post) {
   const field = (textContent, type) => {
     const box = create("label", { textContent });
     picker.append(box);
-    return box.appendChild(create("input", { type }));
+    return box.appendChild(create("input", { type, dir: "auto" }));
   };
   const search = field("Search by name", "search");
   const alt = field("Description, for those who do not see it (may stay empty)", "text");
@@ -508,7 +507,7 @@ if (post) {
   count();
   content.after(words);
 
-  // The content grows with its text, also in browsers that cannot do so by themselves; a large one would take long.
+  // The content grows with its text, unless that is so large that it would take long.
   const isTight = () => content.value.length < 1e5 && content.scrollHeight > content.clientHeight + 2;
   const grow = () => isTight() && (content.style.height = `${content.scrollHeight + 4}px`);
   content.addEventListener("input", grow);
