@@ -39,11 +39,7 @@ FATAL = DISTRUSTED | {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
-PASSING_CODES = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_NOMEM,
-}  # worth a retry
+PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # worth a retry
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a MemoryError
 CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
@@ -330,11 +326,9 @@ class SqliteTransaction(Transaction):
             # If the data was written but not synced, SQLite may recover the commit when it reopens the file.
             if _code(error) == sqlite3.SQLITE_FULL:
                 raise DiskFull(error) from error
-            unknown = (
-                _code(error) == sqlite3.SQLITE_IOERR
-                and getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE
-            )
-            raise Unavailable(error, maybe_changed=unknown) from error
+            is_written = getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE
+            maybe_changed = is_written and _code(error) == sqlite3.SQLITE_IOERR
+            raise Unavailable(error, maybe_changed=maybe_changed) from error
         self.engine.write_failed = False
 
     def is_fatal(self, error: Exception) -> bool:
