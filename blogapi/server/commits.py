@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from blogapi.server.loop import WAITED
 from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, NeedsThread
@@ -126,7 +127,7 @@ class Part:
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
-        self.deadline = time.monotonic() + BUSY_SECONDS
+        self.deadline = time.monotonic() + BUSY_SECONDS - WAITED.get()
         self.done = threading.Event()
 
 

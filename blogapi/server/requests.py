@@ -213,7 +213,8 @@ class Body:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _read(self, size: int) -> bytes:
-        data = self.reader.read(KEPT_BYTES if self.is_chunked else size)  # gunicorn's `body` would copy it three times
+        # gunicorn's own `body` would copy it three times.
+        data = self.reader.read(min(size, KEPT_BYTES) if self.is_chunked else size)
         if self.is_chunked and len(data) == KEPT_BYTES < size and not self.info.max_body_bytes:
             self._reserve(MAX_BODY_BYTES)
             data += self.reader.read(size - KEPT_BYTES)

@@ -99,13 +99,12 @@ def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
     assert service.memory < MAX_MEMORY
 
 
-def test_many_changes_of_a_large_post_keep_no_copy_of_it_each(service):
+def test_many_changes_of_a_large_post_keep_no_copy_of_it_each_and_all_are_answered(service):
     service.request("POST", "/v1/posts", CYRILLIC, Content_Type="application/json")
     done, memory = threading.Event(), []
 
     def change(title):
-        with suppress(HTTPException, ConnectionError):  # The oldest unread answers end.
-            return service.request("PATCH", "/v1/posts/1", {"title": title})[0]
+        return service.request("PATCH", "/v1/posts/1", {"title": title})[0]
 
     def sample():
         while not done.wait(0.01):
@@ -116,7 +115,7 @@ def test_many_changes_of_a_large_post_keep_no_copy_of_it_each(service):
         changes = [pool.submit(change, str(number)) for number in range(95)]
         wait(changes)
         done.set()
-    assert {change.result() for change in changes} <= {200, 503, None}
+    assert {change.result() for change in changes} == {200}
     assert max(memory) < MAX_MEMORY
 
 

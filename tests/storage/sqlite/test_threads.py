@@ -128,6 +128,16 @@ def test_clients_that_read_for_long_do_not_keep_another_waiting(database):
     assert read_during(database, *"abcd", "other") == "read"
 
 
+def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database):
+    def work_during(*clients):
+        client, *others = clients
+        return database.in_background(client, lambda: work_during(*others) if others else "done")
+
+    assert work_during("a", "other") == "done"
+    with pytest.raises(Unavailable):
+        work_during("same", "same")
+
+
 @pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
 def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients):
     with pytest.raises(Unavailable, match="locked") as caught:
