@@ -19,7 +19,7 @@ KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
 MAX_STREAMS = 512  # at most this many streamed responses at a time
 STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room
 CHANGE_SECONDS = 5.0  # the same, for the client's own next change
-MAX_CHANGES = 16  # at most this many changes of a client at a time, until their large responses are sent
+MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
 MAX_KNOWN = 1000  # at most this many credentials are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 

@@ -135,7 +135,8 @@ class Handler:
         """Answer a request with the application; return whether another may follow."""
         connection = exchange.connection
         body = Body(exchange.head, exchange.info, connection, unreader)
-        if not connection.client.is_known or exchange.head.method in READ_METHODS:
+        is_free = not connection.client.is_known or exchange.head.method in READ_METHODS
+        if is_free or self.closing:  # At the end, all requests that have arrived get their answers.
             return self.call(exchange, body)
         if not self.shared.responses[True].reserve(connection, 0):
             return self.refuse(exchange, BUSY[0], f"{BUSY[1]}; nothing was changed")
