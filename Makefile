@@ -6,7 +6,7 @@ BIN = .venv/bin
 help:  # list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*# *\(.*\)/\1@\2/p' Makefile | while IFS=@ read -r name what; do printf 'make %-13s %s\n' "$$name" "$$what"; done
 
-install: .venv/installed  # install blogapi and what it needs into .venv
+install: .venv/installed  # install blogapi and its dependencies into .venv
 
 postgresql: .venv/postgresql  # install psycopg, for BLOGAPI_DATABASE=postgresql://…
 
@@ -19,7 +19,7 @@ test: .venv/tested  # the tests that you run before each commit; a few minutes
 	$(PYTEST)
 
 test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
-	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m slow  # They wait for half of the time.
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m slow  # They spend half of the time waiting.
 	$(PYTEST) -q --over wsgiref $(LIFE)
 	$(PYTEST) -q --over waitress $(LIFE)
 
@@ -35,10 +35,10 @@ soak: .venv/tested  # all tests, with up to a hundred times as many requests, ki
 	$(PYTEST) -q --over wsgiref $(API)
 	$(PYTEST) -q --over waitress $(API)
 
-bench: .venv/tested .venv-bench/installed  # the speed beside plain Flask; needs wrk. POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
+bench: .venv/tested .venv-bench/installed  # measure the speed against plain Flask; needs wrk. POSTS=1000000 measures growth, ENGINE=postgresql both engines, BASE=path another checkout
 	$(BIN)/python -m bench.run --posts $(or $(POSTS),1000) --engine $(or $(ENGINE),sqlite) $(if $(BASE),--base $(BASE))
 
-instructions: .venv/tested .venv-bench/installed  # the instructions of each request; needs valgrind. BASE=path compares with another checkout
+instructions: .venv/tested .venv-bench/installed  # count the instructions of each request; needs valgrind. BASE=path compares with another checkout
 	$(BIN)/python -m bench.instructions $(if $(BASE),--base $(BASE))
 
 check: .venv/tested  # lint, formatting, layers of imports, types
@@ -47,7 +47,7 @@ check: .venv/tested  # lint, formatting, layers of imports, types
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
-# The programs in .venv contain the path of the checkout, and use the Python that created it.
+# The programs in .venv contain the path of the checkout and of the Python that created it.
 ifneq (,$(shell test -s .venv/installed && test "`cat .venv/installed`" != "$(CURDIR)" && echo moved))
 AGAIN = the checkout has moved
 else ifneq (,$(shell test -s .venv/installed && ! $(BIN)/python -c "import gunicorn" 2>/dev/null && echo dead))
@@ -76,7 +76,7 @@ endif
 	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/test.txt
 	@touch $@
 
-.venv-bench/installed: requirements/base.txt  # without psycopg, which Peewee imports wherever it is
+.venv-bench/installed: requirements/base.txt  # without psycopg, which Peewee imports if it is installed
 	$(PYTHON) -m venv --clear .venv-bench
 	.venv-bench/bin/pip install --quiet --no-deps --require-hashes -r requirements/base.txt
 	@touch $@

@@ -1,3 +1,3 @@
-"""The configuration of gunicorn, for those who start it by hand in a checkout: `gunicorn`."""
+"""The gunicorn configuration, for starting `gunicorn` by hand in a checkout."""
 
 from blogapi.server.gunicorn_conf import *

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run `make test` in a minimal Debian system, as an ordinary user: .ci/debian.sh trixie 3.13; .ci/debian.sh forky 3.14 3.15
 # The system is created in a temporary folder. Prints a line "RESULT …" for each Python; exits with 1 if a test failed.
-# Needs root and mmdebstrap. No Python is begun after the Unix time BEGIN_BEFORE.
+# Needs root and mmdebstrap. Starts no Python after the Unix time BEGIN_BEFORE.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 suite=$1 && shift
@@ -11,7 +11,7 @@ trap 'rm -rf --one-file-system "$root"' EXIT
 packages=$(IFS=,; echo "make,ca-certificates,${pythons[*]},${pythons[*]/%/-venv}" | tr ' ' ,)
 if ! mmdebstrap --quiet --variant=minbase --include="$packages" --aptopt='Acquire::Check-Valid-Until "false"' \
     --aptopt='Acquire::Retries "2"' "$suite" "$root" 2>"$root.log"; then
-  for version; do echo "RESULT Python $version: not run, as Debian $suite cannot be had: $(grep -v '^I:' "$root.log" | tail -1)"; done
+  for version; do echo "RESULT Python $version: not run, because Debian $suite could not be installed: $(grep -v '^I:' "$root.log" | tail -1)"; done
   rm -f "$root.log"
   exit 0
 fi
@@ -22,13 +22,13 @@ chroot "$root" useradd --create-home --uid 1234 tester
 status=0
 for version; do
   if [ "$(date +%s)" -ge "${BEGIN_BEFORE:-99999999999}" ]; then
-    echo "RESULT Python $version: not run, as the time is over"
+    echo "RESULT Python $version: not run, out of time"
     continue
   fi
   SECONDS=0
   git clone --quiet . "$root/home/tester/$version"
   chroot "$root" chown -R tester: "/home/tester/$version"
-  # What is mounted goes with the namespace.
+  # The mounts disappear with the namespace.
   if unshare --mount sh -c '
       mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
       exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/tester LANG=C.UTF-8 PIP_DEFAULT_TIMEOUT=180 \

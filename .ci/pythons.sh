@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Run `make test` on Python 3.12 to 3.15: those of pyenv, and of Debian suites in a folder. Ends with a line for each,
-# and with the status 1 if a test failed. A Python that cannot be had is named, and is no failure. With a number of
-# seconds, as .ci/run gives it, no Python is begun after them.
+# Run `make test` on Python 3.12 to 3.15, from pyenv and from Debian suites in a folder. Prints a line for each at the
+# end, and exits with status 1 if a test failed. A Python that is not available is reported, but is not a failure.
+# Given a number of seconds, starts no Python after that time.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export BEGIN_BEFORE=$(($(date +%s) + ${1:-86400}))
@@ -13,11 +13,11 @@ on_pyenv() {  # VERSION
   local python folder result
   python=$(compgen -G "$HOME/.pyenv/versions/$1.*/bin/python$1" | tail -1)
   if [ -z "$python" ]; then
-    echo "RESULT Python $1: not run, as pyenv does not have it"
+    echo "RESULT Python $1: not run, because pyenv does not have it"
     return 0
   fi
   if [ "$(date +%s)" -ge "$BEGIN_BEFORE" ]; then
-    echo "RESULT Python $1: not run, as the time is over"
+    echo "RESULT Python $1: not run, out of time"
     return 0
   fi
   SECONDS=0
@@ -36,10 +36,10 @@ if command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ]; then
   .ci/debian.sh forky 3.14 3.15 | tee -a "$results" || status=1
   .ci/debian.sh trixie 3.13 | tee -a "$results" || status=1
 else
-  echo "RESULT Python 3.14 and 3.15: not run, as Debian systems need root and mmdebstrap" | tee -a "$results"
+  echo "RESULT Python 3.14 and 3.15: not run, because Debian systems need root and mmdebstrap" | tee -a "$results"
   on_pyenv 3.13 | tee -a "$results" || status=1
 fi
 on_pyenv 3.12 | tee -a "$results" || status=1
-echo "Python 3.11 or that of this machine ran first. The others:"
+echo "Python 3.11, or this machine's own, ran first. The others:"
 sed -n 's/^RESULT //p' "$results"
 exit $status

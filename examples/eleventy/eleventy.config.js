@@ -3,14 +3,14 @@ import markdownIt from "markdown-it";
 import footnote from "markdown-it-footnote";
 import { absolute, readPosts } from "./posts.js";
 
-/** A tag as part of an address, letters of all scripts included. */
+/** Return a tag as part of an address, keeping letters of all scripts. */
 const slugOf = (name) => name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
 
 const LOCAL_IMAGE = /<img\b(?!(?:"[^"]*"|[^">])*\ssrc="https?:)/gi;
 
 export default async function (config) {
   const posts = await readPosts();
-  const tags = new Map(); // by slug: tags that differ in punctuation only share a page
+  const tags = new Map(); // by slug: tags that differ only in punctuation share a page
   for (const post of posts) {
     for (const name of post.tags ?? []) {
       const tag = tags.get(slugOf(name)) ?? { name, posts: [] };
@@ -26,7 +26,7 @@ export default async function (config) {
   config.addGlobalData("site", { title: "My blog", url: process.env.SITE_URL ?? "https://blog.example.org" });
   config.addFilter("markdown", (text) => markdown.render(text));
   config.addFilter("absolute", absolute);
-  // Images of the site itself, which the build cannot read, stay as they are.
+  // The build cannot read images that belong to the site itself, so they stay as they are.
   config.addFilter("remoteImagesOnly", (html) => html.replace(LOCAL_IMAGE, "<img eleventy:ignore"));
   config.addFilter("slugOf", slugOf);
   config.addFilter("day", (time) => time.slice(0, 10));
@@ -35,7 +35,7 @@ export default async function (config) {
     formats: ["webp"],
     widths: [800],
     sharpOptions: { animated: true },
-    failOnError: false, // an image that is gone stays a link to it
+    failOnError: false, // if an image is gone, the original link stays
     htmlOptions: { imgAttributes: { loading: "lazy", decoding: "async" } },
   });
 }

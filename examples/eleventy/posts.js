@@ -1,6 +1,6 @@
 const { BLOG_URL, BLOG_KEY, BLOG_DRAFTS } = process.env;
 
-/** Read the posts page by page, latest first; with BLOG_DRAFTS, also the drafts and what is scheduled. */
+/** Read the posts page by page, latest first; with BLOG_DRAFTS, also drafts and scheduled posts. */
 export async function readPosts() {
   const posts = [];
   let url = `${BLOG_URL}/v1/posts${BLOG_DRAFTS ? "" : "?status=published"}`;
@@ -18,13 +18,13 @@ export async function readPosts() {
     .sort((one, other) => Date.parse(other.date) - Date.parse(one.date));
 }
 
-/** Remove the heading with which the content begins if it is the title, which the page shows already. */
+/** Remove the first heading of the content if it is the title, which the page already shows. */
 function withoutTitle({ title, content }) {
   const heading = content.match(/^\s*# +(.*?)(?: +#+)? *\r?(?:\n|$)/);
   return heading?.[1] === title ? content.slice(heading[0].length) : content;
 }
 
-/** Make the addresses in a text absolute, as readers show it elsewhere. */
+/** Make the addresses in a text absolute, because feed readers show it elsewhere. */
 export function absolute(html, base) {
   return html.replace(/<[a-z](?:"[^"]*"|[^">])*>/gi, (tag) =>
     tag.replace(/(\s(?:href|src|poster)=")([^"]*)/g, (all, start, address) =>

@@ -7,7 +7,7 @@ export const title = "My blog";
 export const posts = await readPosts();
 export const tags = tagsOf(posts);
 
-/** Read the posts page by page, latest first; with BLOG_DRAFTS, also the drafts and what is scheduled. */
+/** Read the posts page by page, latest first; with BLOG_DRAFTS, also drafts and scheduled posts. */
 async function readPosts() {
   const posts = [];
   let url = `${BLOG_URL}/v1/posts${BLOG_DRAFTS ? "" : "?status=published"}`;
@@ -25,13 +25,13 @@ async function readPosts() {
   return posts.sort((one, other) => Date.parse(other.date) - Date.parse(one.date));
 }
 
-/** Return the content without the heading with which it begins if that is the title, which the page shows already. */
+/** Return the content without its first heading if that is the title, which the page already shows. */
 function withoutTitle({ title, content }) {
   const heading = content.match(/^\s*# +(.*?)(?: +#+)? *\r?(?:\n|$)/);
   return heading?.[1] === title ? content.slice(heading[0].length) : content;
 }
 
-/** Return the tags by their slugs: tags that differ in punctuation only share a page. */
+/** Return the tags by their slugs: tags that differ only in punctuation share a page. */
 function tagsOf(posts) {
   const tags = new Map();
   for (const post of posts) {
@@ -44,12 +44,12 @@ function tagsOf(posts) {
   return tags;
 }
 
-/** Return a tag as part of an address, letters of all scripts included. */
+/** Return a tag as part of an address, keeping letters of all scripts. */
 export function slugOf(name) {
   return name.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu)?.join("-") ?? "other";
 }
 
-/** Make the addresses in a text absolute, as readers show it elsewhere. */
+/** Make the addresses in a text absolute, because feed readers show it elsewhere. */
 export function absolute(html, base) {
   return html.replace(/<[a-z](?:"[^"]*"|[^">])*>/gi, (tag) =>
     tag.replace(/(\s(?:href|src|poster)=")([^"]*)/g, (all, start, address) =>
