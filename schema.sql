@@ -36,18 +36,18 @@ CREATE TABLE preview_link (
 
 CREATE INDEX preview_link_post ON preview_link (post_id);
 
--- What is typed into the forms of posts on the owner's page, and not saved
+-- Unsaved text from the post forms on the owner's page
 CREATE TABLE draft_copy (
-    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page, for each form that is opened
+    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form
     post_id INTEGER,  -- NULL: a new post
     state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
-    number INTEGER NOT NULL,  -- rises each time that the form sends it
-    etag TEXT NOT NULL,  -- of the version of the post that is typed over; saved: of the version that this made
-    next TEXT NOT NULL,  -- continued, aside: the copy in its place
+    number INTEGER NOT NULL,  -- increases each time the form sends it
+    etag TEXT NOT NULL,  -- of the post version being edited; when saved, of the version this created
+    next TEXT NOT NULL,  -- when continued or aside: the copy that took its place
     saved_at TEXT NOT NULL,
     browser TEXT NOT NULL,  -- "Firefox on Android"
     title TEXT NOT NULL,  -- as typed
-    bytes INTEGER NOT NULL,  -- of the fields; continued, saved: 0
+    bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued or saved
     fields TEXT NOT NULL  -- a JSON object of texts, as typed
 ) STRICT;
 
@@ -71,7 +71,7 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- The slugs that posts had. They lead to the post, and no other post can have them.
+-- Former slugs of posts. They still lead to the post, and no other post can take them.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,
     post_id INTEGER NOT NULL
@@ -125,8 +125,8 @@ CREATE TABLE purge (
 
 CREATE INDEX purge_time ON purge (purged_at);
 
--- Each order has one index, by tag and status. A list of a tag with any status merges those of the four statuses: each
--- further index would be written for each tag of each post.
+-- Each sort order has one index, by tag and status. A list of a tag with any status merges those of the four statuses,
+-- because another index would be written for each tag of each post.
 CREATE TABLE post_tag (
     tag TEXT NOT NULL,  -- folded: the same for all spellings of a tag
     status TEXT NOT NULL,  -- copy of the post's column
@@ -165,7 +165,7 @@ CREATE TABLE webhook (
     url TEXT NOT NULL,
     events TEXT NOT NULL,  -- a JSON array of types
     active INTEGER NOT NULL CHECK (active IN (0, 1)),
-    secret TEXT NOT NULL,  -- stored in clear, because every delivery is signed with it
+    secret TEXT NOT NULL,  -- stored in plain text, because every delivery is signed with it
     created_at TEXT NOT NULL
 ) STRICT;
 
@@ -240,8 +240,8 @@ CREATE TABLE image_total (
 
 INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
--- The words of posts, in a table for published posts and one for all others: the time of a search must reveal
--- nothing about those.
+-- The words of posts, in one table for published posts and one for all others: the timing of a search must reveal
+-- nothing about the latter.
 CREATE VIRTUAL TABLE search_published USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
 
 CREATE VIRTUAL TABLE search_others USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
@@ -253,17 +253,17 @@ INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisi
 
 -- The posts whose words have changed since they were indexed.
 CREATE TABLE search_pending (
-    only_tags INTEGER NOT NULL,  -- whether only a tag changed, in every post
-    published INTEGER NOT NULL,  -- whether the post is published, or was
+    only_tags INTEGER NOT NULL,  -- whether it is only a site-wide tag change
+    published INTEGER NOT NULL,  -- whether the post is or was published
     post_id INTEGER NOT NULL,
     PRIMARY KEY (only_tags, published, post_id)
 ) STRICT, WITHOUT ROWID;
 
--- The names of these tags, before and after: other searches do not wait for their posts.
+-- The old and new names of these tags. Searches for other words do not wait for their posts.
 CREATE TABLE search_retagged (
     name TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_made (
-    unicode TEXT NOT NULL  -- the version of Unicode by which the words were indexed; no row until then
+    unicode TEXT NOT NULL  -- the Unicode version with which the words were indexed; no row until then
 ) STRICT;

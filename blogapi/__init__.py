@@ -5,7 +5,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Import `create_app` when it is first used (PEP 562): the command line does without Flask."""
+    """Import `create_app` on first use (PEP 562), because the command line does not need Flask."""
     if name == "create_app":
         return import_module("blogapi.factory").create_app
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,14 +15,14 @@ from zoneinfo import ZoneInfo, available_timezones
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
-OF_CLIENTS = ("BLOGAPI_KEY", "BLOGAPI_REMOTE")  # of push and pull, on the same machine
+OF_CLIENTS = ("BLOGAPI_KEY", "BLOGAPI_REMOTE")  # variables of push and pull, which may run on the same machine
 # http or https, a host, and an optional port and path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
-# A path that could be taken for one of the service itself, or that is the address of the API
+# A path that could be mistaken for one of the service's own, or that is the address of the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
 # Kubernetes sets such variables for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
-# as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
+# an origin as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
@@ -58,7 +58,7 @@ class Config:
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
     trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service
-    timezone: tzinfo = UTC  # of times without an offset, in front matter, Micropub, imports and the owner's page
+    timezone: tzinfo = UTC  # for times without an offset, in front matter, Micropub, imports and the owner's page
     post_url: str = ""  # address of a post on the site, with {slug} or {id}; by default, its address in the API
 
     @cached_property
@@ -157,7 +157,7 @@ def zone_named(name: str) -> tzinfo | None:
     """Return the time zone of an IANA name, if it is known."""
     try:
         return ZoneInfo(name) if ZONE_NAME.fullmatch(name) and len(name) < 50 else None
-    except (KeyError, OSError, ValueError):  # unknown; a folder of names; no zone
+    except (KeyError, OSError, ValueError):  # an unknown name, a folder of names, or not a time zone
         return None
 
 
@@ -178,7 +178,7 @@ def _base_url(url: str) -> str:
 
 
 def _post_url(variable: str, text: str) -> str:
-    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # It is in the header Location.
+    url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # It goes into the header Location.
     if not url or url[1].count("{slug}") + url[1].count("{id}") != 1:
         example = "such as https://blog.example.org/posts/{slug}/"
         must = f"must be an ASCII URL with {{slug}} or {{id}} in its path, {example}, with other characters as %C3%A4"

@@ -4,14 +4,14 @@ import unicodedata
 
 import regex
 
-# Control characters, unpaired surrogates, and the two others that XML cannot contain: a feed would be malformed
+# Control characters, unpaired surrogates, and the two others that XML cannot contain, which would break a feed
 CONTROL = regex.compile(r"[[\p{Cc}\p{Cs}\uFFFE\uFFFF]--[\t\n\r]]", regex.V1)
 CONTROL_OR_BREAK = regex.compile(r"[\p{Cc}\p{Cs}\uFFFE\uFFFF\u2028\u2029]")
 FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in words
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space; str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-MAX_FOLDED = 600  # at most this many characters of a name are compared; a tag has fewer, even decomposed
+MAX_FOLDED = 600  # at most this many characters of a name are compared; tags are shorter, even decomposed
 
 
 def in_ascii(characters: regex.Pattern) -> bytes:

@@ -33,12 +33,12 @@ PUBLIC = {
     "/settings/owner.js",
     "/settings/owner.svg",
 }
-PUBLIC_IMAGES = "/images/"  # prefix of their paths
+PUBLIC_IMAGES = "/images/"  # prefix of the paths of images
 # Blueprints that require a session instead of a key, or accept a key in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
-WRITERS = (FULL, DRAFTS_ONLY)  # the scopes of operations that write posts: `effects.permit` checks each post
+WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.permit` checks each post
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
@@ -50,7 +50,7 @@ FORBIDDEN = {
 
 
 def guard() -> None:
-    """Check every request, even for unknown paths, so that a new view is protected by default."""
+    """Check every request, even for unknown paths, so new views are protected by default."""
     request = current_request()
     request.info.endpoint = request.endpoint
     # The path as the router sees it, without repeated slashes at its start
@@ -139,13 +139,13 @@ def check_path(request: Request) -> None:
 def check_scope(request: Request, scope: str) -> None:
     """Raise Forbidden unless the operation permits a key of a smaller scope.
 
-    Most of these keys may GET and HEAD only, on any path. If no operation has the path, the router says what is wrong.
+    Most of these keys may only GET and HEAD, on any path. If no operation has the path, the router says what is wrong.
     """
     operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
         is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
         if scope == PUBLISHED_ONLY and (is_unknown or (operation and operation.scopes == READERS)):
-            raise NotFound  # as for an unknown path, so that this key does not learn that a history exists
+            raise NotFound  # as for an unknown path, so this key does not learn that a history exists
         if not request.endpoint or (operation and scope in operation.scopes):
             return
     raise Forbidden(FORBIDDEN[scope])

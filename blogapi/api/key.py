@@ -1,4 +1,4 @@
-"""The view of the key that asks."""
+"""The view of the request's own key."""
 
 from flask import Response
 from marshmallow import fields
@@ -18,12 +18,12 @@ class KeySchema(StrictSchema):
     """An API key: its name, and what it may do."""
 
     example = {"name": "laptop", "scope": FULL}
-    name = fields.String(required=True, **doc("The name that the owner gave it."))
+    name = fields.String(required=True, **doc("The name the owner gave it."))
     scope = fields.String(required=True, **doc("What it may do.", examples=list(SCOPES)))
 
 
 @views.operation("GET /v1/key", Answer(200, "The key.", KeySchema()), scopes=SCOPES)
 def get_key(request: Request) -> Response:
-    """Get the name and the scope of the key that asks."""
-    assert request.key  # as the guard demands one
+    """Get the name and the scope of the key used for this request."""
+    assert request.key  # because the guard requires one
     return json_response(request, {"name": request.key.name, "scope": request.key.scope})

@@ -1,4 +1,4 @@
-"""The rate limit: requests per minute and key."""
+"""The rate limit: requests per minute for each key."""
 
 import threading
 import time

@@ -21,7 +21,7 @@ class IdConverter(BaseConverter):
     regex = ID
 
     def to_python(self, value: str) -> int:
-        return int(value) if int(value) <= MAX_ID else 0  # no row has this id
+        return int(value) if int(value) <= MAX_ID else 0  # 0: no row has this id
 
 
 class TagConverter(BaseConverter):

@@ -23,12 +23,12 @@ from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Drafter
 
-JSON_TYPES = (JSON, "application/merge-patch+json")  # of a PATCH body (RFC 7396)
+JSON_TYPES = (JSON, "application/merge-patch+json")  # accepted for a PATCH body (RFC 7396)
 READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # key of the RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_VALUES = 10_000
-MAX_DEPTH = 100  # of arrays and objects; Python's parser has other limits in each version
+MAX_DEPTH = 100  # of nested arrays and objects; the limit of Python's parser differs between versions
 MAX_SHOWN = 80  # at most this many characters of a header or a name in a message
 MAX_QUOTED = 20  # at most this many characters of an invalid body in a message
 MAX_FIELDS = 100  # well above any schema's field count; keeps error messages short
@@ -55,7 +55,7 @@ class Request(flask.Request):
     """A request with its key, its loaded query, and other state that later stages need."""
 
     key: KnownKey | None = None  # its valid API key
-    hits: Hits | None = None  # of its key, if the database counts them
+    hits: Hits | None = None  # its key's requests, if the database counts them
     quota: Quota | None = None  # its key's remaining quota
     session = ""  # token of its valid session on the owner's page
     error_page: Callable[[int, str], str] | None = None  # (status, message): renders an error for a browser
@@ -81,7 +81,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """The name by which a client takes turns: its key or its session; strangers share one."""
+        """The name under which a client takes turns: its key or its session; strangers share one."""
         return self.digest or self.session
 
     @property
@@ -148,7 +148,7 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
     `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
     """
     schema = request.operation.body
-    assert schema is not None  # since the view reads a body
+    assert schema is not None  # because the view reads a body
     try:
         return schema.load(parse_body(request))
     except (ValidationError, exceptions.HTTPException):
@@ -160,7 +160,7 @@ def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> 
 def parse_body(request: Request) -> dict[str, Any]:
     """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error.
 
-    What a client got can be changed and sent back: READ_ONLY fields are dropped.
+    Clients can change what they got and send it back, so READ_ONLY fields are dropped.
     """
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)

@@ -15,7 +15,7 @@ from blogapi.documents import dump
 POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
-PRIVATE = "private, no-cache"  # Only the client may cache it, and must revalidate it on each use.
+PRIVATE = "private, no-cache"  # Only the client may cache it, and it must revalidate on each use.
 
 
 class ValidHeaders(datastructures.Headers):

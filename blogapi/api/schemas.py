@@ -1,4 +1,4 @@
-"""Fields of schemas and parameters of queries that several operations share."""
+"""Schema fields and query parameters that several operations share."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +69,7 @@ def doc(description: str, **more: Any) -> dict[str, Any]:
 
 
 class Text(fields.String):
-    """Text without control characters except tab, LF and CR, and without the others of FORBIDDEN."""
+    """Text without control characters (except tab, LF and CR) or other FORBIDDEN characters."""
 
     default_error_messages = NOT_NULL | {
         "required": "missing",
@@ -130,7 +130,7 @@ class Url(Text):
         super().__init__(length(minimum, MAX_URL), self._validate_url, **described, **kwargs)
 
     def _validate_url(self, text: str) -> None:
-        if not re.fullmatch(URL, text):  # not a Pattern, which would be too long for the API description
+        if not re.fullmatch(URL, text):  # not as a Pattern, which would be too long for the API description
             raise ValidationError("must be an absolute http or https URL without white space")
 
 

@@ -1,4 +1,4 @@
-"""The objects of an application, and its request counts."""
+"""The objects that belong to an application, and its request counts."""
 
 import time
 from bisect import bisect_left
@@ -32,7 +32,7 @@ class RequestCounts:
 
 @dataclass(frozen=True)
 class Service:
-    """The objects of an application, stored in its extensions."""
+    """The objects that belong to an application, stored in its extensions."""
 
     config: Config
     clock: Callable[[], float]

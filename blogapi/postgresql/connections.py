@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL database: opened, kept, and replaced if they break.
+"""Connections to a PostgreSQL database: opening them, keeping them, and replacing broken ones.
 
 They use libpq's pipelines, because psycopg's cursors take five times as long. Query plans must not depend on
 statistics (SETTINGS).
@@ -104,7 +104,7 @@ class PostgresConnection(psycopg.Connection):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.adapters.register_dumper(int, Int8Dumper)  # else one prepared statement per size of integer
+        self.adapters.register_dumper(int, Int8Dumper)  # else one prepared statement per integer size
         self._adapter = Transformer(self.adapters)
         self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of prepared statements by text and types
         self._new_names = map(b"%d".__mod__, count())

@@ -130,7 +130,7 @@ class Postgresql(Engine):
         return self._run(queries, values, retry=False)
 
     def shrink(self) -> None:
-        pass  # PostgreSQL does this itself.
+        pass  # PostgreSQL does this by itself.
 
     def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
@@ -189,7 +189,7 @@ class Postgresql(Engine):
                     raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
                 connection.execute(UNLIMITED)
                 with connection.transaction():
-                    connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # against another process
+                    connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # keeps other processes out
                     yield connection, set_up(connection, create)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
@@ -211,7 +211,7 @@ class PostgresTransaction(Transaction):
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
-        self.changes = 0  # counts failed statements, too: after one, the server accepts only ROLLBACK
+        self.changes = 0  # includes failed statements, after which the server accepts only ROLLBACK
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         return next(self.rows(query, **values), None)

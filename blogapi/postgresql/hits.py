@@ -1,4 +1,4 @@
-"""The rate limit of several processes: the query that finds a key also counts the request.
+"""The rate limit across several processes: the query that finds a key also counts the request.
 
 The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
 """

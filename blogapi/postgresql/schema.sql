@@ -1,14 +1,14 @@
--- The whole database on PostgreSQL: what schema.sql is on SQLite. A test holds both against the models.
--- COLLATE "C": the order is that of the bytes, as on SQLite, whatever the database's own collation is.
+-- The whole database on PostgreSQL, the counterpart of schema.sql. A test compares both with the models.
+-- COLLATE "C" sorts by bytes, as on SQLite, whatever the database's own collation is.
 
 CREATE TABLE blogapi (  -- marks the database as ours
     version integer NOT NULL,
-    unicode text NOT NULL  -- the version that indexed all words of the search; '' until then
+    unicode text NOT NULL  -- the Unicode version with which all words were indexed; '' until then
 );
 
 INSERT INTO blogapi VALUES (6, '');
 
--- The greatest ids that there ever were. A sequence would leave gaps.
+-- The highest ids ever used. A sequence would leave gaps.
 CREATE TABLE counter (
     name text NOT NULL PRIMARY KEY,
     last bigint NOT NULL
@@ -38,10 +38,10 @@ CREATE TABLE owner_session (
     browser text COLLATE "C" NOT NULL
 );
 
--- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, a window begins again.
+-- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, the counts start over.
 CREATE UNLOGGED TABLE hits (
     digest bytea NOT NULL PRIMARY KEY REFERENCES api_key ON UPDATE CASCADE ON DELETE CASCADE,
-    number bigint NOT NULL,  -- of the window: its beginning in Unix time / 60
+    number bigint NOT NULL,  -- number of the window: the Unix time of its start / 60
     hits bigint NOT NULL
 ) WITH (fillfactor = 50);
 
@@ -215,7 +215,7 @@ CREATE TABLE image_part (
     PRIMARY KEY (upload, number)
 );
 
-ALTER TABLE image_part ALTER content SET STORAGE EXTERNAL;  -- not compressed, so that a piece is read without the rest
+ALTER TABLE image_part ALTER content SET STORAGE EXTERNAL;  -- uncompressed, so a piece can be read without the rest
 
 CREATE TABLE upload (
     name text COLLATE "C" NOT NULL PRIMARY KEY
@@ -230,21 +230,21 @@ CREATE TABLE image_total (
 
 INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
 
--- The words of all posts, with a space before and after each.
+-- The words of all posts, with a space before and after each word.
 CREATE TABLE search (
     post_id bigint NOT NULL PRIMARY KEY,
     published boolean NOT NULL,
     title text COLLATE "C" NOT NULL,
-    text text COLLATE "C" NOT NULL,  -- with the title
-    words text COLLATE "C" NOT NULL,  -- of the text, each once, for the index: it would sort all of them
+    text text COLLATE "C" NOT NULL,  -- includes the title
+    words text COLLATE "C" NOT NULL,  -- the words of the text, each once, for the index, which would sort all repeats
     labels text COLLATE "C" NOT NULL
 );
 
--- Compressing the words of a large post would take longer than all the rest.
+-- Compressing the words of a large post would take longer than everything else.
 ALTER TABLE search ALTER text SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTERNAL;
 
--- Two indexes: a search among published posts reads nothing of any other. What is to be merged into them (at most that
--- many kB) is merged outside of transactions, as it can take 0.2 s.
+-- Two indexes, so that a search among published posts reads nothing of others. Pending entries (at most this many kB)
+-- are merged outside of transactions, because that can take 0.2 s.
 CREATE INDEX search_published ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
     array_to_tsvector(string_to_array(words, ' ')),

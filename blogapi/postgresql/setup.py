@@ -1,4 +1,4 @@
-"""Setting up and upgrading a database of PostgreSQL."""
+"""Setting up and upgrading PostgreSQL databases."""
 
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,14 @@ from blogapi.storage.setup import (
     upgrade,
 )
 
-# What a version needs besides
+# What else a version needs
 SCOPES = "'full', 'read-only', 'published-only', 'drafts-only'"
 ON_POSTGRESQL = {6: f"ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check, ADD CHECK (scope IN ({SCOPES}))"}
 SCHEMA = Path(__file__).resolve().parent / "schema.sql"
 
 
 def set_up(connection: Any, create: bool) -> bool:
-    """Set the database up or upgrade it in the open transaction, as `storage.setup.set_up` does."""
+    """Set up or upgrade the database in the open transaction, as `storage.setup.set_up` does."""
     query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
     found = set(connection.execute(query))
     if found and ("blogapi", "version") not in found:
@@ -53,7 +53,7 @@ def set_up(connection: Any, create: bool) -> bool:
 
 
 def derive(connection: Any) -> None:
-    """Fill the tables that others determine, in the open transaction."""
+    """Fill the tables that are derived from others, in the open transaction."""
     for statement in derived(SCHEMA.read_text()):
         connection.execute(statement)
     connection.execute(NOTE_ALL)

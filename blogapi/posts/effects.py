@@ -1,6 +1,6 @@
-"""The effects of a change of a post: on its history, its schedule, its slugs, its tags, the search and events.
+"""The effects of a post change on its history, its schedule, its slugs, its tags, the search and events.
 
-Every write of a post passes here once, before its row is written: the history copies the old row.
+Every post write goes through here once, before its row is written, because the history copies the old row.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -14,7 +14,7 @@ from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# repeated: a change that changes nothing; published: at its scheduled time; purged: deleted with its history
+# repeated: a no-op update; published: published at its scheduled time; purged: deleted with its history
 Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
@@ -22,7 +22,7 @@ KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  
 
 
 class Change(NamedTuple):
-    """A change of a post; {} means that there is no post."""
+    """A change to a post; {} means that there is no post."""
 
     kind: Kind
     post_id: int
@@ -30,11 +30,11 @@ class Change(NamedTuple):
     new: Fields
     author: str = ""
     version: int = 0  # of `old`
-    is_silent: bool = False  # whether no event is sent, as for an import
+    is_silent: bool = False  # whether to send no events, as for an import
 
 
 def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
-    """Raise NotPermitted if the author may write drafts only, and one of the posts is none; {} stands for no post."""
+    """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} stands for no post."""
     if isinstance(author, Drafter):
         if kind == "purged":
             raise NotPermitted("a draft can go to the trash, but not for good")
@@ -77,7 +77,7 @@ def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
 
 
 def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
-    """Run all side effects of a change of a tag in every post, besides those of each post."""
+    """Run the side effects of a site-wide tag change, except those for each post."""
     for name in {data["tag"]["name"], data.get("previous_name", "")}:
         index.note_tag(tx, name)
     webhooks.record(tx, data, event)

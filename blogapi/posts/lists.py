@@ -22,12 +22,12 @@ LATEST = "~"  # sorts after every time
 
 
 class ListQuery(NamedTuple):
-    """The posts to list: the newest before the post with the id `before`, newest first; `tag` is folded.
+    """The posts to list: by default those before the post with the id `before`, newest first; `tag` is folded.
 
-    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`; published from
-    `published_after` on and before `published_before`, if given. Sorted by updated_at: latest change first, without
-    `tag`, by the status in the database. `fields`, in order and separated by commas, limits the fields of each post.
-    `q` is for a search.
+    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`, and at or after
+    `published_after` and before `published_before`, if given. Sorted by updated_at: the latest change first; `tag` is
+    not supported, and the status is the one in the database. `fields`, in order and separated by commas, limits the
+    fields of each post. `q` is for a search.
     """
 
     limit: int
@@ -78,8 +78,8 @@ def page_of(
 ) -> Page[Any, Any]:
     """Return a page of the documents in these rows, or of `kept(row, document)` for each.
 
-    A row has an id, the status of a post, or the version if it is `kept`, and a document; then perhaps a time. The page
-    ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged ones are left out.
+    A row consists of an id, the status of the post (for `kept` rows, the version), a document, and possibly a time. The
+    page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     found: list[Any] = []
@@ -105,7 +105,7 @@ DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts
 
 
 def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
-    """Return the query of the posts with a status and, if given, a tag; and the column of their ids."""
+    """Return the query for the posts with a status and, if given, a tag; and the column with their ids."""
     if by_tag:
         return PostTag.select().where(PostTag.tag == Param("tag"), PostTag.status == status), PostTag.post_id
     return Post.select().where(Post.status == status), Post.id
@@ -122,7 +122,7 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
 
 
 def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
-    """Return the query of the posts that fit on a page plus one, because psycopg holds all rows in memory.
+    """Return the query for the posts that fit on a page, plus one, because psycopg holds all rows in memory.
 
     `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
     """
@@ -139,9 +139,9 @@ def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")
 
 @cache
 def created_query(status: str | None, by_tag: bool) -> Prepared:
-    """Return the query of a page, with the parameters now, tag, before and limit.
+    """Return the query for a page, with the parameters now, tag, before and limit.
 
-    If it merges several lists, it finds the ids first: a document can have four megabytes.
+    If it merges several lists, it finds the ids first: a document can take four megabytes.
     """
 
     def posts(dialect: str) -> Select:
@@ -161,13 +161,13 @@ def created_query(status: str | None, by_tag: bool) -> Prepared:
 
 
 def future_ids(ids: Select) -> Select:
-    """Return the query of the ids of scheduled posts whose time has not come."""
+    """Return the query for the ids of scheduled posts whose time has not come."""
     (key,) = ids.selected_columns
     return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
 
 
 def _due_ids(by_tag: bool) -> Select:
-    """Return the query of the ids of due posts, of which there are usually none."""
+    """Return the query for the ids of due posts; usually there are none."""
     due, key = (PostTag, PostTag.post_id + 0) if by_tag else (Schedule, Schedule.post_id + 0)
     # The 0 keeps SQLite off the primary key, so that it uses the index by time.
     query = due.select(key).where(due.published_at <= Param("now"), key < Param("before"))
@@ -182,8 +182,8 @@ def latest(
 ) -> Iterator[tuple]:
     """Return the rows of the latest posts before a cursor, by `sort`.
 
-    `values` has now, tag (folded or None), after and limit. There are two queries: for the rest of the cursor's second,
-    then for everything earlier. One query would read that whole second for every page.
+    `values` contains now, tag (folded or None), after and limit. There are two queries: for the rest of the cursor's
+    second, then for everything earlier. One query would read that whole second for every page.
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
@@ -195,7 +195,7 @@ def latest(
 
 @cache
 def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Prepared:
-    """Return the query of a page, with the parameters now, tag, time, due, after, id and limit.
+    """Return the query for a page, with the parameters now, tag, time, due, after, id and limit.
 
     Memory holds one document of each merged list.
     """
@@ -225,7 +225,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, as it is when it is read; only one is in memory.
+    """Yield every post, newest first, as it is when it is read, with only one in memory at a time.
 
     Raises Unavailable at the end if some are damaged, and names them.
     """

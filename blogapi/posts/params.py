@@ -1,4 +1,4 @@
-"""`params` of a post: values for a site's templates, which are never interpreted."""
+"""The `params` of a post: values for a site's templates, which the service never interprets."""
 
 import json
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ INFINITY = float("inf")
 
 
 class ParamsError(ValueError):
-    """Params are invalid: the place, such as `.author.name`, and what would be right."""
+    """Params are invalid. Has the place, such as `.author.name`, and what would be right."""
 
     def __init__(self, place: str, reason: str):
         super().__init__(f"{place[1:]}: {reason}" if place else reason)

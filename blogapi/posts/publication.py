@@ -1,7 +1,7 @@
 """Publication: the date of a post, and scheduled posts.
 
-Every read shows a scheduled post as published from its second on (`documents.as_of`). In the database it is published
-a little later (`posts.publish_due`), or by the next change of the post.
+Reads show a scheduled post as published as soon as it is due (`documents.as_of`). In the database it is published a
+little later (`posts.publish_due`), or by the next change to the post.
 """
 
 from datetime import timedelta
@@ -15,14 +15,15 @@ from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 
-CLOCK_SKEW = timedelta(minutes=1)  # by which the clock of a client may be ahead
+CLOCK_SKEW = timedelta(minutes=1)  # a client's clock may be ahead by this much
 SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
 
 
 def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_drafts: bool = False) -> str | None:
-    """Return the published_at of a post after some changes. Raises Rejected if it cannot have one.
+    """Return the published_at of a post after some changes. Raises Rejected if it is not allowed.
 
-    With `plans_drafts`, that of a draft can be in the future. Times in RFC 3339 UTC, whole seconds, compare as text.
+    With `plans_drafts`, that of a draft can be in the future. Times in RFC 3339, in UTC and whole seconds, compare as
+    text.
     """
     status = changes.get("status") or old["status"]
     given = changes.get("published_at")
@@ -31,7 +32,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_d
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
-    # A draft can have a time to come, and any post after the clock was set back: it stays while the status does.
+    # A draft can have a future time, and so can any post after the clock was set back. It stays while the status does.
     is_kept = time == old.get("published_at") and status == old.get("status")
     if time and (time <= now or is_kept or (plans_drafts and status == "draft")):
         return time

@@ -41,8 +41,8 @@ from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.posts.publication import SCHEDULING
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-LONG = 10_000  # characters of content, beyond which it is validated once only
-CLEARED = ("excerpt", "cover_image")  # the texts that "" clears in a change
+LONG = 10_000  # longer content, in characters, is validated only once
+CLEARED = ("excerpt", "cover_image")  # texts that "" clears in a change
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
@@ -56,7 +56,7 @@ class Params(fields.Dict):
 
     def __init__(self, merges: bool = False):
         bounds = (
-            "Values for the templates of a site, which are not interpreted: strings, numbers, booleans, arrays and "
+            "Values for a site's templates, never interpreted by the service: strings, numbers, booleans, arrays and "
             "objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have 1 to 64 characters."
         )
         super().__init__(**doc(bounds + (" They are merged at every level; null removes a name." if merges else "")))
@@ -121,8 +121,8 @@ class PostInputSchema(StrictSchema):
         length(0, documents.MAX_FORMER_SLUGS, "slugs"),
         allow_none=True,
         **doc(
-            "Slugs that the post had since it was published, newest first, at most 20: they find it, and no other post "
-            "can have them. They are kept by themselves, also by a PUT that leaves them out; null or [] gives them up."
+            "The slugs that the post has had since it was published, newest first, at most 20. They lead to it, and "
+            "no other post can take them. A PUT that leaves them out keeps them; null or [] gives them up."
         ),
     )
 
@@ -132,10 +132,10 @@ class PostInputSchema(StrictSchema):
         return {name for name, field in self.load_fields.items() if isinstance(field, Text) and not field.required}
 
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a post. "" in an optional text counts as left out: it is what an unset shell variable gives.
+        """Load a post.
 
-        So does {} for params. marshmallow's own load, which takes twice as long, is for what is invalid: it collects
-        all errors.
+        "" in an optional text counts as left out, because an unset shell variable gives it; so does {} for params. Only
+        invalid input goes through marshmallow's own load, which collects all errors but takes twice as long.
         """
         if isinstance(data, dict):  # not a list of posts
             data = {name: value for name, value in data.items() if value != "" or name not in self.optional_texts}
@@ -201,7 +201,7 @@ class PostSchema(PostInputSchema):
         **dict.fromkeys(documents.TIMES, "2026-11-20T10:10:00Z"),
         "params": {"author": "Ada", "math": True},
     }
-    id = matching(documents.ID, 1, 19, "The id, a number as text. It is never used again.")
+    id = matching(documents.ID, 1, 19, "The id, a number as text. It is never reused.")
     status = choice(documents.STATUSES, "Whether it is published.")
     slug = matching(
         documents.SLUG,
@@ -210,7 +210,7 @@ class PostSchema(PostInputSchema):
         "The name of the post in addresses: at most 100 characters, unique over all posts.",
     )
     created_at = Time(**doc("When it was created, in UTC, whole seconds."))
-    updated_at = Time(**doc("When it last became different; at first created_at."))
+    updated_at = Time(**doc("When it last changed; initially the same as created_at."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required, field_obj.allow_none = field_name in documents.REQUIRED, False
@@ -225,7 +225,7 @@ def parse_tag(text: str) -> str:
 
 
 def parse_names(text: str) -> str:
-    """Parse names of fields separated by commas; return them in order, with those that every listed post has."""
+    """Parse names of fields separated by commas; return them in order, including those that every listed post has."""
     names = text.split(",")
     if len({*names} & {*documents.FIELDS}) != len(names):
         raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(documents.FIELDS)}")
@@ -233,7 +233,7 @@ def parse_names(text: str) -> str:
 
 
 class Before(fields.String):
-    """The start of a page of posts: the id of a post or, for another `sort` than by creation, a Cursor."""
+    """The start of a page of posts: the id of a post or, unless sorted by creation, a Cursor."""
 
     def _deserialize(  # type: ignore[override]
         self, value: str, attr: str | None, data: Any, **kwargs: Any
@@ -243,9 +243,9 @@ class Before(fields.String):
 
 
 def parse_moment(text: str) -> str:
-    """Return a time in UTC, given as a date, which stands for its midnight, or a time in RFC 3339.
+    """Return a time in UTC, given as a date (meaning midnight) or as a time in RFC 3339.
 
-    A fraction of a second is rounded up: the first whole second from then on.
+    A fraction of a second is rounded up to the next whole second.
     """
     try:
         time = parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
@@ -279,8 +279,8 @@ class ListQuerySchema(QuerySchema):
     )
     sort = choice(
         ("created_at", "published_at", "relevance"),
-        "`published_at`: the posts that have one, latest first. `relevance`, with `q`: first the posts whose title "
-        "alone has all words. Left out: newest first.",
+        "`published_at`: the posts that have one, latest first. `relevance`, with `q`: posts whose title "
+        "alone contains all words come first. By default, newest first.",
     )
     published_after = parsed_by(
         parse_moment, f"Only posts published then or later. {OF_PUBLICATION}", pattern=MOMENT, example="2026-11-20"
@@ -302,9 +302,9 @@ class ListQuerySchema(QuerySchema):
         length(1, 200),
         has_words,
         **doc(
-            "Words to look for, 1 to 200 characters: posts that have all of them in title, content, excerpt or tags. "
+            "Words to look for, 1 to 200 characters: finds posts with all of them in title, content, excerpt or tags. "
             'Case and diacritics make no difference. `word*` finds words that begin with it, `"several words"` finds '
-            "them in sequence; nothing else has a meaning. In scripts without spaces between words each character is "
+            "them in sequence; nothing else is special. In scripts without spaces between words, each character is "
             "a word, and consecutive characters match in sequence."
         ),
     )

@@ -1,4 +1,4 @@
-"""Slugs: from the title, free ones, and the former ones of a post, which still lead to it."""
+"""Slugs: made from titles, kept unique, and the former slugs of a post, which still lead to it."""
 
 import re
 from typing import Any
@@ -81,25 +81,25 @@ def find_free(reader: Reader, slug: str) -> str:
 
 
 def is_taken(reader: Reader, slug: str, by_other_than: int = 0) -> bool:
-    """Return whether a post has this slug, or had it; one post may be left aside."""
+    """Return whether a post has or had this slug, optionally ignoring one post."""
     found = holder(reader, slug)
     return found is not None and found[0] != by_other_than
 
 
 def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
-    """Raise SlugTaken if another post has a slug, or had it."""
+    """Raise SlugTaken if another post has or had a slug."""
     found = holder(reader, slug)
     if found and found[0] != post_id:
         raise SlugTaken(slug, *found, field)
 
 
 def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
-    """Return the id and the present slug of the post that has a slug, or had it, if any."""
+    """Return the id and the current slug of the post that has or had a slug, if any."""
     return reader.row(HOLDER, slug=slug)
 
 
 def has_slug(slug: Param) -> Node:
-    """Return the condition that a post has a slug, or had it. PostgreSQL would scan all posts for an OR."""
+    """Return the condition that a post has or had a slug. PostgreSQL would scan all posts for an OR."""
     present = Post.alias()
     having, had = present.select(present.id), FormerSlug.select(FormerSlug.post_id)
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
@@ -114,8 +114,8 @@ HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug")))
 def with_former(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Return a new version of a post with its former slugs, newest first, the oldest beyond MAX_FORMER_SLUGS dropped.
 
-    A post that is or was published, which has its date, keeps the slug that it leaves. One that it takes back is no
-    former slug any more.
+    If the slug of a post with a publication date changes, the old one becomes a former slug. A former slug that the
+    post takes back is one no longer.
     """
     former = new.get("former_slugs") or []
     if new["slug"] != old.get("slug") and "published_at" in old and old["status"] != "scheduled":
@@ -125,12 +125,12 @@ def with_former(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
-    """Return those of the slugs that no other post has or had; None if there are none."""
+    """Return the slugs among these that no other post has or had; None if there are none."""
     return [slug for slug in slugs if not is_taken(reader, slug, post_id)] or None
 
 
 def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Raise SlugTaken if another post has or had a former slug that a post gets; {} stands for no post."""
+    """Raise SlugTaken if another post has or had one of a post's new former slugs; {} stands for no post."""
     own = {old.get("slug"), *old.get("former_slugs", ())}
     for slug in new.get("former_slugs", ()):
         if slug not in own:
@@ -146,7 +146,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
 
 
 def forget_former(tx: Transaction, post_id: int) -> None:
-    """Forget all former slugs of a post, regardless of its document. Reads those of all posts."""
+    """Delete all former slugs of a post, without its document. Reads those of all posts."""
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 

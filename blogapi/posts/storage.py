@@ -20,12 +20,12 @@ from blogapi.storage.models import DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
 PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
-MAX_SHARED = 256 * 1024  # characters of a post that is written in a shared transaction; a longer one needs a thread
+MAX_SHARED = 256 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
 STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
-COPIES = ("slug", "status", "published_at", "updated_at")  # fields of the document that are copied to indexed columns
+COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
 PostRef = int | str  # a post's id or slug
-Check = Callable[[bytes | None], None]  # (document of a post, or None): raises to refuse a change
+Check = Callable[[bytes | None], None]  # takes the document of a post, or None; raises to refuse a change
 Outcome = Literal["created", "updated", "unchanged"]
 
 
@@ -70,7 +70,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 def find_published(reader: Reader, ref: PostRef) -> bytes:
     """Return the document of a published post. Raises NotFound for any other, as if it never existed.
 
-    Nothing of another post is read, because response times would reveal that it exists.
+    Reads nothing of other posts, because response times would reveal that they exist.
     """
     now = reader.now
     found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
@@ -125,15 +125,15 @@ def add(
     *,
     plans_drafts: bool = False,
 ) -> StoredPost:
-    """Create a post of validated fields, and its slug from the title if none is given.
+    """Create a post from validated fields, with a slug made from the title if none is given.
 
-    It is created now unless `created_at` is given. With `plans_drafts`, a draft can have a time to come. Raises
+    It is created now unless `created_at` is given. With `plans_drafts`, a draft can have a future time. Raises
     Rejected.
     """
     _check_size(tx, fields["content"])
     published = publication.published_at(
         {}, fields, tx.now, plans_drafts
-    )  # before `slugs.new`, which uses up an id on PostgreSQL
+    )  # must precede `slugs.new`, which uses up an id on PostgreSQL
     post_id, slug = slugs.new(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -163,9 +163,9 @@ INSERT = Prepared(Post.insert(params(Post)))
 def change(
     tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = no_check, *, plans_drafts: bool = False
 ) -> bytes:
-    """Change a post as `add` creates one: None clears a field, and params can be a MergePatch. Returns its document.
+    """Change a post, with fields as for `add`; return its document. Raises NotFound, Rejected.
 
-    Raises NotFound, Rejected.
+    None clears a field, and params can be a MergePatch.
     """
     post = publish_if_due(tx, ref)
     check(post.document)
@@ -192,7 +192,7 @@ def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
 
 
 def is_same(old: Fields, new: Fields) -> bool:
-    """Return whether two versions of a post are the same JSON."""
+    """Return whether two versions of a post are identical as JSON."""
     return old == new and equal(old.get("params"), new.get("params"))
 
 
@@ -229,13 +229,13 @@ def put(
 
 
 def check_present(post: Fields, slug: str) -> None:
-    """Raise Rejected for a former slug of a post: a file with an old name must not rename the post."""
+    """Raise Rejected for a former slug of a post, so that a file with an old name does not rename the post."""
     if post["slug"] != slug:
         raise Rejected("slug", f"post {post['id']} had it before, and is {post['slug']} now")
 
 
 def as_put(old: Fields, fields: Fields, now: str) -> Fields:
-    """Return a post as it is after `put`.
+    """Return a post as it will be after `put`.
 
     A file may still say `scheduled` after its post was published; that is not a change.
     """
@@ -250,7 +250,7 @@ def as_put(old: Fields, fields: Fields, now: str) -> Fields:
 def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
-    """Replace a post with a new version, and keep the present one in the history. Raises SlugTaken."""
+    """Replace a post with a new version, and keep the current one in the history. Raises SlugTaken."""
     _check_size(tx, new["content"])
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post.id)
@@ -263,7 +263,7 @@ def replace(
 
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:
-    """Write the columns that differ. With an author, this is a new version."""
+    """Write the columns that differ; with an author, as a new version."""
     post_id = int(new["id"])
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     values = {name: new.get(name) for name in changed}
@@ -309,7 +309,7 @@ DELETE = Prepared(Post.delete().where(Post.id == Param("id")))
 def publish_due(tx: Transaction) -> dict[int, bool]:
     """Publish some due posts; return their ids, and whether each was published.
 
-    A damaged post cannot be published, and is no longer scheduled.
+    A damaged post cannot be published, and is removed from the schedule.
     """
     published: dict[int, bool] = {}
     size = 0

@@ -1,4 +1,4 @@
-"""The tag rows of a post, by which posts are found."""
+"""The tag rows of a post, which lists and filters use."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def detach_all(tx: Transaction, post_id: int) -> None:
-    """Remove all tag rows of a post, without its document. Reads the tags of all posts."""
+    """Delete all tag rows of a post, without its document. Reads the tags of all posts."""
     tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
 
 

@@ -29,7 +29,7 @@ NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hy
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 PAGE = ("Link", "ETag")  # the headers of a list
-UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that no field has go to `params`.")
+UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that are not fields go to `params`.")
 views = Views()
 register = views.register
 
@@ -43,10 +43,10 @@ register = views.register
 def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
-    Whole posts, with their contents, unless `fields` names what is needed. A page has at most `limit` posts, and fewer
-    if they are large. `Link` leads to the next page: the same query, with `before` at the last post of this one. That
-    is its `id`; with `sort=published_at`, its `published_at`, an underscore and its `id`; with `sort=relevance`,
-    `title` or `text`, for where the words were found, an underscore and its `id`.
+    Posts are complete, with their content, unless `fields` names the fields you need. A page has at most `limit` posts,
+    and fewer if they are large. `Link` leads to the next page: the same query, with `before` set to the last post of
+    this page. That is its `id`; with `sort=published_at`, its `published_at`, an underscore and its `id`; with
+    `sort=relevance`, `title` or `text`, for where the words were found, an underscore and its `id`.
     """
     query = in_scope(request)
     page = Page([], None) if query is None else find_page(request.database, query, request.client)
@@ -92,7 +92,7 @@ def create_post(request: Request) -> Response:
 def get_post(request: Request, post: PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
-    To get the file, prefer `text/markdown` in `Accept`. A slug that the post had before finds it, too, with
+    To get the file, prefer `text/markdown` in `Accept`. A former slug of the post works, too; the answer then has a
     `Content-Location`.
     """
     find = posts.find_published if request.published_only else posts.find
@@ -137,8 +137,8 @@ def change_post(request: Request, post: PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If the post is the same already, nothing is written. The body can also be a Markdown file. A slug that a post had
-    before is refused, and the answer says where the post is now.
+    If the post is the same already, nothing is written. The body can also be a Markdown file. A former slug of a post
+    is refused, and the answer says where the post is now.
     """
     if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)

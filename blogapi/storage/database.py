@@ -24,7 +24,7 @@ class Database(Reader):
 
     def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
         super().__init__(engine, clock)
-        self.keeps_history = keeps_history  # whether a change keeps the version that it replaces
+        self.keeps_history = keeps_history  # whether a change keeps the version it replaces
         self._writing = threading.Lock()
         self.settling = threading.Lock()  # held while the search indexes some posts: none is slowly changed meanwhile
 
@@ -42,9 +42,9 @@ class Database(Reader):
     def write_alone(
         self, until: float, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation as `write` does, but in a transaction of its own. Raises Busy if it cannot begin until then.
+        """Run an operation as `write` does, but in a transaction of its own. Raises Busy if it cannot begin by `until`.
 
-        `until` is a time of the monotonic clock.
+        `until` is a time on the monotonic clock.
         """
         return commit(self.begin(until), operation, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""The interface of an engine: queries, built on each use or prepared, and transactions."""
+"""The interface of an engine: queries, which are built on each use or prepared, and transactions."""
 
 import re
 import time
@@ -18,7 +18,7 @@ Clock = Callable[[], float]
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a Param in SQL text; "::" is PostgreSQL's cast
 
 
-# Queries: built by Peewee on each use, or prepared, that is compiled once
+# Queries: built by Peewee on each use, or prepared, which means compiled once
 
 
 class Param(ColumnBase):
@@ -114,7 +114,7 @@ class Hits(NamedTuple):
 class Engine(ABC):
     """A database and its connections. Raises Unavailable if the database fails."""
 
-    dialect: str  # its name
+    dialect: str  # name of the SQL dialect
     readers: int  # how many slow reads may run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
     name: str  # path of the file, or URL without its password
@@ -168,7 +168,7 @@ class Engine(ABC):
 
     @abstractmethod
     def shrink(self) -> None:
-        """Free the disk space that a large transaction has taken."""
+        """Free the disk space that a large transaction has used."""
 
     @abstractmethod
     def check(self, write: Callable[[Callable[["Transaction"], object]], object]) -> None:
@@ -225,7 +225,7 @@ class Transaction(Reader, ABC):
 
     may_be_slow = False
     keeps_history = True
-    now = ""  # when it began, in RFC 3339
+    now = ""  # when the transaction began, in RFC 3339
     changes = 0  # grows with every change
 
     def __init__(self, engine: Engine, clock: Clock):

@@ -27,7 +27,7 @@ class Rejected(Exception):
 
 
 class SlugTaken(Rejected):
-    """Another post has the slug, or had it."""
+    """Another post has or had the slug."""
 
     def __init__(self, slug: str, post_id: int, present: str, field: str = "slug"):
         now = "" if slug == present else f": {post_id} had it before, and is {present} now"
@@ -35,7 +35,7 @@ class SlugTaken(Rejected):
 
 
 class NotPermitted(Exception):
-    """The key may write drafts only, and this is none."""
+    """The key may only write drafts, and this is not one."""
 
 
 class InvalidKeyName(ValueError):
@@ -53,8 +53,8 @@ class NotUnique(Exception):
 class Unavailable(Exception):
     """The database cannot do this now.
 
-    `retry_after` estimates in how many seconds it can. Nothing has changed, unless `maybe_changed` is true: then a
-    commit failed and may still have taken effect.
+    `retry_after` estimates in how many seconds it will be able to. Nothing has changed, unless `maybe_changed` is true:
+    then a commit failed and may still have taken effect.
     """
 
     reason = ""  # shown to the client, if known
@@ -82,7 +82,7 @@ class DiskFull(Unavailable):
 
 
 class Damaged(Unavailable):
-    """A stored document is corrupt. SQLite has no checksums that would find this earlier."""
+    """A stored document is corrupt. SQLite has no checksums that would reveal this earlier."""
 
     def __init__(self) -> None:
         super().__init__("a post is damaged")

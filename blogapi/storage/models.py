@@ -8,13 +8,13 @@ from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model
 from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"  # of keys
-# In the history, for changes without a key; autosave: of 1.1
+# Authors in the history of changes made without a key; autosave is from version 1.1
 AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 
 
 class Drafter(str):
-    """The name of a key that may write drafts only, as the author of a change."""
+    """The name of a drafts-only key, as the author of a change."""
 
 
 class BaseModel(Model):
@@ -51,7 +51,7 @@ DOCUMENT = AsBytes(Post.document)
 
 
 class FormerSlug(BaseModel):
-    """A slug that a post had."""
+    """A slug that a post used to have."""
 
     slug = TextField(primary_key=True)
     post_id = IntegerField()
@@ -97,7 +97,7 @@ class WebhookOptions(BaseModel):
     body = TextField()
 
 
-# joins a webhook with its options, if any
+# joins a webhook with its options, if it has any
 WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
 # Every change reads these, so PostgreSQL fetches them together with the lock.
 ACTIVE_WEBHOOKS = Prepared(

@@ -1,4 +1,4 @@
-"""Set up and upgrade SQLite databases; PostgreSQL shares parts of this."""
+"""Setting up and upgrading SQLite databases; PostgreSQL shares parts of this."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import regex
 from blogapi.storage.errors import Unavailable
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
-# What decides what a word is: the tables of Unicode, and the version of wings/search/words.py
+# What defines a word: the Unicode tables, and the version of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 VERSION = 6  # as in both schemas
@@ -51,7 +51,7 @@ ON_SQLITE = {
         "DELETE FROM sqlite_sequence WHERE name = 'post'",
     ),
 }
-# The tables whose constraints a version changed: SQLite needs them built again
+# Tables whose constraints changed in a version: SQLite has to rebuild them
 REBUILT = {6: ("api_key",)}
 # Queues all posts for indexing, which happens while the service runs.
 NOTE_ALL = """
@@ -123,7 +123,7 @@ def _on_sqlite(schema: str, version: int) -> Iterator[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
-    """Set a SQLite database up if it is empty, upgrade it, and index its words again if another UNICODE did.
+    """Set up an empty SQLite database, or upgrade an old one, or queue its words for indexing if UNICODE has changed.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """
@@ -132,7 +132,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         return False
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        is_empty = not connection.execute(TABLES).fetchone()  # again: another process may have been faster
+        is_empty = not connection.execute(TABLES).fetchone()  # check again: another process may have been faster
         ((version,),) = connection.execute("PRAGMA user_version")  # likewise
         statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(schema, version)]
         for statement in statements:

@@ -1,4 +1,4 @@
-"""The SQLite engine: a database file, its connection and transactions, and what its errors mean."""
+"""The SQLite engine: a database file, its connection and transactions, and the meaning of its errors."""
 
 import logging
 import os
@@ -43,7 +43,7 @@ PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_N
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a MemoryError
 CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
-LOOK_STEPS = 10_000  # SQLite VM steps between two checks whether to continue; about a millisecond
+LOOK_STEPS = 10_000  # SQLite VM steps between checks whether to continue; about a millisecond
 MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class Sqlite(Engine):
 
     @property
     def folder(self) -> Path:
-        """The folder for uploads while they arrive: on the disk to which they will be written."""
+        """The folder for incoming uploads, on the disk to which they will be written."""
         return self.path.resolve().parent
 
     @property
@@ -231,13 +231,13 @@ class Sqlite(Engine):
         if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
             raise DiskFull
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
-        if self.write_failed:  # A write without effect shows whether the next ones would fail.
+        if self.write_failed:  # A write that changes nothing shows whether others would fail.
             write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def is_leader(self) -> bool:
-        return True  # SQLite has one process only.
+        return True  # Only one process uses SQLite.
 
-    # The whole of it
+    # The database as a whole
 
     def size(self) -> int:
         return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())

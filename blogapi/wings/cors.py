@@ -1,4 +1,4 @@
-"""CORS: let pages of other origins call the API (the CORS protocol of the Fetch standard)."""
+"""CORS: letting pages from other origins call the API (the CORS protocol of the Fetch standard)."""
 
 from collections.abc import Collection
 
@@ -17,7 +17,7 @@ PREFLIGHT = {
 
 
 def register(blueprint: Blueprint) -> None:
-    """Answer preflights before the guard runs, and let pages of the configured origins read all answers."""
+    """Answer preflights before the guard runs, and let pages from the configured origins read all answers."""
     blueprint.before_app_request(answer_preflight)
     blueprint.after_app_request(allow)
 
@@ -32,7 +32,7 @@ def answer_preflight() -> Response | None:
 
 
 def allow(response: Response) -> Response:
-    """Add the headers with which a page may read the response."""
+    """Add the headers that let a page read the response."""
     found = headers_for(current_request())
     if vary := found.pop("Vary", ""):
         response.vary.add(vary)
@@ -47,12 +47,12 @@ def headers_for(request: Request) -> dict[str, str]:
 
 
 def is_covered(path: str) -> bool:
-    """Return whether a path is one of the API itself, or of Micropub."""
+    """Return whether a path belongs to the API itself or to Micropub."""
     return f"{path}/".startswith(("/v1/", "/micropub/"))
 
 
 def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
-    """Return the headers that let pages of an origin read an answer; "*" in `origins` means all."""
+    """Return the headers that let pages from an origin read an answer; "*" in `origins` means all."""
     if "*" in origins:
         return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
     vary = {"Vary": "Origin"} if origins else {}

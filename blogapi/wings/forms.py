@@ -1,4 +1,4 @@
-"""Forms (`multipart/form-data`, RFC 7578), read piece by piece."""
+"""Forms (`multipart/form-data`, RFC 7578), parsed piece by piece."""
 
 from collections.abc import Callable, Iterator
 

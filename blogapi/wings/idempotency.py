@@ -1,4 +1,4 @@
-"""Idempotency keys: a repeated request creates no second post."""
+"""Idempotency keys: a repeated request does not create a second post."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from blogapi.storage.models import BaseModel
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
-REPEAT_TTL = timedelta(minutes=10)  # for a request without the header
+REPEAT_TTL = timedelta(minutes=10)  # applies to a request without the header
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
@@ -36,7 +36,7 @@ class Idempotency(BaseModel):
 
 
 class IdempotencyKey(NamedTuple):
-    """A client's name for a request, with what the request contains."""
+    """A client's name for a request, with a hash of its content."""
 
     client: bytes  # the digest of its API key, or the secret of a form
     name: str

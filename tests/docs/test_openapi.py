@@ -53,7 +53,7 @@ def test_it_is_valid(description):
 
 
 def test_it_says_how_a_break_would_be_announced(description):
-    assert "a `/v2`, announced twelve months ahead by the\nheaders `Deprecation`" in description["info"]["description"]
+    assert "a `/v2`, announced twelve months\nahead in the headers `Deprecation`" in description["info"]["description"]
 
 
 def test_it_has_every_route_and_no_other(routes, operations):

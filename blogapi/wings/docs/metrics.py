@@ -30,7 +30,7 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics that the library writes."""
+        """Return the metrics for the library to write."""
         requests = CounterMetricFamily("blogapi_requests", "Requests.", labels=["operation", "status"])
         for (endpoint, status), counts in self._requests.counts.items():
             requests.add_metric([label(endpoint), status], sum(counts))
@@ -42,7 +42,7 @@ class Metrics(Collector):
             by_status = [each for (name, _), each in self._requests.counts.items() if name == endpoint]
             totals = accumulate(map(sum, zip(*by_status, strict=True)))
             durations.add_metric([label(endpoint)], list(zip(bounds, totals, strict=True)), seconds)
-        limit = GaugeMetricFamily("blogapi_rate_limit", "Requests a minute for each key.", self._rate_limit)
+        limit = GaugeMetricFamily("blogapi_rate_limit", "Requests per minute for each key.", self._rate_limit)
         size = self._database.engine.size()
         bytes_on_disk = GaugeMetricFamily("blogapi_database_size_bytes", "Bytes of the database on disk.", size)
         images_bytes = GaugeMetricFamily("blogapi_images_bytes", "Bytes of all images.", total_bytes(self._database))
@@ -60,5 +60,5 @@ class Metrics(Collector):
 
 
 def label(endpoint: str | None) -> str:
-    """Return the name of an operation, as its description has it."""
+    """Return the name of an operation, as in its description."""
     return endpoint.removeprefix("api.") if endpoint else "none"

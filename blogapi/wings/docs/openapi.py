@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), from the routes and the declarations at their views."""
+"""The description of the API (OpenAPI 3.1), generated from the routes and the declarations of their views."""
 
 import json
 import re
@@ -23,16 +23,16 @@ from blogapi.posts.schemas import PostSchema
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.models import EVENTS
 
-# The statuses of errors that any operation may answer with
+# The error statuses that any operation may return
 ERRORS = ("400", "401", "403", "404", "405", "408", "413", "414", "415", "417", "429", "431", "500", "501", "503")
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-# Enumerations that several schemas use, by name: their words, and a description
+# Enumerations shared by several schemas, by name: their words, and a description
 SHAPES = {
-    "Status": (STATUSES, "The status of a post; a `scheduled` one is published at its `published_at`."),
+    "Status": (STATUSES, "The status of a post; a `scheduled` post is published at its `published_at`."),
     "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
 }
-MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, perhaps with front matter."}
+MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, optionally with front matter."}
 REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
 PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
 
@@ -43,12 +43,12 @@ class SchemaConverter(OpenAPIConverter):
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
         own: dict[str, Any] = {"description": type(schema).__doc__, "example": schema.example}
         if isinstance(schema, PostSchema) and "content" in schema.fields:
-            own["required"] = list(LISTED)  # A list can have only some fields.
+            own["required"] = list(LISTED)  # A list may contain only some fields.
         return super().schema2jsonschema(schema) | own
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        described.pop("default", None)  # With it, generators require the field; the description says it.
+        described.pop("default", None)  # Generators would require the field; the description states it.
         for name, (words, what) in SHAPES.items():
             if described.get("enum") == list(words):
                 return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}
@@ -64,7 +64,7 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
     servers = [{"url": server or "/", "description": "this server"}]
     title, version = base["info"]["title"], base["info"]["version"]
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
-    assert plugin.converter is not None  # since the spec has the plugin
+    assert plugin.converter is not None  # because the spec uses the plugin
     plugin.converter.add_parameter_attribute_function(parameter_attributes)
     for name, (words, description) in SHAPES.items():
         spec.components.schema(name, {"type": "string", "enum": list(words), "description": description})
@@ -100,13 +100,13 @@ def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dic
     described = {
         "operationId": rule.endpoint.rpartition(".")[2],
         "summary": text.partition("\n")[0],
-        "description": text,  # The description repeats the summary: some programs show nothing else.
+        "description": text,  # The description repeats the summary, because some programs show nothing else.
         "tags": [rule.rule.split("/")[2]],
         "parameters": list(parameters(rule, operation, known)),
         "responses": responses(rule, operation),
     }
     if operation.body:
-        # For two kinds of JSON, openapi-python-client writes code that fails unless there is an optional parameter.
+        # With two JSON types, openapi-python-client generates code that fails unless there is an optional parameter.
         content_types = operation.content_types if operation.request_headers else operation.content_types[:1]
         described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
     return described
@@ -151,6 +151,6 @@ def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
 
 
 def response(description: str, headers: Iterable[str]) -> dict[str, Any]:
-    """Return an OpenAPI response with these headers and those that every response has."""
+    """Return an OpenAPI response with these headers and those of every response."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
     return {"description": description, "headers": references}

@@ -54,7 +54,7 @@ def metrics() -> Response:
 def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.url or request.address(""))
-    headers = [("Access-Control-Allow-Origin", "*")]  # Tools that run in a browser read it.
+    headers = [("Access-Control-Allow-Origin", "*")]  # Tools in a browser read it.
     return tagged_response(request, content, etag_of(content), JSON, headers, cache_control="no-cache")
 
 
@@ -72,7 +72,7 @@ def docs_with_slash() -> Response:
 
 @views.get("/docs/<name>")
 def docs_file(name: str) -> Response:
-    """Send a file of the page."""
+    """Send one of the page's files."""
     if request.path not in PUBLIC:
         raise NotFound
     return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)

@@ -1,4 +1,4 @@
-"""Batched writes for commands, in short transactions that leave other clients their turn."""
+"""Batched writes for commands, in short transactions that let other clients have their turn."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Unavailable
 
-STEP_SECONDS = 0.025  # a transaction takes no more items after this time; the last item and the commit come on top
+STEP_SECONDS = 0.025  # a transaction takes no further items after this time; the last item and the commit add to it
 PAUSE_SECONDS = 0.01  # pause between transactions, longer than the server's polling of the lock
 PATIENT_SECONDS = 60.0  # limit for a transaction's wait for other writers
 

@@ -20,7 +20,7 @@ from blogapi.storage.models import MAX_ID, Post
 from blogapi.wings.history import storage as history
 from blogapi.wings.history.models import Retagging, Revision
 
-# The fields that `restore` restores
+# Fields that `restore` restores
 RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "former_slugs", "status", "published_at")]
 
 
@@ -124,7 +124,7 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = n
     document = find_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
-    effects.permit(author, post)  # A scheduled post can become a draft here.
+    effects.permit(author, post)  # A scheduled post may become a draft here.
     return recreate(tx, post, author)
 
 

@@ -1,8 +1,8 @@
-"""The history of posts: versions before a change or a deletion are kept for a while.
+"""The history of posts: versions replaced by a change or ended by a deletion are kept for a while.
 
-`post` has the time and the author of the present version, and `revision` the earlier ones, each with the time and the
-author of the change that ended it. A post in the trash is a version that a deletion ended. A change of a tag in every
-post creates no versions: `retagging` has the tags before it.
+`post` stores the time and the author of the current version. `revision` stores the earlier ones, each with the time and
+the author of the change that ended it. A post in the trash is a version that a deletion ended. A site-wide tag change
+creates no versions; instead, `retagging` stores the old tags.
 """
 
 import json
@@ -27,7 +27,7 @@ State = Literal["replaced", "deleted"]
 
 
 def keep(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
-    """Keep the present version of a post, which `author` replaces; at most MAX_REVISIONS per post."""
+    """Keep the current version of a post, which `author` replaces; at most MAX_REVISIONS per post."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
         tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
@@ -41,7 +41,7 @@ DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), 
 
 
 def keep_tags(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
-    """Keep a post's tags before a tag is changed in every post."""
+    """Keep a post's tags before a site-wide tag change."""
     tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
 
@@ -55,7 +55,7 @@ KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id"
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete the versions of a post, and note its id. `clear` deletes those for which the time is too short."""
     of_post = Revision.post_id == post_id
-    tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))  # without which nothing finds the others
+    tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))  # nothing finds the others without it
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
     if tx.keeps_history:
         tx.execute(Purge.insert(post_id=post_id, purged_at=tx.now))
@@ -69,7 +69,7 @@ def clear(tx: Transaction) -> int:
 
 
 def _delete_some(tx: Transaction, condition: Expression) -> int:
-    """Delete some versions; return how many. They can have megabytes, so it ends after PRUNING_SECONDS."""
+    """Delete some versions; return how many. A version can take megabytes, so it stops after PRUNING_SECONDS."""
     some = Revision.select(Revision.post_id, Revision.version).where(condition).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0
     for post_id, version in list(tx.rows(some)):

@@ -1,4 +1,4 @@
-"""Undo: return all posts, or those that one key changed, to their state at a given time."""
+"""Undo: reverting all posts, or those that one key changed, to their state at a given time."""
 
 import json
 import time
@@ -45,7 +45,7 @@ class PastChange(NamedTuple):
     """An earlier change of a post: its author, and the version it replaced."""
 
     author: str
-    version: int | None  # None if there was no post, 0 if it is not kept
+    version: int | None  # None if there was no post, 0 if the version is not kept
     tags: list[str] | None = None  # of that version, if a tag was changed in every post
 
 
@@ -90,7 +90,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             else:
                 waiting.append(undone.post_id)
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
-    for (post_id,) in list(database.rows(purged)):  # so that no read stays open while the caller prints
+    for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
 
 
@@ -147,7 +147,7 @@ class Plans:
             return done("moved to the trash")
         slug, reason = self._slug_for(reader, plan, turn)
         if not slug:
-            if turn == PARK and present and tx:  # The other post may be waiting for this one's slug.
+            if turn == PARK and present and tx:  # The other post may be waiting for this post's slug.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
         former = slugs.free(reader, target.get("former_slugs", []), post_id)

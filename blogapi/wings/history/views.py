@@ -48,7 +48,7 @@ views = Views()
 
 
 def register(blueprint: Blueprint) -> None:
-    """Add the views, and the answer about a post that may be in the trash."""
+    """Add the views, and the 404 handler that says if a post is in the trash."""
     views.register(blueprint)
     blueprint.app_errorhandler(PostNotFound)(post_not_found)
 
@@ -159,8 +159,8 @@ def get_trashed_post(request: Request, post: int) -> Response:
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 
-    Id, dates and status are what they were; a scheduled post whose time has passed is a draft. If another post has its
-    slug now, it gets a new one.
+    It gets back its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post
+    has taken its slug, it gets a new one.
     """
     document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
     return post_response(request, document)
@@ -185,6 +185,6 @@ def post_not_found(error: PostNotFound) -> Response:
 
 
 def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
-    """Return the JSON of versions, each after the fields that are `known` of it."""
+    """Return versions as JSON, each preceded by its `known` fields."""
     heads = [dump(known(each) | {"by": each.author}).removesuffix("}").encode() for each in kept]
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))

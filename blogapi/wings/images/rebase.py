@@ -24,7 +24,7 @@ schema = PutPostSchema(partial=True)
 
 
 def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
-    """Replace the service's URL in the addresses of images; yield each affected post, and why it was left alone, if so.
+    """Replace the service's URL in image addresses; yield each affected post, with the reason if it was left alone.
 
     Webhooks get no events. The history and the trash stay as they are.
     """
@@ -45,7 +45,7 @@ def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, 
         new = documents.in_order(old | schema.load(changed))
     except ValidationError as error:
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
-    if posts.is_same(old, new):  # The address is only in its title, or does not change.
+    if posts.is_same(old, new):  # The address occurs only in the title, or does not change.
         return None
     posts.replace(tx, post, old, new, BY, with_events=False)
     return old["slug"], ""

@@ -28,7 +28,7 @@ DELETED_PARTS = 16  # parts deleted per transaction
 POLL_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # parts of an unfinished upload are deleted after this time
 PAGE = 1000  # images read at a time
-NAMED = 3  # at most this many posts are named that show an image
+NAMED = 3  # at most this many uses of an image are named
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_NAME = 255  # characters
@@ -50,12 +50,12 @@ class StoredImage(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of its public address."""
+        """The path part of its public address."""
         return f"/images/{self.id}.{EXTENSIONS[self.type]}"
 
 
 class Use(NamedTuple):
-    """A post, a revision or a trashed post that shows an image. The version of a current post is 0."""
+    """A post, a revision or a trashed post that uses an image. The version of a current post is 0."""
 
     post_id: int
     version: int
@@ -248,7 +248,7 @@ REVISIONS_THAT_SHOW = _uses(
 
 
 def shown(reader: Reader) -> set[str]:
-    """Return the ids of all images that a post, a revision or a post in the trash shows. Raises Damaged."""
+    """Return the ids of all images used in a post, a revision or a post in the trash. Raises Damaged."""
     found: set[str] = set()
     for model, document in ((Post, DOCUMENT), (Revision, AsBytes(Revision.document))):
         for (text,) in reader.rows(model.select(document)):
@@ -261,8 +261,8 @@ def shown(reader: Reader) -> set[str]:
 def delete(tx: Transaction, image_id: str, since: str) -> str:
     """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
 
-    The caller has checked that nothing showed it at the time `since`. Raises Rejected if a post changed since then
-    shows it now.
+    The caller has checked that nothing used it at the time `since`. Raises Rejected if a post that has changed since
+    then uses it now.
     """
     image = find(tx, image_id)
     for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):

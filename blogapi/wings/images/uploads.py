@@ -1,4 +1,4 @@
-"""Uploads: the file in a body, received and checked in pieces, so that it is never in memory as a whole."""
+"""Uploads: the file in a body, received and checked in pieces, so it is never in memory as a whole."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ from blogapi.wings.images.storage import PART_BYTES, StoredImage
 FORM_BYTES = 64 * 1024  # limit for a form besides its file
 MAX_PARTS = 8  # in a form
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
-MAX_NAME = 60  # characters of a part's name in a message
+MAX_NAME = 60  # at most this many characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
@@ -41,7 +41,7 @@ class Upload(NamedTuple):
 
 
 class Places:
-    """Bounds the number of concurrent uploads, in all and per client."""
+    """Limits the number of concurrent uploads, in total and per client."""
 
     def __init__(self) -> None:
         self._of_clients: Counter[Hashable] = Counter()
@@ -99,7 +99,7 @@ def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) ->
             reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
             raise exceptions.RequestEntityTooLarge(reason)
 
-    check(database)  # and again at the end, because others may be uploaded meanwhile
+    check(database)  # checked again at the end, because others may be uploaded in the meantime
     image = image._replace(upload=images.new_upload(database))
     stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES), check)
     return stored, stored.upload == image.upload
@@ -133,7 +133,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
 
 
 class FileForm(Form):
-    """A form with files, which stay open as long as `opened`. A subclass decides which parts are files."""
+    """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
 
     too_large = TOO_LARGE
 
@@ -155,7 +155,7 @@ class FileForm(Form):
 
 
 class UploadForm(FileForm):
-    """A form with the part `file` and no other."""
+    """A form with the part `file` and no others."""
 
     def begin(self, part: MultipartSegment) -> Write:
         if part.name != "file":

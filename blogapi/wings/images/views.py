@@ -61,7 +61,7 @@ class ImageConverter(BaseConverter):
 
 
 def register(blueprint: Blueprint) -> None:
-    """Add the views, whose paths have the ids of images."""
+    """Add the views, whose paths contain image ids."""
     blueprint.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
     views.register(blueprint)
 
@@ -80,15 +80,15 @@ class ImageSchema(StrictSchema):
         "created_at": "2026-11-20T10:10:00Z",
     }
     id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
-    url = fields.String(required=True, **doc("Its public address, for the content of a post; it never changes."))
+    url = fields.String(required=True, **doc("Its public address, to use in the content of a post; it never changes."))
     name = fields.String(
         required=True, **doc("The name of the file, without its folder, control characters and double quotes.")
     )
     type = fields.String(required=True, **doc("Its media type.", examples=list(EXTENSIONS)))
-    bytes = fields.Integer(required=True, **doc("How many bytes it has, without its metadata."))
+    bytes = fields.Integer(required=True, **doc("Its size in bytes, without metadata."))
     width = fields.Integer(required=True, **doc("In pixels, as displayed."))
     height = fields.Integer(required=True, **doc("In pixels, as displayed."))
-    created_at = Time(required=True, **doc("When it was uploaded first, in UTC, whole seconds."))
+    created_at = Time(required=True, **doc("When it was first uploaded, in UTC, whole seconds."))
 
 
 class UploadSchema(StrictSchema):
@@ -99,7 +99,7 @@ class UploadSchema(StrictSchema):
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
-    """Return the start of a page, which is an id, or what Link has."""
+    """Return the start of a page, which is an id or a value from Link."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value that Link gave")
@@ -126,7 +126,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
 
 @views.operation(
     "POST /v1/images",
-    Answer(200, "The image, which was there already.", ImageSchema(), ("ETag",)),
+    Answer(200, "The image, which already existed.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
     query=parameters(
         name=Text(length(1, 255), **doc("The name of the file, if the body is the image itself.", pattern=TEXT))
@@ -140,7 +140,7 @@ def create_image(request: Request) -> Response:
 
     The body is a form with the part `file`, or the image itself with its `image/*` type. The image is a JPEG, PNG, GIF,
     WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything but the picture is removed, such
-    as the location and camera of a photograph, comments and thumbnails. The same image again is answered with 200.
+    as the location and camera of a photograph, comments and thumbnails. If the image already exists, the answer is 200.
     """
     image, is_new = uploads.store_body(request, request.query.get("name", ""))
     if not is_new:
@@ -190,7 +190,7 @@ def delete_image(request: Request, image_id: str) -> Response:
 
 
 def delete_unused(request: Request, image_id: str) -> StoredImage:
-    """Delete an image that nothing shows, and return it. Raises NotFound, Rejected."""
+    """Delete an unused image, and return it. Raises NotFound, Rejected."""
     image, since = images.find(request.database, image_id), request.database.now
     if shown_by := request.database.read_in_thread(request.client, images.shown_by, image_id):
         raise images.still_shown(shown_by)
@@ -223,7 +223,7 @@ def show_image(image_id: str, extension: str) -> Response:
 
 
 def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None:
-    """Return the start and the end of the range that the request has, if it is a single one and If-Range holds.
+    """Return the start and the end of the requested range, if there is exactly one and If-Range holds.
 
     Raises RequestedRangeNotSatisfiable.
     """
@@ -233,7 +233,7 @@ def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None
     if not asked or asked.units != "bytes" or len(asked.ranges) != 1:
         return None
     start, end = asked.ranges[0]
-    found = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # The last bytes can be more than all.
+    found = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # A suffix can be longer than the file.
     if not found:
         raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
     return found

@@ -22,7 +22,7 @@ def url_of(request: Request, post: Fields) -> str:
 
 
 def ref_of(request: Request, url: Any) -> PostRef:
-    """Return the post to which a URL leads: on the site, or by id or slug in the API. Raises BadRequest."""
+    """Return the post that a URL leads to: on the site, or by id or slug in the API. Raises BadRequest."""
     path = re.sub(r"[?#].*", "", url if isinstance(url, str) else "", flags=re.DOTALL).rstrip("/")
     own = public(request, "/v1/posts/")
     for template in (request.service.config.post_url, f"{own}{{id}}", f"{own}by-slug/{{slug}}"):

@@ -18,7 +18,7 @@ from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.wings.markdown.titles import title_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
-# The properties with one value, and the fields that they become
+# Properties with a single value, and the fields they become
 FIELDS = {
     "name": "title",
     "content": "content",
@@ -29,12 +29,12 @@ FIELDS = {
     "post-status": "status",
 }
 PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by the names of fields
-CLEARED = ("summary", "featured")  # All other fields with one value need one.
+CLEARED = ("summary", "featured")  # All other single-valued fields are required.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
-SCHEDULED = "post-status is scheduled"  # in place of what `/v1` says
+SCHEDULED = "post-status is scheduled"  # replaces the hint that `/v1` gives
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
-MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements that they can become: at most 0.3 s
-MAX_VALUES = 100  # of a property
+MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements they can become; at most 0.3 s
+MAX_VALUES = 100  # per property
 
 Properties = Mapping[str, list[Any]]
 
@@ -65,7 +65,7 @@ def refuse(properties: Iterable[str]) -> None:
 
 
 def fields_of(properties: Properties) -> dict[str, Any]:
-    """Return the fields that properties become; "" or [] if a value is empty. Raises ValidationError."""
+    """Return the fields for these properties; "" or [] for an empty value. Raises ValidationError."""
     fields: dict[str, Any] = {}
     for name, field in FIELDS.items():
         if name in properties:
@@ -180,7 +180,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
 
 
 def with_photos(content: str, markdown: list[str]) -> str:
-    """Append photos to a content, each in a paragraph of its own."""
+    """Append photos to a content, each in its own paragraph."""
     if not markdown:
         return content
     before = content if content.endswith("\n") or not content else f"{content}\n"

@@ -26,26 +26,26 @@ from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = URLENCODED, FORM, JSON
-MAX_STRANGER_BYTES = 1024 * 1024  # of a form before its key is known
-MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # of a form besides its files
-MAX_FIELDS = 200  # of a form
-MAX_TOKEN_BYTES = 200  # of an `access_token`: more than any key has, even percent-encoded
+MAX_STRANGER_BYTES = 1024 * 1024  # for a form whose key is not known yet
+MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # for a form without its files
+MAX_FIELDS = 200  # per form
+MAX_TOKEN_BYTES = 200  # for an `access_token`: longer than any key, even percent-encoded
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)
 FIELD = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
-BY_POSITION = "mp-photo-alt"  # An empty value counts in it.
-RESERVED = ("h", "action", "url", "access_token", "q")  # names in a form that are no properties
+BY_POSITION = "mp-photo-alt"  # Here, empty values count, too.
+RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
 
 
 class Submission(NamedTuple):
     """A request to create, change or delete a post. Each property is a list of values."""
 
-    action: str  # empty: create
+    action: str  # empty to create
     url: str
     type: str
     properties: dict[str, list[Any]]
-    body: dict[str, Any]  # in JSON, with the parts of an update
+    body: dict[str, Any]  # the JSON body, with the parts of an update
     files: list[Upload]
 
 
@@ -72,7 +72,7 @@ def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
 def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
     """Check and count the key of a request once, and require that it may write."""
     authorize(request, tokens)
-    assert request.key is not None  # as it is authorized
+    assert request.key is not None  # because the request is authorized
     if request.key.scope not in WRITERS:
         raise Forbidden(FORBIDDEN[request.key.scope])
 
@@ -91,7 +91,7 @@ def read(request: Request, opened: ExitStack) -> Submission:
     else:
         check_content_type(request, TYPES)
         fields, files = _urlencoded(request), []
-    texts = dict(reversed(fields))  # The first of each name counts.
+    texts = dict(reversed(fields))  # The first field of each name counts.
     action, url, kind = (texts.get(name, "") for name in ("action", "url", "h"))
     properties = without_empty(_properties(pair for pair in fields if pair[0] not in RESERVED))
     return Submission(action, url, f"h-{kind}" if kind else "", properties, {}, files)
@@ -127,7 +127,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _of_json(body: dict[str, Any]) -> Submission:
-    """Return the message of a body in JSON: a single value counts as a list of one."""
+    """Return the message in a JSON body; a single value counts as a list of one."""
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
     kind = kinds[0] if isinstance(kinds, list) else kinds

@@ -129,7 +129,7 @@ def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
 
 @cache
 def last_query(status: str | None) -> Prepared:
-    """Return the query for the id that follows `others` newer posts, with the parameters now, before and others."""
+    """Return the query for the id that follows `others` newer posts; its parameters are now, before and others."""
     query = Post.select(Post.id).where(Post.id < Param("before"))
     if status == "published":
         query = query.where((Post.status == status) | is_due)

@@ -39,7 +39,7 @@ views = Views()
 
 
 def register(blueprint: Blueprint) -> None:
-    """Register Micropub in a blueprint of its own, because its errors have another form."""
+    """Register Micropub in its own blueprint, because its errors have a different format."""
     micropub = Blueprint("micropub", __name__, template_folder="templates")
     micropub.after_request(finish)
     views.register(micropub)
@@ -47,7 +47,7 @@ def register(blueprint: Blueprint) -> None:
 
 
 def finish(response: Response) -> Response:
-    """Give an error the form that the Recommendation has (3.7.2)."""
+    """Give an error the format that the Recommendation requires (3.7.2)."""
     status = response.status_code
     if status >= 400 and response.mimetype == JSON:
         code, word = STATUSES.get(status, (status, WORDS.get(status, "invalid_request")))
@@ -111,20 +111,20 @@ def change_post() -> Response:
 
 
 def convert_content(request: Request, properties: Any) -> None:
-    """Convert the content in HTML, if properties have one, in a thread and outside of a transaction."""
+    """Convert HTML content, if any, in a thread and outside of a transaction."""
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         value = entry.single(properties, "content")
         content, dropped = request.database.in_background(request.client, partial(entry.as_markdown, value))
         properties["content"] = [content]
-        properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # ignored, and named
+        properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # lists them as ignored
 
 
 def convert_time(request: Request, properties: Any) -> None:
-    """Convert a time without an offset, if properties have one, from the zone of BLOGAPI_TIMEZONE."""
+    """Convert a time without an offset, if any, from the zone of BLOGAPI_TIMEZONE."""
     values = properties.get("published") if isinstance(properties, dict) else None
     if isinstance(values, list) and isinstance(value := entry.single(properties, "published"), str):
-        with suppress(ValueError):  # which is reported with other errors
+        with suppress(ValueError):  # reported with the other errors
             properties["published"] = [rfc3339_of(value, request.service.config.timezone)]
 
 
@@ -153,7 +153,7 @@ def create(request: Request, message: Submission) -> Response:
     fields = new_post.load(entry.post_of(message, urls, now, status))
     for each, (image, kept) in zip(files, images, strict=True):
         uploads.keep(request, each, image, kept)
-    # Not the body itself: the boundary of a form is another one each time.
+    # Not the body itself, because the boundary of a form differs each time.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.repeat_of(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)

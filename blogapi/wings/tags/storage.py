@@ -1,4 +1,4 @@
-"""Tags: the posts that carry them, their number and their spelling, which is that of the newest post."""
+"""Tags: the posts that carry them, how many there are, and the spelling, taken from the newest post."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +19,7 @@ from blogapi.storage.errors import Damaged, NotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Post, PostTag, Schedule
 from blogapi.text import fold
 
-BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # before all characters of tags, and after all tags
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # sort before all tags and after all tags
 
 
 class CountedTag(NamedTuple):
@@ -30,10 +30,10 @@ class CountedTag(NamedTuple):
 
 
 def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page[CountedTag, str]:
-    """Return at most `limit` tags by their folded names, those that follow `after`.
+    """Return at most `limit` tags in order of their folded names, starting after `after`.
 
     Reads an index entry for each of their posts: 100 ms for 100,000 posts, so call it in a thread. With `status`, only
-    posts that have it now count, and decide the spelling.
+    posts that have it now are counted, and the newest of them decides the spelling.
     """
     rows = _rows(reader, limit + 1, after + BEFORE_ALL, AFTER_ALL, status)
     tags = [CountedTag(name, posts) for _, name, _, posts in rows[:limit]]
@@ -41,7 +41,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name, as in a page, and as slowly. Raises NotFound."""
+    """Return a tag by its folded name, as `page` does, and as slowly. Raises NotFound."""
     for _, name, _, posts in _rows(reader, 1, tag, tag, status):
         return CountedTag(name, posts)
     raise NotFound("tag")
@@ -63,14 +63,14 @@ def _merged(*rows: TagRow) -> TagRow:
 
 @cache
 def tags_query(status: str | None) -> Prepared:
-    """Return the query of the tags from `first` to `last`, with the parameters now and limit.
+    """Return the query for the tags from `first` to `last`, with the parameters now and limit.
 
-    A post whose time has come counts as published, so that tags of published posts can have two rows.
+    A due post counts as published, so a tag of published posts can have two rows.
     """
     query: SelectQuery
     if status == "scheduled":
         query = _counted(_of_schedule(Schedule.published_at > Param("now")), status)
-    elif status == "published":  # Their index, post_tag_by_time, keeps those of other posts apart.
+    elif status == "published":  # Their index, post_tag_by_time, does not mix in those of other posts.
         query = _counted(PostTag.select().where(PostTag.status == status, PostTag.published_at > ""), status)
         query += _counted(_of_schedule(publication.has_come), "scheduled")
     else:
@@ -79,13 +79,13 @@ def tags_query(status: str | None) -> Prepared:
 
 
 def _of_schedule(condition: Node) -> Select:
-    """Return the query of the tags of some scheduled posts."""
+    """Return the query for the tags of some scheduled posts."""
     carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in `lists`
     return Schedule.select().join(PostTag, on=carried).where(condition)
 
 
 def _counted(carried: Select, status: str | None) -> Select:
-    """Return the query of some tags of posts, counted; only those on the page are spelled."""
+    """Return the query that counts some tags of posts; only tags on the page get their spelling."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Param("first"), Param("last"))
     groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)
@@ -100,7 +100,7 @@ def _counted(carried: Select, status: str | None) -> Select:
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> CountedTag:
-    """Rename a tag, folded, in every post that carries it; return the tag.
+    """Rename a (folded) tag in every post that carries it; return the tag.
 
     Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
     """
@@ -120,7 +120,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
 
 
 def delete(tx: Transaction, tag: str, author: str) -> None:
-    """Remove a tag, folded, from every post; raise NotFound if none carries it."""
+    """Remove a (folded) tag from every post. Raises NotFound if none carries it."""
     name = find(tx, tag).name
     _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
@@ -128,9 +128,9 @@ def delete(tx: Transaction, tag: str, author: str) -> None:
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
-    """Change the tags in the documents of all posts with a tag; return whether any became another.
+    """Change the tags in the documents of all posts with a tag; return whether any tag became another.
 
-    One after another: memory holds one document. Damaged posts are skipped.
+    Posts are rewritten one by one, so memory holds a single document. Damaged posts are skipped.
     """
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):

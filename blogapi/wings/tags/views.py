@@ -18,13 +18,13 @@ from blogapi.storage import errors
 from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
 
-COUNTED = choice(STATUSES, "Count only posts of this status, and leave out other tags.")
+COUNTED = choice(STATUSES, "Count only posts with this status, and leave out tags without any.")
 views = Views()
 register = views.register
 
 
 class TagSchema(StrictSchema):
-    """A tag that posts carry, spelt as in the newest of them."""
+    """A tag that posts carry, spelled as in the newest of them."""
 
     example = {"name": "Travel", "posts": 3}
     name = Line(MAX_TAG)
@@ -37,7 +37,7 @@ class TagChangeSchema(StrictSchema):
     example = {"name": "Journeys"}
     name = Line(MAX_TAG)
     merge = Flag(
-        load_default=False, **doc("Whether to merge it with another tag of the new name; otherwise that is refused.")
+        load_default=False, **doc("Whether to merge it with a tag that already has the new name; refused otherwise.")
     )
 
 
@@ -84,7 +84,7 @@ def change_tag(request: Request, tag: str) -> Response:
     return json_response(request, renamed._asdict())
 
 
-@views.operation("DELETE /v1/tags/<tag:tag>", Answer(204, "No post carries the tag any more."))
+@views.operation("DELETE /v1/tags/<tag:tag>", Answer(204, "The tag was removed; no post carries it any more."))
 def delete_tag(request: Request, tag: str) -> Response:
     """Remove a tag from every post.
 

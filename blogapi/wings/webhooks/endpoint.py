@@ -1,4 +1,4 @@
-"""The endpoint of a webhook: the addresses that may be called, and posting signed messages (Standard Webhooks).
+"""The endpoint of a webhook: which addresses may be called, and posting signed messages (Standard Webhooks).
 
 With gevent, import this after patching: urllib3 binds parts of ssl when it is imported.
 """
@@ -31,10 +31,10 @@ from blogapi.documents import dump
 from blogapi.wings.webhooks.outbox import AttemptResult
 from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
-RECEIVED_BYTES = 64 * 1024  # from a receiver at most: header, content, and the overhead of TLS
+RECEIVED_BYTES = 64 * 1024  # at most this much from a receiver: header, content and TLS overhead
 REDIRECTS = (301, 302, 303, 307, 308)
-# Metadata of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon, Google, Oracle
-# and Scaleway.
+# Metadata services of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon,
+# Google, Oracle and Scaleway.
 METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
 METADATA += map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"))
 # Not public, but global to `ipaddress` in some versions of Python (IANA's special-purpose registries, 2025).
@@ -47,10 +47,10 @@ NOT_PUBLIC = [
 ]
 GLOBAL_UNICAST = ip_network("2000::/3")  # allocated by IANA
 TRANSLATED = ip_network("64:ff9b::/96")  # public IPv4 addresses through NAT64 (RFC 6052)
-PREFIXES = (16, 32, 40, 48, 56, 64)  # bits before an IPv4 address: 6to4 (RFC 3056), and RFC 6052 but for 96
+PREFIXES = (16, 32, 40, 48, 56, 64)  # bits before an embedded IPv4 address: 6to4 (RFC 3056), and RFC 6052 except 96
 LOW_32, LOW_56 = (1 << 32) - 1, (1 << 56) - 1
 
-tls = cache(ssl.create_default_context)  # This system must trust the certificates of receivers with https.
+tls = cache(ssl.create_default_context)  # The system must trust the certificates of https receivers.
 log = logging.getLogger(__name__)
 
 
@@ -100,7 +100,7 @@ class Endpoint:
         """Send a message once."""
         deadline = time.monotonic() + self.seconds
         try:
-            assert body is not None  # or the stored event is damaged
+            assert body is not None  # None if the stored event is damaged
             body = as_dispatch(body) if self.form == DISPATCH_BODY else body
             headers = {
                 "Content-Type": "application/json",
@@ -115,7 +115,7 @@ class Endpoint:
             return AttemptResult(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 may wrap a TimeoutError
             return AttemptResult(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
-        except Exception:  # Without a result, the attempt would be repeated at once, forever.
+        except Exception:  # Without a result, the attempt would be repeated immediately, forever.
             log.exception("unexpected error in sending to a webhook")
             return AttemptResult(error="unexpected error; the log says more")
 
@@ -211,7 +211,7 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
         name = host.encode("idna").decode()  # getaddrinfo encodes it, too, but gevent logs its failure
         if not name.isprintable():
             raise UnicodeError("control characters")
-        # Resolvers look for an address or localhost with a final dot in DNS.
+        # Resolvers look up an address or localhost with a trailing dot in DNS.
         found = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
@@ -240,6 +240,6 @@ def refusal(text: str, private: bool) -> str | None:
 def embedded_in(address: IPv6Address) -> list[IPv4Address]:
     """Return the IPv4 addresses that an IPv6 address can lead to, by 6to4, Teredo or NAT64 with any prefix."""
     bits = int(address)
-    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which are never part of it
+    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which never belong to the address
     found = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
     return [*map(IPv4Address, found), *(address.teredo or ())]

@@ -52,7 +52,7 @@ def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
     """Return the next messages for a webhook, which has been sent `sent` others.
 
-    Messages that are due at once are in order of events, retries and merged events in order of time.
+    Messages that are due at once come in the order of their events; retries and merged events in the order of time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
@@ -90,7 +90,7 @@ def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
             tx.defer(TURN_OFF, **values)
 
 
-# A delivery that was redelivered during the attempt is sent again, whatever the result was.
+# If a redelivery was requested during the attempt, the message is sent again, whatever the result.
 _same = Delivery.repeats == Param("repeats")
 _attempted = Delivery.update(
     attempts=Delivery.attempts + 1,
@@ -102,5 +102,5 @@ _attempted = Delivery.update(
 _of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
 _of_attempt &= Delivery.attempts == Param("attempts")  # Another process may have resent it.
 RECORD_ATTEMPT = Prepared(_attempted.where(_of_attempt))
-_of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # One with a new URL stays on.
+_of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook with a new URL stays on.
 TURN_OFF = Prepared(Webhook.update(active=0).where(_of_url))

@@ -1,7 +1,8 @@
 """Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
-A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries. An event takes about 1 kB on disk, and
-28 kB if every text is as long as possible: 11 MB for ordinary posts, 310 MB at most. Webhooks share their events.
+A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries. An event takes about 1 kB on disk, and at most 28 kB,
+if every text is as long as possible. So a webhook takes 11 MB for ordinary posts, and 310 MB at most. Webhooks share
+their events.
 """
 
 import json
@@ -29,7 +30,7 @@ MAX_FINISHED = 1000  # deliveries of a webhook
 MAX_PRUNED = 100  # per transaction; other writes run in between
 DELIVERY_TTL = timedelta(days=30)  # finished deliveries
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
-BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, or GitHub's repository_dispatch
+BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, GitHub's repository_dispatch
 SECRET_PREFIX = "whsec_"
 OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
 
@@ -167,7 +168,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
-    """Remove the pending deliveries that a merged delivery replaces; return when the merged one is due."""
+    """Delete the pending deliveries that a merged delivery replaces; return when the merged one is due."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))

@@ -22,7 +22,7 @@ from blogapi.wings.webhooks.models import EVENTS
 from blogapi.wings.webhooks.storage import KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
-DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # which answers leave out
+DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # left out of answers
 MAX_HEADERS, MAX_HEADER_BYTES = 10, 4096
 MAX_AFTER = 600  # seconds
 HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.1
@@ -75,11 +75,11 @@ class WebhookInputSchema(StrictSchema):
         length(1, len(EVENTS), "events"),
         load_default=EVENTS,
         allow_none=True,  # Java's generated clients send null for a list that is left out.
-        **doc("The events that are sent there, at least one. By default, a new webhook gets all of them."),
+        **doc("The events to send, at least one. By default, a new webhook gets all of them."),
     )
     headers = Headers(
         **doc(
-            "Headers that are sent as well, for example `Authorization`: at most 10, with 4,096 characters in all. "
+            "Headers to send with each request, for example `Authorization`: at most 10, with 4,096 characters in all. "
             "Their values are never shown.",
             additionalProperties={"type": "string"},
         )
@@ -88,11 +88,11 @@ class WebhookInputSchema(StrictSchema):
         strict=True,
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=NOT_NULL | {"invalid": "must be a whole number"},
-        **doc("How many seconds events are gathered: the last one is delivered. 0, the default: each is sent at once."),
+        **doc("How many seconds to group events; only the last one is delivered. 0, the default, sends each at once."),
     )
     body = choice(
         webhooks.BODIES,
-        "The form of the body: `event`, the default, or `dispatch`, as GitHub's `repository_dispatch` takes it.",
+        "The format of the body: `event`, the default, or `dispatch`, for GitHub's `repository_dispatch`.",
     )
 
 
@@ -120,8 +120,8 @@ class WebhookSchema(WebhookChangeSchema):
     }
     header_names = fields.List(fields.String(), **doc("The names of its own headers; their values are not shown."))
     id = matching(ID, 1, 19, "The id, a number as text.")
-    events = fields.List(  # type: ignore[assignment]  # as it is answered
-        fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events that are sent there.")
+    events = fields.List(  # type: ignore[assignment]  # as in answers
+        fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events it gets.")
     )
     created_at = Time(**doc("When it was created, in UTC, whole seconds."))
 
@@ -156,7 +156,7 @@ class DeliverySchema(StrictSchema):
     created_at = Time(required=True, **doc("When the event happened, in UTC, whole seconds."))
     state = choice(("pending", "delivered", "failed"), "`pending` until delivered or failed.", required=True)
     attempts = fields.Integer(required=True, validate=Range(min=0), **doc("The number of attempts."))
-    last_status = fields.Integer(validate=Range(100, 999), **doc("What the receiver last answered: 100 to 999."))
+    last_status = fields.Integer(validate=Range(100, 999), **doc("The status the receiver last returned: 100 to 999."))
     last_error = fields.String(**doc("Why the last attempt failed."))
     next_attempt_at = Time(**doc("When the next attempt is due, if it is pending."))
 
@@ -227,7 +227,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
     "POST /v1/webhooks/<id:webhook_id>/ping", Answer(202, "The ping, which will be sent soon.", DeliverySchema())
 )
 def ping_webhook(request: Request, webhook_id: int) -> Response:
-    """Send a webhook a ping, with the data of an example of a post.
+    """Send a ping with a sample post to a webhook.
 
     It gets the ping even if `ping` is not among its events, unless it is turned off.
     """
@@ -269,7 +269,7 @@ def as_json(known: KnownWebhook | KnownDelivery) -> dict[str, Any]:
 def check_address(service: Service, url: str) -> None:
     """Raise ValidationError for a URL whose host has only addresses that webhooks must not call.
 
-    A host that is not found now, or not within LOOKUP_SECONDS, is accepted: every delivery looks it up again.
+    A host that is not found now, or not within LOOKUP_SECONDS, is accepted, because every delivery looks it up again.
     """
     try:
         target = urlsplit(url)

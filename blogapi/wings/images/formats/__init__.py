@@ -1,7 +1,8 @@
-"""Images: the type of a file, by its bytes, and the parts of it that are kept.
+"""Images: detecting the type of a file by its bytes, and choosing the parts to keep.
 
-Only the containers are read, never the pixels. The parts that show the picture are kept, byte for byte. The others are
-left out: the place and the camera of a photograph, comments, thumbnails, and everything after the end of the image.
+Only the containers are read, never the pixels. The parts that are needed to show the picture are kept, byte for byte.
+The others are dropped: a photograph's location and camera, comments, thumbnails, and everything after the end of the
+image.
 """
 
 import re

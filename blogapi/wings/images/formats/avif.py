@@ -1,4 +1,4 @@
-"""AVIF (ISO/IEC 14496-12 and 23008-12): boxes of a length and a name, which refer to each other by position."""
+"""AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name, which refer to each other by position."""
 
 from collections.abc import Iterator
 from struct import unpack_from
@@ -8,7 +8,7 @@ from blogapi.wings.images.formats.file import InvalidImage, Reader, Size
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
 BOXES = {b"ftyp", b"meta", b"mdat", b"moov"}
-FORBIDDEN_BOXES = {b"udta", b"uuid", b"meta"}  # in a movie, or in one of its tracks
+FORBIDDEN_BOXES = {b"udta", b"uuid", b"meta"}  # boxes not allowed in a movie or in one of its tracks
 
 
 class Box(NamedTuple):
@@ -36,7 +36,7 @@ def boxes(reader: Reader, start: int, end: int) -> Iterator[Box]:
 
 
 def read_avif(reader: Reader) -> Size:
-    """Keep the whole file, if it has only the picture."""
+    """Keep the whole file, if it contains nothing but the picture."""
     size, has_pixels = None, False
     for box in boxes(reader, 0, reader.size):
         if box.kind not in BOXES:
@@ -80,7 +80,7 @@ def size_of_primary(reader: Reader, meta: Box) -> Size:
 
 
 def children(reader: Reader, start: int, end: int, *kinds: bytes) -> dict[bytes, Box]:
-    """Return the boxes in a part of the file by their names. Raises InvalidImage unless it has these."""
+    """Return the boxes in a part of the file by their names. Raises InvalidImage if one of `names` is missing."""
     found = {box.kind: box for box in boxes(reader, start, end)}
     if not found.keys() >= {*kinds}:
         raise InvalidImage("it has no picture")

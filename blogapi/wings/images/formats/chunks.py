@@ -1,4 +1,4 @@
-"""PNG, GIF and WebP: files of chunks, most of which show the picture."""
+"""PNG, GIF and WebP: files made of chunks, most of which belong to the picture."""
 
 import zlib
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from struct import pack, unpack_from
 
 from blogapi.wings.images.formats.file import READ_BYTES, InvalidImage, Reader, Size
 
-# PNG (W3C, third edition): chunks of a length, a name, data and a checksum
+# PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
 MANY = 2**31  # bytes: more than any chunk can have
-# The chunks that are kept, with their maximum sizes in bytes: those of the picture, its colours and its animation
+# Chunks to keep, with their maximum sizes in bytes: those for the picture, its colours and its animation
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
 COLOR_PROFILE = b"iCCP"
-PALETTE = 3  # a type of colour
-DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # bits, by the type of colour
+PALETTE = 3  # colour type
+DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
 
 
 def read_png(reader: Reader) -> Size:
@@ -32,7 +32,7 @@ def read_png(reader: Reader) -> Size:
             raise InvalidImage("it has a part of a wrong length")
         header = header or reader.read(position + 8, 10)
         is_whole = has_checksum(reader, position + 4, end - 4)
-        if not is_whole and kind != COLOR_PROFILE:  # Some programs write profiles without it; others ignore these then.
+        if not is_whole and kind != COLOR_PROFILE:  # Some programs write profiles without it, which others ignore.
             raise InvalidImage("a checksum does not match")
         has_pixels |= kind == b"IDAT" and length > 0
         has_palette |= kind == b"PLTE" and length > 0
@@ -59,7 +59,7 @@ def has_checksum(reader: Reader, start: int, end: int) -> bool:
     return found.to_bytes(4, "big") == reader.read(end, 4)
 
 
-# GIF (GIF89a): blocks, whose data are sub-blocks of up to 255 bytes
+# GIF (GIF89a): blocks whose data consists of sub-blocks of up to 255 bytes
 
 IMAGE, EXTENSION, TRAILER = 0x2C, 0x21, 0x3B
 CONTROL, APPLICATION = 0xF9, 0xFF
@@ -106,7 +106,7 @@ def skip_sub_blocks(reader: Reader, position: int) -> int:
 
 
 def keep_extension(reader: Reader, start: int, end: int) -> None:
-    """Keep the control of a frame, and the number of repeats."""
+    """Keep a frame's control block, or the number of repeats."""
     head = reader.read(start + 1, min(18, end - start - 1))
     if head[0] == CONTROL and end - start == 8:
         reader.keep(start, end)
@@ -114,7 +114,7 @@ def keep_extension(reader: Reader, start: int, end: int) -> None:
         reader.add(b"!" + head[:17] + b"\0")
 
 
-# WebP (RFC 9649): chunks of a name and a length in a RIFF file
+# WebP (RFC 9649): chunks with a name and a length in a RIFF file
 
 PICTURES = {b"VP8 ", b"VP8L"}
 WEBP_KEPT = {b"ICCP", b"ANIM", b"ALPH", *PICTURES}
@@ -122,7 +122,7 @@ EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
 def read_webp(reader: Reader) -> Size:
-    """Keep the chunks that show the picture, within a new header."""
+    """Keep the chunks that belong to the picture, behind a new header."""
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
     reader.add(b"")  # the header, once the size is known
@@ -162,7 +162,7 @@ def keep_chunks(reader: Reader, start: int, end: int, in_frame: bool = False) ->
 
 
 def keep_frame(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
-    """Keep a frame of an animation, without unknown chunks in it."""
+    """Keep a frame of an animation, without its unknown chunks."""
     head = reader.read(start + 8, 16)
     at = len(reader.pieces)
     reader.add(b"")

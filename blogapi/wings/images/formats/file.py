@@ -1,9 +1,9 @@
-"""The file of an image: reading it by position, and the parts that are kept."""
+"""An image file: reading it by position, and the parts to keep."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-MAX_READS = 200_000  # of a file: far more than any needs, and still quick
+MAX_READS = 200_000  # far more than any file needs, and still quick
 READ_BYTES = 64 * 1024
 
 Size = tuple[int, int]  # width and height
@@ -18,7 +18,7 @@ class UnsupportedImage(Exception):
 
 
 class ImageFile(NamedTuple):
-    """An image in a file: its media type, its size as displayed, and the parts that are kept, in order."""
+    """An image in a file: its media type, its size as displayed, and the parts to keep, in order."""
 
     type: str
     width: int
@@ -46,7 +46,7 @@ class ImageFile(NamedTuple):
 
 
 class Reader:
-    """Reads a file by position, and notes which parts are kept."""
+    """Reads a file by position, and records which parts to keep."""
 
     def __init__(self, file: BinaryIO):
         self.file = file
@@ -61,7 +61,7 @@ class Reader:
         return self.file.read(length)
 
     def require(self, end: int) -> None:
-        """Raise InvalidImage unless the file reaches this position, or if it has very many parts."""
+        """Raise InvalidImage if the file ends before this position, or has very many parts."""
         self._reads += 1
         if end > self.size:
             raise InvalidImage("the file ends early")

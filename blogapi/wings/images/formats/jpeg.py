@@ -1,4 +1,4 @@
-"""JPEG (ITU T.81): segments of a marker and a length, and coded pixels after each start of a scan."""
+"""JPEG (ITU T.81): segments with a marker and a length, and coded pixels after each start of a scan."""
 
 import re
 from struct import pack, unpack_from
@@ -9,8 +9,8 @@ SOI, EOI, SOS, COM = 0xD8, 0xD9, 0xDA, 0xFE
 APP0, EXIF, ICC, ADOBE, APP15 = 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
 PICTURE = {SOS, 0xC4, 0xCC, 0xDB, 0xDD}  # a scan, its tables and its restarts
 FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
-SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # a marker in coded pixels that ends them
-ORIENTATION = 0x0112  # the tag of Exif
+SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # a marker that ends the coded pixels
+ORIENTATION = 0x0112  # its Exif tag
 
 
 def read_jpeg(reader: Reader) -> Size:
@@ -86,7 +86,7 @@ def end_of_scan(reader: Reader, start: int) -> int:
 
 
 def orientation_in(segment: bytes) -> int:
-    """Return the orientation that an Exif segment has (1 to 8), or 1."""
+    """Return the orientation in an Exif segment (1 to 8), or 1 if it has none."""
     if not segment.startswith(b"Exif\0\0") or segment[6:10] not in (b"II*\0", b"MM\0*"):
         return 1
     tiff, order = segment[6:], "<" if segment[6:7] == b"I" else ">"
@@ -102,7 +102,7 @@ def orientation_in(segment: bytes) -> int:
 
 
 def exif_segment(orientation: int) -> bytes:
-    """Return an Exif segment that has an orientation and nothing else."""
+    """Return an Exif segment that contains an orientation and nothing else."""
     entry = pack(">HHIHH", ORIENTATION, 3, 1, orientation, 0)
     content = b"Exif\0\0MM\0*" + pack(">IH", 8, 1) + entry + pack(">I", 0)
     return b"\xff\xe1" + pack(">H", len(content) + 2) + content
