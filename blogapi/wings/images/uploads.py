@@ -85,10 +85,10 @@ def disk_errors() -> Iterator[None]:
 
 def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
     """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
-    return keep(request, sent, *identify(request, sent))
+    return store_image(request, sent, *identify(request, sent))
 
 
-def keep(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
+def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
     """Store an image that `identify` returned."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):

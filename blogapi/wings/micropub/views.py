@@ -152,7 +152,7 @@ def create(request: Request, message: Submission) -> Response:
     urls, status = [public(request, image.path) for image, _ in images], "draft" if request.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
     for each, (image, kept) in zip(files, images, strict=True):
-        uploads.keep(request, each, image, kept)
+        uploads.store_image(request, each, image, kept)
     # Not the body itself, because the boundary of a form differs each time.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.repeat_of(request, content.encode(errors="surrogatepass"))

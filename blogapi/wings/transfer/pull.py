@@ -79,7 +79,7 @@ class Pull:
             raise Left("conflict", "it is the file of another post")
         relation = self.working.compare(name, there) if entry or is_there else "there"
         if relation in ("same", "here"):
-            self.working.note(name, there, entry["sha256"] if entry and relation == "here" else "", at_once=False)
+            self.working.record(name, there, entry["sha256"] if entry and relation == "here" else "", at_once=False)
             return self._unchanged(name)
         if relation != "there" and not self.theirs:
             raise Left("conflict", relation if is_there else "it is gone here, and has changed there")
@@ -87,7 +87,7 @@ class Pull:
         is_mine = is_there and (not entry or self.working.has_changed(name))
         why = f"yours is {self._keep(name)}" if is_mine else ""
         self.working.write(name, data, post.get("published_at") or post["created_at"])
-        self.working.note(name, there, hashlib.sha256(data).hexdigest(), at_once=False)
+        self.working.record(name, there, hashlib.sha256(data).hexdigest(), at_once=False)
         return "updated" if is_there else "created", name, why
 
     def _keep(self, name: str) -> str:

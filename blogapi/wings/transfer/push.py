@@ -95,7 +95,7 @@ class Push:
             if not there or there["etag"]:
                 answer = self._put(name, there)
                 if answer.status not in (404, 412):
-                    self.working.note(name, entry_of(*self.remote.post_in(answer)))
+                    self.working.record(name, entry_of(*self.remote.post_in(answer)))
                     line = item.notes.get("relative images")
                     return what, name, f"the image in line {line} was not found" if line else ""
             there = self._get(there["id"] if there else f"by-slug/{item.fields['slug']}")
@@ -118,7 +118,7 @@ class Push:
                 raise Left("conflict", f"{other} has the slug {there['slug']}, too")
         relation = self.working.compare(name, there)
         if relation == "same":
-            self.working.note(name, there, at_once=False)
+            self.working.record(name, there, at_once=False)
         if relation in ("same", "there"):
             return "unchanged", name, ""
         if relation == "here" or self.working.force:

@@ -148,7 +148,7 @@ class WorkingFolder:
         self._saved = time.monotonic()
         self._took = self._saved - begun
 
-    def note(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
+    def record(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
         """Remember that a file and a post say the same."""
         fresh = {"fresh": True} if known["updated_at"] >= rfc3339(self.remote.now) else {}
         self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name]} | fresh

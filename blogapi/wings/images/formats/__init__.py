@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from blogapi.wings.images.formats.avif import read_avif
 from blogapi.wings.images.formats.chunks import read_gif, read_png, read_webp
-from blogapi.wings.images.formats.file import ImageFile, InvalidImage, Reader, Size, UnsupportedImage
+from blogapi.wings.images.formats.file import FileReader, ImageFile, InvalidImage, Size, UnsupportedImage
 from blogapi.wings.images.formats.jpeg import read_jpeg
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -23,7 +23,7 @@ EXTENSIONS = {
     "image/webp": "webp",
     "image/avif": "avif",
 }
-SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[Reader], Size]]] = [
+SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[FileReader], Size]]] = [
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg", read_jpeg),
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", read_png),
     (re.compile(rb"GIF8[79]a"), "image/gif", read_gif),
@@ -34,7 +34,7 @@ SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[Reader], Size]]] = [
 
 def read_image(file: BinaryIO) -> ImageFile:
     """Return the image in a file. Raises UnsupportedImage, InvalidImage."""
-    reader = Reader(file)
+    reader = FileReader(file)
     start = reader.read(0, min(12, reader.size))
     for signature, media_type, read in SIGNATURES:
         if signature.match(start):

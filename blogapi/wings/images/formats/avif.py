@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import NamedTuple
 
-from blogapi.wings.images.formats.file import InvalidImage, Reader, Size
+from blogapi.wings.images.formats.file import FileReader, InvalidImage, Size
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
 BOXES = {b"ftyp", b"meta", b"mdat", b"moov"}
@@ -19,7 +19,7 @@ class Box(NamedTuple):
     end: int
 
 
-def boxes(reader: Reader, start: int, end: int) -> Iterator[Box]:
+def boxes(reader: FileReader, start: int, end: int) -> Iterator[Box]:
     """Yield the boxes in a part of the file."""
     while start < end:
         size, kind = unpack_from(">I4s", reader.read(start, 8))
@@ -35,7 +35,7 @@ def boxes(reader: Reader, start: int, end: int) -> Iterator[Box]:
         start += size
 
 
-def read_avif(reader: Reader) -> Size:
+def read_avif(reader: FileReader) -> Size:
     """Keep the whole file, if it contains nothing but the picture."""
     size, has_pixels = None, False
     for box in boxes(reader, 0, reader.size):
@@ -52,7 +52,7 @@ def read_avif(reader: Reader) -> Size:
     return size
 
 
-def check_movie(reader: Reader, movie: Box) -> None:
+def check_movie(reader: FileReader, movie: Box) -> None:
     """Raise InvalidImage if a movie or one of its tracks has metadata."""
     found = list(boxes(reader, movie.start, movie.end))
     for track in [box for box in found if box.kind == b"trak"]:
@@ -61,7 +61,7 @@ def check_movie(reader: Reader, movie: Box) -> None:
         raise InvalidImage(METADATA)
 
 
-def size_of_primary(reader: Reader, meta: Box) -> Size:
+def size_of_primary(reader: FileReader, meta: Box) -> Size:
     """Return the size of the primary item as displayed. Raises InvalidImage if another item is metadata."""
     found = children(reader, meta.start + 4, meta.end, b"pitm", b"iinf", b"iprp")
     check_items(reader, found[b"iinf"])
@@ -79,7 +79,7 @@ def size_of_primary(reader: Reader, meta: Box) -> Size:
     return (height, width) if turns & 1 else (width, height)
 
 
-def children(reader: Reader, start: int, end: int, *kinds: bytes) -> dict[bytes, Box]:
+def children(reader: FileReader, start: int, end: int, *kinds: bytes) -> dict[bytes, Box]:
     """Return the boxes in a part of the file by their names. Raises InvalidImage if one of `names` is missing."""
     found = {box.kind: box for box in boxes(reader, start, end)}
     if not found.keys() >= {*kinds}:
@@ -87,7 +87,7 @@ def children(reader: Reader, start: int, end: int, *kinds: bytes) -> dict[bytes,
     return found
 
 
-def check_items(reader: Reader, items: Box) -> None:
+def check_items(reader: FileReader, items: Box) -> None:
     """Raise InvalidImage if an item is Exif or XMP."""
     version = reader.read(items.start, 1)[0]
     for entry in boxes(reader, items.start + (8 if version else 6), items.end):
@@ -96,7 +96,7 @@ def check_items(reader: Reader, items: Box) -> None:
             raise InvalidImage(METADATA)
 
 
-def associated(reader: Reader, box: Box, item: int) -> Iterator[int]:
+def associated(reader: FileReader, box: Box, item: int) -> Iterator[int]:
     """Yield the numbers of the properties of an item, from 1."""
     version, flags = reader.read(box.start, 4)[::3]
     (count,) = unpack_from(">I", reader.read(box.start + 4, 4))

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterator
 from struct import pack, unpack_from
 
-from blogapi.wings.images.formats.file import READ_BYTES, InvalidImage, Reader, Size
+from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidImage, Size
 
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
@@ -18,7 +18,7 @@ PALETTE = 3  # colour type
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
 
 
-def read_png(reader: Reader) -> Size:
+def read_png(reader: FileReader) -> Size:
     """Keep the chunks that show the picture."""
     reader.keep(0, 8)
     header, has_pixels, has_palette, position, kind = b"", False, False, 8, b""
@@ -51,7 +51,7 @@ def read_png(reader: Reader) -> Size:
     return width, height
 
 
-def has_checksum(reader: Reader, start: int, end: int) -> bool:
+def has_checksum(reader: FileReader, start: int, end: int) -> bool:
     """Return whether the CRC after these bytes matches them."""
     found = 0
     for position in range(start, end, READ_BYTES):
@@ -66,7 +66,7 @@ CONTROL, APPLICATION = 0xF9, 0xFF
 LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")
 
 
-def read_gif(reader: Reader) -> Size:
+def read_gif(reader: FileReader) -> Size:
     """Keep the frames, their controls, and the number of repeats."""
     width, height, flags = unpack_from("<HHB", reader.read(6, 7))
     position = 13 + color_table(flags)
@@ -98,14 +98,14 @@ def color_table(flags: int) -> int:
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
-def skip_sub_blocks(reader: Reader, position: int) -> int:
+def skip_sub_blocks(reader: FileReader, position: int) -> int:
     """Return the position after the sub-blocks at a position."""
     while length := reader.read(position, 1)[0]:
         position += 1 + length
     return position + 1
 
 
-def keep_extension(reader: Reader, start: int, end: int) -> None:
+def keep_extension(reader: FileReader, start: int, end: int) -> None:
     """Keep a frame's control block, or the number of repeats."""
     head = reader.read(start + 1, min(18, end - start - 1))
     if head[0] == CONTROL and end - start == 8:
@@ -121,7 +121,7 @@ WEBP_KEPT = {b"ICCP", b"ANIM", b"ALPH", *PICTURES}
 EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
-def read_webp(reader: Reader) -> Size:
+def read_webp(reader: FileReader) -> Size:
     """Keep the chunks that belong to the picture, behind a new header."""
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
@@ -139,7 +139,7 @@ def read_webp(reader: Reader) -> Size:
     return canvas
 
 
-def keep_chunks(reader: Reader, start: int, end: int, in_frame: bool = False) -> Iterator[tuple[bytes, Size]]:
+def keep_chunks(reader: FileReader, start: int, end: int, in_frame: bool = False) -> Iterator[tuple[bytes, Size]]:
     """Keep known chunks; yield the kind and the size of the canvas, of each picture, and of each frame."""
     while start < end:
         kind, length = unpack_from("<4sI", reader.read(start, 8))
@@ -161,7 +161,7 @@ def keep_chunks(reader: Reader, start: int, end: int, in_frame: bool = False) ->
         start = following
 
 
-def keep_frame(reader: Reader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
+def keep_frame(reader: FileReader, start: int, end: int) -> Iterator[tuple[bytes, Size]]:
     """Keep a frame of an animation, without its unknown chunks."""
     head = reader.read(start + 8, 16)
     at = len(reader.pieces)

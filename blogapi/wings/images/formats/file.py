@@ -45,7 +45,7 @@ class ImageFile(NamedTuple):
             yield bytes(part)
 
 
-class Reader:
+class FileReader:
     """Reads a file by position, and records which parts to keep."""
 
     def __init__(self, file: BinaryIO):

@@ -3,7 +3,7 @@
 import re
 from struct import pack, unpack_from
 
-from blogapi.wings.images.formats.file import READ_BYTES, InvalidImage, Reader, Size
+from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidImage, Size
 
 SOI, EOI, SOS, COM = 0xD8, 0xD9, 0xDA, 0xFE
 APP0, EXIF, ICC, ADOBE, APP15 = 0xE0, 0xE1, 0xE2, 0xEE, 0xEF
@@ -13,7 +13,7 @@ SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # a marker that ends the co
 ORIENTATION = 0x0112  # its Exif tag
 
 
-def read_jpeg(reader: Reader) -> Size:
+def read_jpeg(reader: FileReader) -> Size:
     """Keep an image without its metadata; its orientation goes into a new Exif segment."""
     reader.keep(0, 2)
     size, orientation, has_scan, position = None, 1, False, 2
@@ -42,7 +42,7 @@ def read_jpeg(reader: Reader) -> Size:
     return size[::-1] if orientation >= 5 else size
 
 
-def next_marker(reader: Reader, position: int) -> tuple[int, int]:
+def next_marker(reader: FileReader, position: int) -> tuple[int, int]:
     """Return the position of the next marker, after fill bytes, and the marker."""
     while (found := reader.read(position, 2)) == b"\xff\xff":
         position += 1
@@ -51,7 +51,7 @@ def next_marker(reader: Reader, position: int) -> tuple[int, int]:
     return position, found[1]
 
 
-def segment_end(reader: Reader, start: int) -> int:
+def segment_end(reader: FileReader, start: int) -> int:
     """Return the position after a segment."""
     end = start + 2 + unpack_from(">H", reader.read(start + 2, 2))[0]
     reader.require(end)
@@ -60,7 +60,7 @@ def segment_end(reader: Reader, start: int) -> int:
     return end
 
 
-def keep_segment(reader: Reader, marker: int, start: int, end: int) -> None:
+def keep_segment(reader: FileReader, marker: int, start: int, end: int) -> None:
     """Keep a segment unless it is metadata. JFIF is kept without its thumbnail."""
     head = reader.read(start + 4, min(16, end - start - 4))
     if marker == APP0 and head.startswith(b"JFIF\0") and len(head) >= 14:
@@ -73,7 +73,7 @@ def keep_segment(reader: Reader, marker: int, start: int, end: int) -> None:
         raise InvalidImage("it has a segment of an unknown kind")
 
 
-def end_of_scan(reader: Reader, start: int) -> int:
+def end_of_scan(reader: FileReader, start: int) -> int:
     """Return the position of the marker that ends the coded pixels."""
     position = start
     while True:
