@@ -380,3 +380,21 @@ def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client
         database.engine.open(create=False)
     assert database.engine.open() is False
     assert (found("fog"), found("left")) == ("1", "")
+
+
+@pytest.mark.sqlite
+def test_words_that_never_meet_are_not_sought_again_for_each_of_the_first_posts(database, add):
+    for _ in range(search.FIRST_READ):
+        add(title="Even", status="published")
+    assert index.settle(database, seconds=60) == 0
+    many = "WITH RECURSIVE n(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)"
+    words = "iif(n % 2, 'even', 'odd')"
+    insert = f"{many} INSERT INTO search_published (rowid, title, text, labels) SELECT n, {words}, '', '' FROM n"
+    database.write(lambda tx: tx.execute(SQL(insert)))
+
+    def seconds(sort):
+        begun = time.thread_time()
+        assert search.page(database, ListQuery(20, status="published", q="even odd", sort=sort)).items == []
+        return time.thread_time() - begun
+
+    assert min(seconds("published_at") for _ in range(3)) < 10 * min(seconds("created_at") for _ in range(3))

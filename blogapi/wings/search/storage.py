@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Select
 
-from blogapi.documents import STATUSES
+from blogapi.documents import STATUSES, dump
 from blogapi.paging import Cursor, Page
 from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
 from blogapi.storage.database import Database
@@ -106,13 +106,29 @@ def _indexes(status: str | None) -> list[bool]:
 # In SQLite
 
 
+# What MATCH finds, but of one post. MATCH would read on until it finds another one.
+HAS_ALL = """
+    instr(' ' || labels || ' ', :label) AND
+    NOT EXISTS (SELECT 1 FROM json_each(:texts) WHERE NOT instr(' ' || title || ' ' || text || ' ', value))
+"""
+
+
 def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
     """Return the parameter for the words of a search. They have no characters with a special meaning."""
     everywhere = " AND ".join(f'"{text}"{" *" if by_start else ""}' for text, by_start in words.of_search(query.q))
     match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
     if part == TEXT:
         match = f"({match}) NOT (title : ({everywhere}))"
-    return {"match": match if query.tag is None else f'({match}) AND labels : "{words.label(query.tag)}"'}
+    label = " "
+    if query.tag is not None:
+        label = f" {words.label(query.tag)} "
+        match = f'({match}) AND labels : "{label.strip()}"'
+    return {"match": match, "label": label, "texts": dump(_texts(query))}
+
+
+def _texts(query: ListQuery) -> list[str]:
+    """Return what the words of a post contain, which have spaces around them, if a search finds it."""
+    return [f" {text}" if by_start else f" {text} " for text, by_start in words.of_search(query.q)]
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
@@ -132,7 +148,7 @@ def _sqlite_query(order: Order, status: str | None) -> str:
         for table in tables
     ]
     found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
-    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {each} WHERE {each} MATCH :match AND rowid = id)" for each in tables)
+    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {each} WHERE rowid = id AND {HAS_ALL})" for each in tables)
     first = f"""
     WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
     among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
@@ -150,8 +166,7 @@ def _sqlite_query(order: Order, status: str | None) -> str:
 
 def _postgresql_words(query: ListQuery) -> dict[str, Any]:
     """Return the parameters for the words of a search, likewise."""
-    found = words.of_search(query.q)
-    texts = [f" {text}" if by_start else f" {text} " for text, by_start in found]
+    texts, found = _texts(query), words.of_search(query.q)
     lexemes = [f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '") for text, by_start in found]
     return {
         "text": texts[0],
