@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Optional
 from weakref import WeakValueDictionary
 
 from blogapi.config import Config
-from blogapi.server.loop import WAITED, Client, Places, Turns
+from blogapi.server.loop import Client, Places, Turns
 from blogapi.storage.keys import PREFIX
 
 if TYPE_CHECKING:
@@ -114,11 +114,10 @@ class Shared:
         places = self._changes.get(connection.client)
         if places is None:
             places = self._changes[connection.client] = Places(MAX_CHANGES)
-        budget, begun = self.responses[True], time.monotonic()
+        budget = self.responses[True]
         while not places.acquire(timeout=CHANGE_SECONDS):
             before = time.monotonic() - CHANGE_SECONDS
             for each in budget.held:
                 if each.client == connection.client and each.progress_at < before:
                     each.end()
-        WAITED.set(time.monotonic() - begun)
         return places

@@ -13,12 +13,12 @@ from contextlib import closing, suppress
 from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from blogapi.server.loop import WAITED
 from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, NeedsThread
 
 GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
+LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
 SHARED_PARTS = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 COMPUTING = 2  # at most this many slow functions run at a time
@@ -127,7 +127,7 @@ class Part:
 
     def __init__(self, operation: Callable[[Transaction], Any]):
         self.operation = operation
-        self.deadline = time.monotonic() + BUSY_SECONDS - WAITED.get()
+        self.deadline = time.monotonic() + BUSY_SECONDS
         self.done = threading.Event()
 
 
@@ -184,7 +184,8 @@ class GroupCommit:
         taken: list[Part] = []
         error: BaseException | None = None
         try:
-            tx = self._begin((self._alone or self.waiting)[0].deadline)
+            deadline = (self._alone or self.waiting)[0].deadline
+            tx = self._begin(max(deadline, time.monotonic() + LOCK_SECONDS))
             try:
                 self._run(tx, taken)  # From here to the end of the transaction, no code yields.
                 tx.commit()
@@ -212,10 +213,7 @@ class GroupCommit:
             time.sleep(0)
 
     def _take_hopeless(self, error: BaseException) -> list[Part]:
-        """Take the operations for which no transaction can begin in time.
-
-        Finding out that the database fails can take seconds, so none of them tries again.
-        """
+        """Take the operations whose time is over, or all if the database fails: finding that out can take seconds."""
         is_busy, now = isinstance(error, Busy), time.monotonic()
         hopeless = [part for part in (*self._alone, *self.waiting) if not is_busy or part.deadline < now]
         for part in hopeless:

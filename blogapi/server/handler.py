@@ -22,7 +22,7 @@ from blogapi.api.service import Service
 from blogapi.server.budgets import KEPT_BYTES, Shared
 from blogapi.server.connection import ClientConnection
 from blogapi.server.log import printable_target, timestamp
-from blogapi.server.loop import WAITED, Client
+from blogapi.server.loop import Client
 from blogapi.server.proxies import client_address, network
 from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, Body, Head, read_head
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
@@ -145,7 +145,6 @@ class Handler:
             return self.call(exchange, body)
         finally:
             places.release()
-            WAITED.set(0.0)
 
     def call(self, exchange: "Exchange", body: Body) -> bool:
         """Call the application and send its response; return whether another request may follow."""

@@ -33,8 +33,6 @@ class Client(NamedTuple):
 
 SERVICE = Client("", is_known=True)
 Waiting = OrderedDict[Client, deque[greenlet]]
-# Seconds that the current request has waited for others of its client, which count as waiting for the database
-WAITED: ContextVar[float] = ContextVar("WAITED", default=0.0)
 CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # of the current request
 
 
