@@ -1,4 +1,4 @@
-"""The floor: a bare Flask view that returns ready bytes, and the same as a bare WSGI function."""
+"""The floor: a bare Flask view that returns prepared bytes, and the same as a bare WSGI function."""
 
 import os
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
-"""Count the instructions of a request with callgrind: they are the same on every machine, and next to any load.
+"""Count the instructions of a request with callgrind; the counts are the same on every machine and under any load.
 
-Needs valgrind. The figure of an operation is that of the worker, which serves all of its requests, their log included.
+Needs valgrind. The figures are for the worker, which serves all requests of an operation, including their log.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from pathlib import Path
 
 from bench.servers import ALL_CORES, CHECKOUT, CONTENT, HERE, LIST, NEW, POST, SQLITE_BIN, Blog, running
 
-WARM_UP, REQUESTS = 48, 320  # before, and while instructions are counted
-FIRST_POST = 1000  # the number of posts before
-Requests = Callable[[int], tuple[str, str, dict | None]]  # the method, the path and the body of the n-th
+WARM_UP, REQUESTS = 48, 320  # requests before counting starts, and while it runs
+FIRST_POST = 1000  # number of posts before the run
+Requests = Callable[[int], tuple[str, str, dict | None]]  # n -> method, path and body of the n-th request
 
 
 class Counted(Blog):
-    """A service whose worker runs in callgrind."""
+    """A service whose worker runs under callgrind."""
 
     def __init__(self, folder: Path, checkout: Path):
         super().__init__(folder, FIRST_POST, checkout=checkout)
@@ -40,12 +40,12 @@ class Counted(Blog):
         return int(json.loads(self.request("POST", "/v1/posts", NEW)[0])["id"]) + 1
 
     def control(self, *arguments: str) -> None:
-        """Tell callgrind in the worker to do something."""
+        """Send a command to the worker's callgrind."""
         worker = self.processes()[-1]
         subprocess.run(["callgrind_control", *arguments, worker], check=True, capture_output=True)
 
     def instructions(self, connections: int, requests: Requests) -> float:
-        """Send requests on some connections at a time; return the thousands of instructions of each."""
+        """Send requests on several connections at a time; return the thousands of instructions for each."""
         numbers = count()
         self.send(connections, requests, [next(numbers) for _ in range(WARM_UP)])
         self.control("--instr=on")
@@ -57,7 +57,7 @@ class Counted(Blog):
         return int(re.search(r"^totals: (\d+)", newest.read_text(), re.MULTILINE)[1]) / REQUESTS / 1000
 
     def send(self, connections: int, requests: Requests, numbers: list[int]) -> None:
-        """Send requests by their numbers, a share of them on each connection."""
+        """Send the requests with these numbers, spread over the connections."""
 
         def share(start: int) -> None:
             with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
@@ -79,7 +79,7 @@ class Counted(Blog):
 
 
 def operations(first: int) -> dict[str, Requests]:
-    """Return the operations; each deletion deletes a post that a creation has made, the first of them `first`."""
+    """Return the operations; each deletion deletes a post that a creation has made, starting with `first`."""
     changed = {"content": f"{CONTENT} changed"}
     return {
         "list of 20": lambda number: ("GET", LIST, None),

@@ -1,4 +1,4 @@
-"""The bare Flask view and the bare WSGI function of the floor, on our worker."""
+"""The floor's bare Flask view and bare WSGI function, on our worker."""
 
 from bench.floor import app as flask_view
 from bench.floor import function
@@ -8,6 +8,6 @@ from blogapi.server.handler import Handler
 
 
 def app(kind: str) -> object:
-    """Return our application, whose handler serves the bare one."""
+    """Return our application, with a handler that serves the bare one."""
     ours.extensions["handler"] = Handler({"flask": flask_view, "function": function}[kind], service)
     return ours

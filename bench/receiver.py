@@ -1,11 +1,11 @@
-"""A receiver of webhooks that does nothing but answer, on the port given."""
+"""A webhook receiver that does nothing but answer, on the given port."""
 
 import asyncio
 import sys
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read the head of a request, and answer 204."""
+    """Read the header of a request, and answer 204."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
     await writer.drain()

@@ -1,4 +1,4 @@
-"""Measure the service next to the floor, a bare Flask view that returns the same bytes on gunicorn gthread, 4 threads.
+"""Compare the service with the floor, a bare Flask view that returns the same bytes on gunicorn gthread, 4 threads.
 
 The server has one core, wrk another. Systems take turns; each figure is the median of some runs. The key is checked,
 the limit is on but raised, and every commit is durable.
@@ -55,7 +55,7 @@ LISTS = {
     "tags": "/v1/tags?limit=20",
     "tags by status": "/v1/tags?limit=20&status=published",
 }
-SEARCHES = {  # with the least share of a list
+SEARCHES = {  # with the lowest acceptable fraction of a list's speed
     "a word in half of the posts": ("even", "0.33"),
     "a word in few": ("hundredth", "0.33"),
     "a word in none": ("none", "0.33"),
@@ -64,7 +64,7 @@ SEARCHES = {  # with the least share of a list
     "two common words that meet rarely": ("even+odd", ""),
     "a word and a rare status": ("lorem&status=archived", ""),
 }
-TO_REACH = {  # shares of the floor's list, or one post, with 1 and 16 connections
+TO_REACH = {  # target fractions of the floor's list or single post, with 1 and 16 connections
     "list": ("1.00", "0.95"),
     "one post": ("1.15", "1.20"),
     "create": ("0.24", "0.45"),
@@ -74,7 +74,7 @@ OPERATIONS = {"list": "list", "one post": "one_post", "create": "create", "delet
 
 
 class Row(NamedTuple):
-    """A measurement, and the row of the table whose share it prints."""
+    """A measurement, and the table row to which it is compared."""
 
     name: str
     measure: Callable[[], Result]
@@ -96,7 +96,7 @@ def table(title: str, rows: list[Row], runs: int) -> None:
 
 
 def side_by_side(title: str, systems: dict[str, Server], operations: dict[str, str], runs: int) -> None:
-    """Compare systems with the first of them."""
+    """Compare several systems with the first."""
     for connections in (1, 16):
         rows = []
         for operation, method in operations.items():
@@ -135,7 +135,7 @@ def ladder(blog: Blog, stack: ExitStack, runs: int) -> None:
 
 
 def durable_inserts(folder: Path, seconds: int) -> None:
-    """Print how many rows of a post's size SQLite alone inserts, each commit on disk: the limit for creations."""
+    """Print how many rows the size of a post SQLite alone inserts with durable commits: the limit for creations."""
     os.sched_setaffinity(0, SERVER_CORE)
     with closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as connection:
         connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE post (document TEXT)")
@@ -152,7 +152,7 @@ def durable_inserts(folder: Path, seconds: int) -> None:
 
 
 def next_to_the_list(blog: Blog, runs: int) -> None:
-    """Compare searches, lists in another order and with some fields, and a list that the client has, with a list."""
+    """Compare a plain list with searches, other orders, selected fields, and a list that the client already has."""
     paths = {name: (path, "0.60") for name, path in LISTS.items() if "sort=" in path or "fields=" in path}
     paths |= {name: (f"{LIST}&q={words}", least) for name, (words, least) in SEARCHES.items()}
     rows = [Row("list", partial(blog.list, 1)), Row("unchanged: 304", partial(blog.list_unchanged, 1), 0, "0.60")]
@@ -177,7 +177,7 @@ def as_files(blog: Blog, runs: int) -> None:
 
 @contextmanager
 def receiver() -> Iterator[str]:
-    """Run a receiver of webhooks on the client's core for a while; yield its URL."""
+    """Run a webhook receiver on the client's core; yield its URL."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, HERE / "receiver.py", str(port)], preexec_fn=lambda: os.sched_setaffinity(0, CLIENT_CORE)
@@ -190,7 +190,7 @@ def receiver() -> Iterator[str]:
 
 
 def next_to_pocketbase(blog: Blog, stack: ExitStack, runs: int) -> None:
-    """Compare the service with PocketBase, as it is and with commits that wait for the disk."""
+    """Compare the service with PocketBase, by default and with commits that wait for the disk."""
     folder, systems = blog.folder, {"ours": blog}
     for name in ("PocketBase", "PocketBase, durable"):
         other = PocketBase(folder / name, 1000, durable=name.endswith("durable"))
@@ -200,7 +200,7 @@ def next_to_pocketbase(blog: Blog, stack: ExitStack, runs: int) -> None:
 
 
 def with_webhooks(blog: Blog, stack: ExitStack, runs: int) -> None:
-    """Compare creations with ten webhooks, each of which gets two events a post, with creations without."""
+    """Compare creations with and without ten webhooks, each of which gets two events per post."""
     other = stack.enter_context(running(Blog(blog.folder / "webhooks", 1000)))
     url = stack.enter_context(receiver())
     for _ in range(10):
@@ -209,7 +209,7 @@ def with_webhooks(blog: Blog, stack: ExitStack, runs: int) -> None:
 
 
 def growth(large: Blog, small: Blog, runs: int) -> None:
-    """Compare the service with itself at 1,000 posts."""
+    """Compare the service with many posts to itself with 1,000."""
     rows = []
     for name, path in LISTS.items():
         for blog in (small, large):

@@ -1,4 +1,4 @@
-"""The servers that are measured: the service, and anything else that wrk can ask."""
+"""The servers to measure: the service, and anything else that wrk can query."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ SQLITE_BIN = CHECKOUT / ".venv-bench/bin"  # without psycopg
 SERVER_CORE, CLIENT_CORE = {0}, {1}
 ALL_CORES = SERVER_CORE | CLIENT_CORE
 CONTENT = ("Lorem ipsum **dolor** sit amet, consetetur sadipscing.\n" * 20)[:1000]
-START_SECONDS = 60  # to the first answer
+START_SECONDS = 60  # limit until the first answer
 POST = "/v1/posts/1"
 LIST = "/v1/posts?limit=20"
 NEW = {"title": "A new post, NUMBER", "content": CONTENT, "tags": ["tag3", "new", "all"], "status": "published"}
@@ -35,7 +35,7 @@ NEW_FILE = f"---\ntitle: A new post, NUMBER\nstatus: published\ntags: [tag3, new
 
 
 class Result(NamedTuple):
-    """A measurement by wrk: requests a second, milliseconds, and the server's processor time for a request."""
+    """A measurement by wrk: requests per second, milliseconds, and the server's processor time per request."""
 
     rate: float
     p50: float
@@ -46,9 +46,9 @@ class Result(NamedTuple):
 class Server:
     """A server on one core."""
 
-    seconds = 3  # of a measurement
+    seconds = 3  # length of a measurement
     new_post = json.dumps(NEW)
-    first_new = 0  # the id of the first post of the last `create`
+    first_new = 0  # id of the first post made by the last `create`
 
     def __init__(self, folder: Path, command: list[str | Path], key: str, **environ: str):
         self.port = free_port()
@@ -61,7 +61,7 @@ class Server:
         self.checkout = CHECKOUT
 
     def start(self) -> float:
-        """Start, and return the seconds until the first answer."""
+        """Start the server, and return the seconds until its first answer."""
         begun = time.perf_counter()
         self.process = subprocess.Popen(
             self.command,
@@ -85,10 +85,10 @@ class Server:
         self.process.wait()
 
     def fill(self) -> None:
-        """Add the posts that must be there before anything is measured."""
+        """Add the posts that must exist before anything is measured."""
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[bytes, Any]:
-        """Return the body of an answer and its headers."""
+        """Send a request; return the body of the answer and its headers."""
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
             headers |= {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
             connection.request(method, path, body and json.dumps(body), headers)
@@ -110,7 +110,7 @@ class Server:
         return sum(int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     def load(self, connections: int, *arguments: object, seconds: int = 0) -> Result:
-        """Let wrk send the requests of wrk.lua."""
+        """Let wrk send the requests defined in wrk.lua."""
         wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds or self.seconds}", "-s", HERE / "wrk.lua"]
         before = self.cpu_seconds()
         ended = subprocess.run(
@@ -142,7 +142,7 @@ class Server:
         return self.load(connections, "create", path, self.folder / name, first or time.time_ns() // 1000)
 
     def delete(self, connections: int) -> Result:
-        """Delete posts of the last `create`, for a third of its time: it is up to three times as fast."""
+        """Delete posts of the last `create`, for a third of its time, because deleting is up to three times as fast."""
         return self.load(connections, "delete", "/v1/posts", self.first_new, seconds=max(1, self.seconds // 3))
 
     def newest(self) -> int:
@@ -152,7 +152,7 @@ class Server:
 
 
 class Blog(Server):
-    """The service of a checkout with a number of posts, by default in a file."""
+    """A checkout's service with a given number of posts, by default in a file."""
 
     def __init__(self, folder: Path, count: int, database: str = "", checkout: Path = CHECKOUT, **settings: str):
         folder.mkdir(exist_ok=True)
@@ -177,7 +177,7 @@ class Blog(Server):
         ).stdout
 
     def fill(self) -> None:
-        """Add posts by the API, or many of them by the storage."""
+        """Add posts through the API or, if there are many, through the storage."""
         missing = range(self.newest() + 1, self.posts + 1)
         if len(missing) > 10_000:
             self.stop()
@@ -192,14 +192,14 @@ class Blog(Server):
             self.request("PATCH", f"/v1/posts/{number}", {"status": "archived"})
 
     def list_unchanged(self, connections: int) -> Result:
-        """Ask for the list with the entity tag that it has."""
+        """Request the list with its current entity tag."""
         return self.load(connections, "list", LIST, self.request("GET", LIST)[1]["ETag"])
 
     def create_from_markdown(self, connections: int) -> Result:
         return self.send_new(connections, "/v1/posts", "new.md", NEW_FILE)
 
     def put_unchanged(self, connections: int, name: str) -> Result:
-        """Put the first post as it is, as JSON or as Markdown."""
+        """PUT the first post unchanged, as JSON or as Markdown."""
         text, _ = self.request("GET", POST, Accept="text/markdown" if name.endswith(".md") else "application/json")
         slug = json.loads(self.request("GET", POST)[0])["slug"]
         if name.endswith(".json"):
@@ -209,7 +209,7 @@ class Blog(Server):
         return self.load(connections, "put", f"/v1/posts/by-slug/{slug}", self.folder / name)
 
     def import_twice(self, count: int) -> list[float]:
-        """Import a folder of files of 3 kB, and import it again; return the files a second of both."""
+        """Import a folder of 3 kB files twice; return the files per second of both imports."""
         folder = self.folder / "imported"
         folder.mkdir()
         for number in range(count):
@@ -226,7 +226,7 @@ READ_ONLY = ("id", "created_at", "updated_at")
 
 
 class TwoServices(Blog):
-    """Two services on one database; each gets a half of sixteen connections."""
+    """Two services on one database; each gets half of the sixteen connections."""
 
     def __init__(self, folder: Path, count: int, database: str):
         super().__init__(folder, count, database)
@@ -254,7 +254,7 @@ class TwoServices(Blog):
 
 
 def fields_of(number: int) -> dict[str, Any]:
-    """Return the fields of a post of about 1 kB with three tags. One of three is a draft."""
+    """Return the fields of a post of about 1 kB with three tags. One in three is a draft."""
     status = "published" if number % 3 else "draft"
     tags = [f"tag{number % 10}", f"topic{number % 100}", "drafts" if status == "draft" else "all"]
     meets = " odd" if number % 100_000 == 0 else " hundredth" if number % 1000 == 100 else ""
@@ -278,7 +278,7 @@ def add(tx: Transaction, numbers: Iterable[int]) -> None:
 
 @contextmanager
 def running(server: Server) -> Iterator[Server]:
-    """Run a server, with its posts, for a while."""
+    """Run a server, with its posts, during the block."""
     server.start()
     try:
         server.fill()

@@ -1,4 +1,4 @@
-"""The application in callgrind, which makes it some fifty times as slow: what ends after a time gets as much more."""
+"""The application under callgrind, which slows it down about fifty times: all time limits are raised accordingly."""
 
 from blogapi.server import commits, worker
 from blogapi.server.app import app

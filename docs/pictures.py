@@ -101,7 +101,7 @@ def take(address: str, link: str, folder: Path) -> None:
 
 
 def main(pictures: Path = FOLDER) -> None:
-    """Serve a seeded database in this thread, and let a browser look at it from another."""
+    """Serve a seeded database in this thread, and take pictures from another."""
     clock = [float(NOON)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as browser:
         app = create_app(Config(database=Path(folder) / "blog.db"), lambda: clock[0])

@@ -11,7 +11,7 @@ from itertools import product
 from packaging.markers import Marker
 from packaging.utils import parse_wheel_filename
 
-MINORS = range(11, 16)  # of Python 3
+MINORS = range(11, 16)  # minor versions of Python 3
 PLATFORMS = {
     "Linux with glibc, x86-64": ("linux", r"manylinux(1|20\d\d|_2_(\d|[12]\d|3[0-5]))_x86_64"),
     "Linux with glibc, arm64": ("linux", r"manylinux(20\d\d|_2_(\d|[12]\d|3[0-5]))_aarch64"),
@@ -21,16 +21,16 @@ PLATFORMS = {
     "macOS, arm64": ("darwin", r"macosx_1[0-3]_\d+_(arm64|universal2)"),
 }
 KNOWN = {
-    # They also install without a compiler, and leave out their C part.
+    # They install without a compiler, too, minus their C extensions.
     "pyyaml": "",
     "zope-interface": "",
-    # Its source needs a compiler: the Makefile advises a newer Python.
+    # Its source needs a compiler, so the Makefile recommends a newer Python.
     "gevent": "3.11 on macOS",
 }
 
 
 def is_needed(package: dict, minor: int, system: str) -> bool:
-    """Return whether a package is installed there."""
+    """Return whether a package is needed there."""
     environment = {"sys_platform": system, "os_name": "posix", "python_full_version": f"3.{minor}.9"}
     return Marker(package.get("marker", "os_name == 'posix'")).evaluate(environment)
 

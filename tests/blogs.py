@@ -37,12 +37,12 @@ def read(*paths, **options):
 
 
 def slugs_in(path):
-    """The slugs of what is in a file, without holding more than one post at a time."""
+    """The slugs of the posts in a file, without holding more than one post at a time."""
     with open_sources(path) as sources:
         return [item.fields["slug"] for item in sources]
 
 
 def run_without_rights(program, *arguments):
-    """The lines that a program prints, as a user who cannot read everything."""
+    """The lines that a program prints when run by a user who cannot read everything."""
     command = without_rights(sys.executable, "-c", program, *arguments)
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()

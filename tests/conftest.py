@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a clock that they set, the application with a key, and the real server."""
+"""Fixtures for all tests: a clock that tests can set, the application with a key, and the real server."""
 
 import inspect
 import os
@@ -28,19 +28,19 @@ from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key
 
 pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures", "tests.webhooks.fixtures"]
-NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the beginning of a window
+NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the start of a rate-limit window
 
 
-# Without deadlines, which a busy machine misses; one database for all examples; the same ones in each quick run
+# No deadlines, which a busy machine would miss; one database for all examples; the same examples in each quick run
 MANY = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 settings.register_profile("quick", max_examples=100, derandomize=True, **MANY)
 settings.register_profile("soak", max_examples=10_000, **MANY)
 settings.load_profile("quick")
-# A shell ignores SIGINT for what it runs in the background, and every process that the tests start would inherit that.
+# A shell ignores SIGINT for background jobs, and every process that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 SHARED_MEMORY = Path("/dev/shm")
 if SHARED_MEMORY.exists() and shutil.disk_usage(SHARED_MEMORY).free > 2**30:
-    tempfile.tempdir = str(SHARED_MEMORY)  # Temporary files need no disk.
+    tempfile.tempdir = str(SHARED_MEMORY)  # Temporary files need not be on disk.
 
 
 def pytest_addoption(parser):
@@ -50,18 +50,18 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def scale(pytestconfig):
-    """The factor by which `make soak` does more than the other runs."""
+    """The factor by which `make soak` does more than other runs."""
     return 100 if pytestconfig.getoption("soak") else 1
 
 
 def message(answer, status=400):
-    """The message of an error, which must have that status."""
+    """The message of an error, which must have this status."""
     assert (answer.status_code, answer.json["error"]) == (status, status)
     return answer.json["message"]
 
 
 def without_id(text):
-    """The message of a 500 or a 503, without the id at its end by which the log is searched."""
+    """The message of a 500 or a 503, without the id at its end, which also appears in the log."""
     text, found = re.subn(r" \(id [0-9a-f]{8}\)$", "", text)
     assert found == 1
     return text
@@ -82,12 +82,12 @@ def clock():
     return Clock(NOON)
 
 
-SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that know of a file
+SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that need a database file
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 
 
 def pytest_generate_tests(metafunc):
-    """Run the tests of the application and of a server on both engines if PostgreSQL's programs are found."""
+    """Run the tests of the application and the server on both engines if PostgreSQL's programs are found."""
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
     if PROGRAMS and "backend" in metafunc.fixturenames and not is_of_sqlite:
@@ -95,7 +95,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Over another server, leave out the tests that look into the application's thread or need our server."""
+    """With another server, leave out the tests that look into the application's thread or need our server."""
     if config.getoption("--over"):
         looks_inside = {"statements", "plan"}
         items[:] = [
@@ -113,13 +113,13 @@ def postgresql_server():
 
 @pytest.fixture(scope="session")
 def postgresql_url(postgresql_server):
-    """A database of PostgreSQL that tests use one after the other."""
+    """A PostgreSQL database that tests use one after another."""
     return postgresql_server.create("tests")
 
 
 @pytest.fixture
 def url(postgresql_server, request):
-    """A database of PostgreSQL of the test's own."""
+    """A PostgreSQL database of the test's own."""
     return postgresql_server.create(request.node.name[:60].translate(str.maketrans("[]-", "___")))
 
 
@@ -139,7 +139,7 @@ def config(backend, tmp_path, request):
 
 @cache
 def application(cors_origins):
-    """Return the one application of this process with these origins: the database is each test's own."""
+    """Return the application with these origins, which is shared in this process; each test has its own database."""
     with tempfile.TemporaryDirectory() as folder:
         app = create_app(Config(database=Path(folder) / "blog.db", cors_origins=cors_origins))
         app.extensions[EXTENSION].database.close()
@@ -188,7 +188,7 @@ def statements(database):
 
 @pytest.fixture
 def damage(config, database):
-    """Set a column of the first row of a table, even to NULL in a NOT NULL column, as in a damaged file."""
+    """Set a column in the first row of a table, even a NOT NULL column to NULL, as in a damaged file."""
 
     def damage(table, column, value):
         with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
@@ -235,7 +235,7 @@ def client(app, key):
 
 @pytest.fixture
 def post(client):
-    """Create a post, with what is given in place of the least there must be; return it."""
+    """Create a post with these fields and defaults for the required ones; return it."""
 
     def create(**fields):
         answer = client.post("/v1/posts", json={"title": "A title", "content": "Words."} | fields)
@@ -253,7 +253,7 @@ def location(backend, tmp_path, request):
 
 @pytest.fixture
 def serve(location, tmp_path):
-    """Start the real server with these settings. It is stopped at the end."""
+    """Start the real server with these settings, and stop it at the end."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(Server(location, log_file=tmp_path / "blog.log", **settings))
 
@@ -273,7 +273,7 @@ def small_disk(tmp_path):
     if os.geteuid() or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("to mount a small file system needs root")
     yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)  # also if a test failed
+    subprocess.run(["umount", "--lazy", folder], check=True)  # even if a test failed
 
 
 @pytest.fixture(scope="session")
@@ -305,5 +305,5 @@ def browser(chromium):
         chromium.close()
     chromium.switch_to.window(tab)
     chromium.execute_cdp_cmd("Network.clearBrowserCookies", {})
-    chromium.get_log("browser")  # of other tests
+    chromium.get_log("browser")  # discards the logs of other tests
     return chromium

@@ -15,11 +15,11 @@ from blogapi.wings.search.words import of_post
 
 
 def sound_posts(database):
-    """Assert every invariant of a database, also beside a running server; return its posts by id."""
+    """Assert every invariant of a database, even while a server uses it; return its posts by id."""
     is_file = isinstance(database, Path)
     connection = sqlite3.connect(database) if is_file else psycopg.connect(database, autocommit=True)
     with closing(connection):
-        # All is read as of the same moment.
+        # reads everything as of the same moment
         connection.execute("BEGIN" if is_file else "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
         def rows(query):
@@ -35,7 +35,7 @@ def sound_posts(database):
         events_are_whole(rows)
         history_is_true(rows)
         last_ids = dict(rows("SELECT name, seq FROM sqlite_sequence" if is_file else "TABLE counter"))
-        if is_file:  # The greatest id of a post is in the table, unless that one was deleted.
+        if is_file:  # The table has the greatest id only if that post was deleted.
             last_ids["post"] = max(rows("SELECT greatest_id FROM deleted_post")[0][0], *posts, 0)
         ids_are_known(rows, last_ids)
         index_is_true(rows, posts, is_file)
@@ -52,7 +52,7 @@ def copies_are_true(rows, posts):
 
 
 def former_slugs_are_true(rows, posts):
-    """A slug leads to one post, whether that has it or had it."""
+    """A slug leads to a single post, which has or had it."""
     former = [(slug, number) for number, post in posts.items() for slug in post.get("former_slugs", ())]
     assert sorted(rows("SELECT slug, post_id FROM former_slug")) == sorted(former)
     every = [slug for slug, _ in former] + [post["slug"] for post in posts.values()]
@@ -75,7 +75,7 @@ def schedule_is_true(rows, posts):
 
 
 def events_are_whole(rows):
-    """Every delivery has its event and its webhook, every event a delivery and an id that no other has."""
+    """Every delivery has its event and its webhook, and every event has a delivery and a unique id."""
     webhooks = {number for (number,) in rows("SELECT id FROM webhook")}
     events = dict(rows("SELECT id, message_id FROM event"))
     deliveries = rows("SELECT webhook_id, event_id, state, next_attempt_at FROM delivery")
@@ -86,7 +86,7 @@ def events_are_whole(rows):
 
 
 def history_is_true(rows):
-    """What is in the trash is nowhere else; the versions of a post follow each other, the last one is not too old."""
+    """Posts in the trash are nowhere else; the versions of a post follow each other, the last one not too old."""
     present = dict(rows("SELECT id, version FROM post"))
     kept = rows("SELECT post_id, version, state, document FROM revision")
     assert all(json.loads(document)["id"] == str(number) for number, _, _, document in kept)
@@ -101,7 +101,7 @@ def history_is_true(rows):
 
 
 def ids_are_known(rows, last):
-    """No id is greater than the last that was given; what names a post names one that there was."""
+    """No id is greater than the last one assigned, and every reference is to a post that existed."""
     for name, query in {
         "post": "SELECT max(id) FROM post",
         "webhook": "SELECT max(id) FROM webhook",
@@ -114,7 +114,7 @@ def ids_are_known(rows, last):
 
 
 def index_is_true(rows, posts, is_file):
-    """The index of the search has the words of each post, apart if it is published, unless the post is noted."""
+    """The search index has the words of each post, in the right part for its status, unless the post is queued."""
     columns = "rowid, title, text, labels" if is_file else "post_id, title, text, labels"
     published = rows(f"SELECT {columns} FROM {'search_published' if is_file else 'search WHERE published'}")
     others = rows(f"SELECT {columns} FROM {'search_others' if is_file else 'search WHERE NOT published'}")

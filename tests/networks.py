@@ -1,4 +1,4 @@
-"""Other WSGI servers: tests of the application can send their requests over one of them (`pytest --over SERVER`)."""
+"""Other WSGI servers: application tests can send their requests through one of them (`pytest --over SERVER`)."""
 
 import http.client
 import threading
@@ -13,8 +13,8 @@ import waitress
 ASCII = "".join(map(chr, range(33, 127)))
 
 SERVERS = ("wsgiref", "waitress")
-OWN = ("Server", "Date", "Connection", "Via")  # headers of the servers
-# waitress spells the names of headers in its own way.
+OWN = ("Server", "Date", "Connection", "Via")  # headers that servers add
+# waitress spells header names in its own way.
 SPELLED = {
     name.title(): name for name in ("ETag", *(f"X-RateLimit-{part}" for part in ("Limit", "Remaining", "Reset")))
 }

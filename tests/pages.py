@@ -1,4 +1,4 @@
-"""README and the pages of docs/, by their headings and blocks."""
+"""README and the pages in docs/, by their headings and blocks."""
 
 import re
 
@@ -9,7 +9,7 @@ HEADING_OR_BLOCK = re.compile(r"^#+ ([^\n]+)$|^```(\w*)\n(.*?)^```$", re.MULTILI
 
 
 class Page:
-    """A page from which blocks are taken by heading and language, so that none is forgotten."""
+    """A page from which tests take blocks by heading and language, so that none is forgotten."""
 
     def __init__(self, name):
         self.text = (CHECKOUT / name).read_text()
@@ -28,15 +28,15 @@ class Page:
 
     @property
     def forgotten(self):
-        """The blocks that can be run, and that nobody took."""
+        """The runnable blocks that no test took."""
         return [each for each in self.blocks if each[1] in ("sh", "python", "html")]
 
     @property
     def anchors(self):
-        """What a link can lead to, as GitHub names it."""
+        """The anchors that links can lead to, as GitHub names them."""
         return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in self.headings}
 
     @property
     def links(self):
-        """The links to other places of the project: name of the file and anchor, each perhaps empty."""
+        """The links within the project: file name and anchor, either of which can be empty."""
         return re.findall(r"\]\((?!https?:|/)([^#)]*)#?([^)]*)\)", self.text.replace("\n", " "))

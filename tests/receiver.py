@@ -1,4 +1,4 @@
-"""A receiver of webhooks on the loopback interface, as the tests run it."""
+"""A webhook receiver for the tests, on the loopback interface."""
 
 import json
 import subprocess
@@ -29,13 +29,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length)
-        if len(body) < length:  # The service was killed before it had sent all.
+        if len(body) < length:  # The service was killed before it had sent everything.
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.receiver.messages.append(Message(self.path, headers, body))
         self.server.receiver.answer(self)
 
-    def do_GET(self):  # what a redirect would lead to
+    def do_GET(self):  # the target of a followed redirect
         self.do_POST()
 
     def log_message(self, *args):
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Receiver:
-    """Keeps the messages that it is sent, and answers with `status`, or as `answer` is set to do it."""
+    """Records the messages it gets, and answers with `status`, or by calling `answer` if that is set."""
 
     def __init__(self, port=0, tls=None):
         self.messages = []
@@ -79,7 +79,7 @@ class Receiver:
 
 
 def make_certificate(folder):
-    """Make a certificate for localhost, signed by itself; return the file with it and its key."""
+    """Create a self-signed certificate for localhost; return the file with it and its key."""
     file, key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]

@@ -1,8 +1,8 @@
-"""What Schemathesis is told: what is valid can still be refused, for reasons that no schema can say.
+"""Hooks for Schemathesis: valid input can still be refused, for reasons that no schema can express.
 
-A text can have nothing to be seen, a slug can be taken, an Idempotency-Key used for another body, and a post another
-one than If-Match names; `before` goes with `sort`, and a field is named once. And nothing is sent to the hosts that
-Schemathesis thinks of.
+A text can have no visible character, a slug can be taken, an Idempotency-Key used for another body, and a post can
+differ from the one that If-Match names; `before` goes with `sort`, and a field is named only once. Besides, nothing
+must be sent to the hosts that Schemathesis invents.
 """
 
 import itertools
@@ -17,7 +17,7 @@ number = itertools.count()
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Give each post a slug and each creation a key of its own, and each webhook an address that nobody listens on."""
+    """Give each post a unique slug, each creation a unique key, and each webhook an address where nobody listens."""
     body = case.body if isinstance(case.body, dict) else {}
     for field in ("title", "content", "excerpt", "name"):
         if field in body:
@@ -51,12 +51,12 @@ def before_call(context, case, kwargs):
 
 
 def visible(value):
-    """Let a text, if it is one and not empty, be of characters that can be seen."""
+    """Make all characters of a non-empty text visible."""
     if not isinstance(value, str) or not value:
         return value
     return "".join(character if character.isprintable() else "x" for character in value.strip()) or "x"
 
 
 def is_text(value, pattern, most):
-    """Tell whether a value is valid text."""
+    """Return whether a value is valid text."""
     return isinstance(value, str) and len(value) <= most and re.fullmatch(pattern, value, re.DOTALL) is not None

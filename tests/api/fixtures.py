@@ -1,4 +1,4 @@
-"""What several tests of the API need: clients with other keys and settings, lists, webhooks."""
+"""Helpers for several API tests: clients with other keys and settings, lists, webhooks."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def with_key(app, scope="full"):
 
 @pytest.fixture
 def own_app(config, clock):
-    """Create an application of the test's own with these settings."""
+    """Create a separate application with these settings."""
     apps = []
 
     def create(**settings):
@@ -37,7 +37,7 @@ def own_app(config, clock):
 
 
 def answers(client, path):
-    """Yield the answer of each page of a list."""
+    """Yield the response for each page of a list."""
     while path:
         yield (answer := client.get(path))
         path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
@@ -71,7 +71,7 @@ def change(client):
 
 @pytest.fixture
 def dated(post, change):
-    """Posts of each status with a time and without, some of the same second; every other has a tag."""
+    """Posts in each status, with and without a time, some in the same second; every other one has a tag."""
     for title, status, year in [
         ("1", "published", 2024),
         ("2", "draft", None),

@@ -1,4 +1,4 @@
-"""The application is Flask: what others add to it works."""
+"""The application is a Flask application: extensions added to it work."""
 
 import gc
 import weakref
@@ -38,19 +38,19 @@ def test_hooks_run_before_and_after_requests(app, client):
     assert happened == [True, None]
 
 
-def test_a_hook_can_answer_itself(app, client):
+def test_a_hook_can_answer_a_request(app, client):
     app.before_request(lambda: ("Elsewhere.", 503))
     answer = client.get("/v1/posts")
     assert (answer.status_code, answer.text) == (503, "Elsewhere.")
 
 
-def test_a_hook_that_comes_too_late_is_refused(app, client):
+def test_a_hook_that_is_added_too_late_is_refused(app, client):
     client.get("/v1/posts")
     with pytest.raises(AssertionError, match="can no longer be called"):
         app.before_request(lambda: None)
 
 
-def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app, client):
+def test_an_added_view_can_return_text_and_run_a_function_afterwards(app, client):
     def shout(response):
         response.set_data(response.data.upper())
         return response
@@ -63,7 +63,7 @@ def test_a_view_of_others_answers_with_a_text_and_runs_a_function_after_it(app, 
     assert client.get("/greeting").text == "HELLO FROM /GREETING"
 
 
-def test_a_hook_that_takes_arguments_away_does_so_in_each_request(app, client):
+def test_a_hook_can_remove_view_arguments_in_each_request(app, client):
     app.url_value_preprocessor(lambda endpoint, values: g.setdefault("name", values.pop("name")))
     app.get("/greeting/<name>")(lambda: g.name)
     assert [client.get("/greeting/you").text, client.get("/greeting/you").text] == ["you", "you"]

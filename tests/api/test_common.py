@@ -1,4 +1,4 @@
-"""Rules for every request: keys, the rate limit, the order of judgement, the Error body."""
+"""Rules for every request: keys, the rate limit, the order of checks, the Error body."""
 
 import hashlib
 import logging
@@ -41,7 +41,7 @@ def test_without_a_key_everything_is_401(stranger, method, path):
         assert answer.json == {"error": 401, "message": MISSING_KEY}
 
 
-def test_every_route_is_refused_but_those_known_to_be_public(app, stranger):
+def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
     routes = app.url_map.bind("localhost")
     public = set()
     for rule in app.url_map.iter_rules():
@@ -132,7 +132,7 @@ def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
     assert quota(limited(key)) == [3, 2, NOON + 120]
 
 
-def test_failed_requests_count_and_over_the_limit_none_is_carried_out(limited):
+def test_failed_requests_count_and_none_is_executed_over_the_limit(limited):
     key = add_key(limited.database, "a")
     answers = [limited(key, "/nothing"), limited(key, "/v1/posts", "PUT"), limited(key, "/v1/posts?x=1")]
     assert [(answer.status_code, quota(answer)[1]) for answer in answers] == [(404, 2), (405, 1), (400, 0)]
@@ -141,7 +141,7 @@ def test_failed_requests_count_and_over_the_limit_none_is_carried_out(limited):
         assert (answer.status_code, quota(answer)[1]) == (429, 0)
 
 
-def test_each_key_has_a_count_of_its_own_and_no_key_none(limited):
+def test_each_key_has_its_own_count_and_requests_without_a_key_have_none(limited):
     one, other = (add_key(limited.database, name) for name in ("one", "other"))
     assert quota(limited(one))[1] == 2
     assert quota(limited("blog_" + "x" * 43))[1] == 3
@@ -152,7 +152,7 @@ def test_each_key_has_a_count_of_its_own_and_no_key_none(limited):
 
 
 @pytest.mark.parametrize("path", ["/v1/posts", "/v1/posts/1", "/v1/tags", "/v1/webhooks", "/v1/posts/2", "/v1/nothing"])
-def test_an_answer_under_v1_is_the_clients_own_and_ends_in_a_newline(client, post, path):
+def test_an_answer_under_v1_is_private_and_ends_with_a_newline(client, post, path):
     post()
     answer, head = client.get(path), client.head(path)
     assert answer.headers["Cache-Control"] == head.headers["Cache-Control"] == "private, no-cache"
@@ -175,7 +175,7 @@ def test_the_entity_tag_of_a_post_is_that_of_its_stored_document(client, databas
         assert tag == read.headers["ETag"] == answer.headers["ETag"] == client.head("/v1/posts/1").headers["ETag"]
 
 
-def test_a_client_asks_again_for_the_description_and_gets_304(stranger):
+def test_requesting_the_description_again_gives_304(stranger):
     answer = stranger.get("/openapi.json")
     assert answer.headers["Cache-Control"] == "no-cache"
     assert answer.data.endswith(b"}\n")
@@ -207,14 +207,14 @@ def test_a_range_is_ignored(stranger, client, post, wanted):
         ("/v1/image", "/v1/images"),
     ],
 )
-def test_a_path_that_is_almost_right_is_404_and_names_the_one_that_was_meant(client, path, meant):
+def test_an_almost_right_path_is_404_and_suggests_the_right_one(client, path, meant):
     assert message(client.get(path), 404) == f"no such path; did you mean {meant}?"
 
 
 @pytest.mark.parametrize(
     "path", ["/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/" + "posts" * 1000, "/v1/trash/a/b"]
 )
-def test_any_other_path_is_404_alone(client, path):
+def test_any_other_path_is_a_plain_404(client, path):
     assert message(client.get(path), 404) == "no such path"
 
 
@@ -227,7 +227,7 @@ def test_a_wrong_method_is_405_with_allow(client, method):
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-def test_a_slug_in_place_of_an_id_is_404_and_leads_to_the_post(client, method):
+def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method):
     answer = client.open("/v1/posts/hello-you", method=method)
     assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello-you")
     for path in ("/v1/posts/Hello", "/v1/posts/007", "/v1/posts/a/b", "/v1/hello"):
@@ -241,7 +241,7 @@ def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
     assert client.post("/v1/posts?x=1", data=b"{").json["message"] == '"x": unknown parameter; there is unknown'
 
 
-def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog, monkeypatch):
+def test_a_crash_is_500_and_reveals_nothing(app, client, caplog, monkeypatch):
     monkeypatch.setitem(app.view_functions, "api.list_posts", lambda: 1 / 0)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/v1/posts")
@@ -251,7 +251,7 @@ def test_a_crash_is_500_and_gives_nothing_away(app, client, caplog, monkeypatch)
     assert quota(answer)[0] == 1_000_000
 
 
-def test_healthz_needs_no_key_and_counts_nowhere(stranger):
+def test_healthz_needs_no_key_and_is_not_counted(stranger):
     answer = stranger.get("/healthz")
     assert (answer.status_code, answer.data) == (200, b'{"status":"ok"}\n')
     assert answer.headers["Cache-Control"] == "no-store"

@@ -1,4 +1,4 @@
-"""CORS: the pages of other origins that may call the API, and those that may not."""
+"""CORS: which pages from other origins may call the API, and which may not."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_preflight_with_a_key_is_not_counted_either(client):
     assert client.get("/v1/posts").headers["X-RateLimit-Remaining"] == "999999"
 
 
-def test_a_preflight_allows_every_method_and_header_that_there_is(app, stranger):
+def test_a_preflight_allows_every_existing_method_and_header(app, stranger):
     methods = {method for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1") for method in rule.methods}
     assert set(cors.PREFLIGHT["Access-Control-Allow-Methods"].split(", ")) == methods
     headers = set(cors.PREFLIGHT["Access-Control-Allow-Headers"].split(", "))
@@ -87,7 +87,7 @@ def test_only_the_api_has_preflights(client):
     assert client.options("/v10/posts", headers=PREFLIGHT).status_code == 404
 
 
-def test_every_answer_to_an_allowed_page_can_be_read_by_it(own_app):
+def test_an_allowed_page_can_read_every_answer(own_app):
     client = with_key(own_app(cors_origins=frozenset({PAGE, OTHER}), rate_limit=9))
     for status, method, path, options in (
         (201, "POST", "/v1/posts", {"json": {"title": "A", "content": "B", "status": "published"}}),
@@ -111,12 +111,12 @@ def test_every_answer_to_an_allowed_page_can_be_read_by_it(own_app):
 
 
 @pytest.mark.parametrize("headers", FROM_ELSEWHERE, ids=str)
-def test_an_answer_to_another_origin_only_says_that_it_varies(client, headers):
+def test_an_answer_to_another_origin_only_has_vary(client, headers):
     answer = client.get("/v1/posts", headers=headers)
     assert (answer.status_code, by_cors(answer.headers), answer.headers["Vary"]) == (200, {}, "Origin")
 
 
-def test_for_all_origins_answers_do_not_depend_on_them(own_app):
+def test_if_all_origins_are_allowed_answers_do_not_depend_on_the_origin(own_app):
     open_client = with_key(own_app(cors_origins=frozenset("*")))
     for headers in ({}, {"Origin": PAGE}, {"Origin": "null"}):
         answer = open_client.get("/v1/posts", headers=headers)
@@ -137,7 +137,7 @@ def test_without_the_setting_nothing_changes(own_app):
     assert client.options("/v1/posts", headers=PREFLIGHT).status_code == 405
 
 
-# By the real server
+# On the real server
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def server(tmp_path_factory):
         (["Content-Type: application/json", "Content-Length: 5000000"], 413),
     ],
 )
-def test_what_the_server_refuses_can_be_read_by_an_allowed_page(server, fields, status):
+def test_an_allowed_page_can_read_why_the_server_refuses_a_request(server, fields, status):
     for origin, expected in ((PAGE, READABLE), ("https://example.net", {})):
         head = server.head("POST /v1/posts HTTP/1.1", f"Origin: {origin}", *fields)
         answer, headers, body = server.raw(head)
@@ -163,7 +163,7 @@ def test_what_the_server_refuses_can_be_read_by_an_allowed_page(server, fields, 
         assert (by_cors(headers), headers["Vary"]) == (expected, "Origin")
 
 
-def test_what_the_server_refuses_outside_the_api_can_be_read_by_no_page(server):
+def test_no_page_can_read_why_the_server_refuses_a_request_outside_the_api(server):
     for path, expected in (("/healthz", {}), ("/settings/keys", {}), ("/v1", READABLE)):
         head = server.head(f"POST {path} HTTP/1.1", f"Origin: {PAGE}", "Transfer-Encoding: x")
         status, headers, _ = server.raw(head)

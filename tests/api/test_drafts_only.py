@@ -1,4 +1,4 @@
-"""A key for drafts: it reads as a read-only key does, and writes nothing that is or would be published."""
+"""A drafts-only key: it reads like a read-only key, and writes nothing that is or would be published."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.images.pictures import gif
 
 MAY = "this key is drafts-only: it may read posts, and create, change and trash drafts, and upload images"
 DRAFT = {"title": "A draft", "content": "Words."}
-# The operations that this key may do; `effects.permit` checks the posts that they write
+# The operations this key may use; `effects.permit` checks the posts they write
 WRITES = {
     ("POST", "/v1/posts"),
     ("POST", "/v1/images"),
@@ -27,13 +27,13 @@ WRITES = {
 
 @pytest.fixture
 def agent(app):
-    """A client with a key for drafts."""
+    """A client with a drafts-only key."""
     return with_key(app, "drafts-only")
 
 
 @pytest.fixture
 def posts(client, post):
-    """A post of each status, by it."""
+    """A post in each status, by status."""
     found = {status: post(title=status, slug=status) for status in ("published", "draft", "scheduled", "archived")}
     for status in ("published", "scheduled", "archived"):
         changes = {"status": status} | ({"published_at": LATER} if status == "scheduled" else {})
@@ -65,7 +65,7 @@ def test_it_writes_drafts_and_uploads_images(agent, client):
     assert [revision["by"] for revision in client.get("/v1/posts/1/revisions").json] == ["drafts-only"] * 3
 
 
-def test_it_reads_what_a_read_only_key_does(app, agent, client, posts):
+def test_it_reads_whatever_a_read_only_key_can(app, agent, client, posts):
     reader = with_key(app, "read-only")
     client.delete("/v1/posts/1")
     image = client.post("/v1/images", data=gif(), content_type="image/gif").json["id"]
@@ -90,7 +90,7 @@ def test_every_other_operation_is_403(app, agent):
 
 
 @pytest.mark.parametrize("status", ["published", "scheduled", "archived"])
-def test_a_post_that_is_no_draft_stays_as_it_is(agent, client, posts, status):
+def test_it_cannot_change_a_post_that_is_not_a_draft(agent, client, posts, status):
     before, post = state(client), posts[status]
     same = {name: post[name] for name in ("title", "content", "status", "published_at") if name in post}
     for answer in (
@@ -118,7 +118,7 @@ def test_a_post_that_is_no_draft_stays_as_it_is(agent, client, posts, status):
         {"status": "published", "published_at": "2020-01-01T00:00:00Z"},
     ],
 )
-def test_a_draft_stays_one(agent, client, posts, changes):
+def test_it_cannot_turn_a_draft_into_anything_else(agent, client, posts, changes):
     before = state(client)
     answers = [
         agent.patch("/v1/posts/2", json=changes),
@@ -137,14 +137,14 @@ def test_a_draft_stays_one(agent, client, posts, changes):
     assert agent.post("/v1/posts", json=DRAFT, headers={"Idempotency-Key": "1"}).status_code == 201
 
 
-def test_nothing_is_deleted_for_good(agent, client, posts):
+def test_it_deletes_nothing_for_good(agent, client, posts):
     assert message(agent.delete("/v1/posts/2?permanent=true"), 403).endswith("can go to the trash, but not for good")
     client.delete("/v1/posts/2")
     assert message(agent.delete("/v1/trash/2"), 403) == MAY
     assert client.get("/v1/trash/2").status_code == 200
 
 
-def test_what_was_no_draft_is_not_restored_even_if_its_time_has_passed(agent, client, posts, clock):
+def test_it_cannot_restore_posts_that_were_not_drafts_even_if_their_time_has_passed(agent, client, posts, clock):
     for post in posts.values():
         client.delete(f"/v1/posts/{post['id']}")
     clock.now += 7200  # Now the scheduled one would be restored as a draft.
@@ -161,12 +161,12 @@ def test_a_scheduled_post_that_is_due_is_published(agent, client, posts, clock):
     assert client.get("/v1/posts/3").json["status"] == "published"
 
 
-def test_a_post_that_cannot_be_read_is_no_draft(agent, posts, damage):
+def test_a_post_that_cannot_be_read_does_not_count_as_a_draft(agent, posts, damage):
     damage("post", "document", "{")
     assert message(agent.delete("/v1/posts/1"), 403).startswith(MAY)
     assert agent.get("/v1/posts/2").status_code == 200
 
 
-def test_an_unknown_path_says_what_was_meant(agent):
+def test_an_unknown_path_suggests_the_right_one(agent):
     assert message(agent.post("/v1/post"), 404) == "no such path; did you mean /v1/posts?"
     assert message(agent.delete("/v1/posts"), 405) == "this path allows GET, HEAD, POST"

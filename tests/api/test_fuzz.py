@@ -1,4 +1,4 @@
-"""Bodies and queries that nobody thinks of: every answer has a documented status, and every error the Error body."""
+"""Bodies and queries that nobody would think of: every answer has a documented status, every error the Error body."""
 
 import json
 import re
@@ -46,7 +46,7 @@ queries = st.lists(valid_pairs, unique=True) | st.lists(
 
 @pytest.fixture
 def judge():
-    """Judge an answer, which must be as the contract has it; in the end every status that may come must have come."""
+    """Check that an answer follows the contract; at the end, each possible status must have occurred."""
     possible, seen = set(), set()
 
     def judge(answer, *statuses):
@@ -126,7 +126,7 @@ any_changes = st.fixed_dictionaries({}, optional=any_words | any_fields | {"publ
 changes = schedules | valid_changes | any_changes
 
 
-@pytest.mark.in_process  # Another server may refuse what stands in If-Match.
+@pytest.mark.in_process  # Another server may refuse such an If-Match.
 @given(bodies=st.lists(changes, min_size=1, max_size=3), match=st.none() | texts | st.just("*"))
 def test_any_changes(client, config, judge, bodies, match):
     match = match and re.sub("[\r\n]", " ", match.encode(errors="replace").decode("latin-1"))

@@ -1,4 +1,4 @@
-"""Wherever a client can put text, the worst of it is answered in a bounded time: lengths come before characters."""
+"""Wherever a client can send text, the worst is answered in bounded time: lengths are checked before characters."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from tests.owner.pages import enter, send, view
 
 pytestmark = [pytest.mark.in_process, pytest.mark.slow]
 
-MARKS = "\u0301\u0316"  # of two classes, which normalization sorts
+MARKS = "\u0301\u0316"  # two combining classes, which normalization sorts
 UNITS = [MARKS, "\u0345", "[", "![", "`", "漢", "\ufb01", "\ufdfa", "\0", "%", "%CC%81", "> ", "<b>", "<li>a", "a" * 99]
 UNITS += ["- [ ] a\n", "|a|\n|-|\n", "*a_", " ", "\n", '"', "\\", "://", "🧑‍🍳"]
 POST = {"title": "A", "content": "B"}
@@ -23,7 +23,7 @@ MICROPUB = ("name", "summary", "featured", "mp-slug", "published", "category", "
 
 
 def new(name):
-    """A post with a text in a field."""
+    """A post with this text in a field."""
     return lambda client, text: client.post("/v1/posts", data=json.dumps(POST | {name: text}), content_type=JSON)
 
 
@@ -36,7 +36,7 @@ def header(name):
 
 
 def micropub(properties, **message):
-    """A message in which TEXT is a text."""
+    """A message in which TEXT is replaced by this text."""
     message = json.dumps({"type": ["h-entry"], "properties": properties} | message)
     return lambda client, text: client.post(
         "/micropub", data=message.replace('"TEXT"', json.dumps(text)), content_type=JSON
@@ -56,7 +56,7 @@ def markdown(front_matter):
 
 
 JSON = "application/json"
-LINE, BODY = 4_000, 300_000  # characters of what a server takes in a line, and in a body
+LINE, BODY = 4_000, 300_000  # characters that a server accepts in a line, and in a body
 PLACES = {
     **{name: (new(name), BODY) for name in ("title", "content", "excerpt", "slug", "cover_image", "published_at")},
     "tags": (lambda client, text: client.post("/v1/posts", json=POST | {"tags": [text] * 3}), BODY),
@@ -121,7 +121,7 @@ def test_no_text_takes_a_second(client, place):
 @pytest.mark.parametrize("use", [slug_of, markdown_of])
 @MANY
 @given(unit=HOSTILE)
-def test_no_text_of_an_import_takes_quadratic_time(use, unit):
+def test_no_text_in_an_import_takes_quadratic_time(use, unit):
     def run(size):
         try:
             use(repeated(unit, size))

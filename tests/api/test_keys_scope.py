@@ -1,4 +1,4 @@
-"""Keys that may do less: read-only ones, and ones for which there is nothing but published posts."""
+"""Keys with fewer permissions: read-only ones, and ones that see nothing but published posts."""
 
 import itertools
 import re
@@ -16,7 +16,7 @@ MAY = {
 }
 POST_PATHS = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>"}
 READABLE = POST_PATHS | {"/v1/tags", "/v1/tags/<tag:tag>", "/v1/key"}
-HISTORY = re.compile("/revisions|/trash|/images")  # of which read-only keys may read all
+HISTORY = re.compile("/revisions|/trash|/images")  # paths that read-only keys may read
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"]
 
 
@@ -27,18 +27,18 @@ def scope(request):
 
 @pytest.fixture
 def reader(app, scope):
-    """A client with a key that may do less."""
+    """A client with a key that has fewer permissions."""
     return with_key(app, scope)
 
 
 @pytest.fixture
 def visitor(app):
-    """A client with a key for which there are only published posts."""
+    """A client with a published-only key."""
     return with_key(app, "published-only")
 
 
 def said(answer):
-    """All that an answer says, but for what counts the requests: PostgreSQL's minutes are those of its own clock."""
+    """An answer without its rate-limit headers, because PostgreSQL counts by its own clock."""
     counts = "X-RateLimit-Remaining", "X-RateLimit-Reset"
     headers = [(name, value) for name, value in answer.headers if name not in counts]
     return answer.status_code, headers, answer.data
@@ -48,7 +48,7 @@ def said(answer):
 
 
 @pytest.mark.in_process
-def test_posts_and_tags_can_be_read_and_all_else_is_403_or_to_published_only_keys_unknown(app, reader, scope):
+def test_posts_and_tags_can_be_read_and_all_else_is_403_or_404_for_published_only_keys(app, reader, scope):
     rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1")]
     forbidden = {rule.rule for rule in rules if "GET" in rule.methods and not HISTORY.search(rule.rule)} - READABLE
     for path, method in itertools.product({rule.rule for rule in rules}, METHODS):
@@ -60,23 +60,23 @@ def test_posts_and_tags_can_be_read_and_all_else_is_403_or_to_published_only_key
             assert answer.json == {"error": 404, "message": "no such path"}
 
 
-def test_every_key_may_know_its_own_name_and_scope(app, client, reader, scope):
+def test_every_key_may_read_its_own_name_and_scope(app, client, reader, scope):
     assert reader.get("/v1/key").json == {"name": scope, "scope": scope}
     assert client.get("/v1/key").json == {"name": "tests", "scope": "full"}
 
 
-def test_a_drafts_only_key_may_know_its_own_name_and_scope(app):
+def test_a_drafts_only_key_may_read_its_own_name_and_scope(app):
     assert with_key(app, "drafts-only").get("/v1/key").json["scope"] == "drafts-only"
 
 
-def test_a_new_view_is_forbidden_until_it_says_otherwise(own_app, scope):
+def test_a_new_view_is_forbidden_unless_it_declares_otherwise(own_app, scope):
     app = own_app()
     app.add_url_rule("/v1/posts/new", view_func=lambda: "all of it")
     reader = with_key(app, scope)
     assert message(reader.get("/v1/posts/new"), 403) == MAY[scope]
 
 
-def test_reading_an_unknown_path_is_404_and_anything_else_there_403(reader, scope):
+def test_reading_an_unknown_path_is_404_and_writing_there_403(reader, scope):
     assert message(reader.get("/v1/nothing"), 404) == "no such path"
     assert message(reader.get("/v1/posts/007"), 404) == "no such path"
     assert message(reader.post("/v1/nothing"), 403) == MAY[scope]
@@ -104,7 +104,7 @@ def test_403_is_counted_like_any_request(own_app, scope):
     assert {answer.headers["X-RateLimit-Reset"] for answer in said} == {str(NOON + 60)}
 
 
-def test_a_read_only_key_reads_what_a_full_one_does(app, client, post):
+def test_a_read_only_key_reads_whatever_a_full_one_can(app, client, post):
     reader = with_key(app, "read-only")
     for status in ("published", "draft"):
         post(title=status, status=status, tags=["a", status])
@@ -129,7 +129,7 @@ SPELLINGS = {"1": "Shared", "2": "SHARED", "4": "sharED", "5": "shared", "6": "S
 
 @pytest.fixture
 def blogs(own_app, tmp_path, clock):
-    """Two blogs: one has published posts and others, in the other one these others are deleted; and their owners."""
+    """Two blogs and their owners: one has published posts and others, and in the second those others were deleted."""
     blogs = []
     for name in ("whole", "published"):
         app = own_app(database=tmp_path / f"{name}.db")
@@ -149,7 +149,7 @@ def blogs(own_app, tmp_path, clock):
 
 @pytest.fixture
 def same(blogs):
-    """Send a request to both blogs with a key that is published-only; both must answer the same. Return the answer."""
+    """Send a request to both blogs with a published-only key; return the answer, which must be the same for both."""
     visitors = [with_key(app, "published-only") for app, _ in blogs]
 
     def same(method, path, **more):
@@ -174,14 +174,14 @@ def test_there_are_only_published_posts(same, clock):
         {"name": "SHared", "posts": 2},
         *({"name": f"Tag {number}", "posts": 1} for number in "1367"),
     ]
-    clock.now -= 1  # Post 6 is there from its second on.
+    clock.now -= 1  # Post 6 is published in this second.
     assert [each["id"] for each in same("GET", "/v1/posts").json] == ["7", "3", "1"]
     assert {"name": "only published", "posts": 3} in same("GET", "/v1/tags").json
     for path in ("/v1/posts/6", "/v1/posts/by-slug/slug-6"):
         assert message(same("GET", path), 404) == "no such post"
 
 
-def test_no_list_tells_of_another_post(same):
+def test_no_list_reveals_another_post(same):
     parameters = (
         ["", "limit=1", "limit=3", "limit=4"],
         ["", *(f"status={status}" for status in STATUSES)],
@@ -193,14 +193,14 @@ def test_no_list_tells_of_another_post(same):
         same("GET", f"/v1/posts?{'&'.join(filter(None, chosen))}")
 
 
-def test_no_list_of_tags_tells_of_another_post(same):
+def test_no_list_of_tags_reveals_another_post(same):
     limits, statuses = ["", "limit=1", "limit=3", "limit=7"], ["", *(f"status={each}" for each in (*STATUSES, "x"))]
     afters = ["", *(f"after={name}" for name in ("only", "only+draft", "only+published", "shared", "tag+5", "tag+7"))]
     for chosen in itertools.product(limits, statuses, afters):
         same("GET", f"/v1/tags?{'&'.join(filter(None, chosen))}")
 
 
-def test_another_post_is_404_like_one_that_never_was(same, blogs):
+def test_another_post_is_404_as_if_it_never_existed(same, blogs):
     owner = blogs[0][1]
     for number in HIDDEN:
         tag = owner.get(f"/v1/posts/{number}").headers["ETag"]
@@ -221,7 +221,7 @@ def test_another_post_is_404_like_one_that_never_was(same, blogs):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_no_other_method_or_path_tells_of_another_post(same, method):
+def test_no_other_method_or_path_reveals_another_post(same, method):
     for number in (*HIDDEN, "1", "99"):
         tag = f"tags/only%20{HIDDEN.get(number, 'published')}"
         posts = (f"posts/{number}", f"posts/by-slug/slug-{number}", "posts")

@@ -1,4 +1,4 @@
-"""The fixed window, by itself."""
+"""The fixed window on its own."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ def test_a_new_window_forgets_the_old_one(clock):
     assert window.hits == {"a": 1}
 
 
-def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
+def test_setting_the_clock_back_a_little_does_not_restart_a_window(clock):
     window = FixedWindow(1, clock)
     clock.now = 181.0
     assert window.count("a").remaining == 0
@@ -34,7 +34,7 @@ def test_a_clock_that_is_set_back_a_little_begins_no_window_again(clock):
     assert not window.count("a").exceeded
 
 
-def test_a_clock_that_is_set_back_far_starts_again(clock):
+def test_setting_the_clock_far_back_starts_a_new_window(clock):
     window = FixedWindow(1, clock)
     clock.now = 3600.0
     window.count("a")
@@ -42,21 +42,21 @@ def test_a_clock_that_is_set_back_far_starts_again(clock):
     assert window.count("a")[1:4] == (0, 180, 60)
 
 
-def test_a_look_counts_nothing(clock):
+def test_looking_at_the_quota_counts_nothing(clock):
     window = FixedWindow(5, clock)
     assert [window.peek().remaining for _ in range(3)] == [5, 5, 5]
     assert window.hits == {}
 
 
 class Key:
-    """A key that lets other threads have their turn whenever it is looked up."""
+    """A key that lets other threads run whenever it is looked up."""
 
     def __hash__(self):
         time.sleep(0)
         return 1
 
 
-def test_it_is_exact_among_threads(clock):
+def test_it_is_exact_across_threads(clock):
     key = Key()
     window = FixedWindow(1000, clock)
     with ThreadPoolExecutor(8) as pool:

@@ -1,4 +1,4 @@
-"""How it is operated: stopped, watched, looked after by systemd."""
+"""Operating the service: stopping it, watching it, running it under systemd."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def leftovers(service):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.sqlite
-def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, number):
+def test_when_stopped_it_finishes_complete_requests_and_closes_the_others(service, number):
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     request = service.creation(BODY)
@@ -63,7 +63,7 @@ def test_stopped_it_finishes_what_is_complete_and_closes_the_rest(service, numbe
 
 
 @pytest.mark.sqlite
-def test_a_write_that_cannot_be_had_does_not_hold_up_the_end(service):
+def test_a_write_that_cannot_begin_does_not_delay_the_shutdown(service):
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     statuses = []
@@ -79,7 +79,7 @@ def test_a_write_that_cannot_be_had_does_not_hold_up_the_end(service):
     assert statuses == [503]
 
 
-def test_an_interrupt_of_the_whole_terminal_is_as_good(service):
+def test_an_interrupt_of_the_whole_terminal_works_too(service):
     worker = service.worker
     service.process.send_signal(signal.SIGINT)
     with suppress(ProcessLookupError):  # It may have ended already.
@@ -89,7 +89,7 @@ def test_an_interrupt_of_the_whole_terminal_is_as_good(service):
 
 
 @pytest.mark.parametrize("resets", [True, False])
-def test_a_client_that_goes_away_is_logged_once_too(service, resets):
+def test_a_client_that_disconnects_is_logged_once(service, resets):
     with service.connect() as sock:
         if resets:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -97,7 +97,7 @@ def test_a_client_that_goes_away_is_logged_once_too(service, resets):
     eventually(lambda: service.log.count("?gone") == 1)
 
 
-def test_clients_that_go_away_meanwhile_do_not_disturb_the_end(service):
+def test_clients_that_disconnect_do_not_disturb_the_shutdown(service):
     sockets = [service.connect() for _ in range(100)]
     for sock in sockets:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -109,7 +109,7 @@ def test_clients_that_go_away_meanwhile_do_not_disturb_the_end(service):
     assert "Traceback" not in service.log
 
 
-def test_the_unit_has_the_paths_of_the_page():
+def test_the_unit_uses_the_paths_from_the_documentation():
     unit = (CHECKOUT / "deploy/blogapi.service").read_text()
     assert set(re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)) == {
         "/opt/blogapi",
@@ -127,7 +127,7 @@ def test_the_unit_has_the_paths_of_the_page():
     assert "User=blogapi\n" in unit
 
 
-def test_the_unit_is_one_that_systemd_takes(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not there")
     unit = (CHECKOUT / "deploy/blogapi.service").read_text()

@@ -42,7 +42,7 @@ TEXTS = {
 
 
 def seconds(run, size):
-    """The least processor time that `run` takes for an input of a size."""
+    """The least processor time that `run` takes for an input of this size."""
     best = 9.0
     for _ in range(4):
         started = time.process_time()
@@ -52,9 +52,9 @@ def seconds(run, size):
 
 
 def check(run, size):
-    """Check that twice the size takes at most twice the time; what a request takes anyway does not count.
+    """Check that twice the size takes at most twice the time, not counting the fixed cost of a request.
 
-    Most of the time is in C, where nothing counts steps. A busy machine can make one comparison wrong, not all of them.
+    Most of the time is spent in C, where steps cannot be counted. A busy machine can spoil one comparison, but not all.
     """
 
     def is_linear():
@@ -106,7 +106,7 @@ def test_twice_the_size_takes_at_most_twice_the_time(client, send, size):
 @pytest.mark.parametrize("header", ["Accept", "Accept-Encoding", "If-Match", "If-None-Match", "Content-Type"])
 @pytest.mark.parametrize("part", [",", ";q=", '"', " ", "a/b;", 'W/"a",', "=\\"])
 def test_a_header_that_werkzeug_parses_takes_at_most_ten_milliseconds(client, header, part):
-    """Werkzeug's time grows with the square for some of these: a server takes 2,048 bytes of them."""
+    """Werkzeug takes quadratic time for some of these, so the server accepts only 2,048 bytes of them."""
     worst = (part * 2048)[:2040]
 
     def run(size):

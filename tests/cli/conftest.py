@@ -1,4 +1,4 @@
-"""An import into a database of its own."""
+"""Importing into a database of its own."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from tests.blogs import write_files
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """The file of a database that is set up."""
+    """The file of a database that has been set up."""
     path = tmp_path / "blog.db"
     monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
     engine = Sqlite(path)
@@ -45,13 +45,13 @@ def run(path):
 
 @pytest.fixture
 def write(tmp_path):
-    """Write files below a folder, which is returned."""
+    """Write files below a folder; return it."""
     return partial(write_files, tmp_path / "blog")
 
 
 @pytest.fixture
 def folder(write):
-    """Write Markdown files into a folder, which is returned."""
+    """Write Markdown files into a folder; return it."""
     return lambda **texts: write({f"{name}.md": text for name, text in texts.items()})
 
 

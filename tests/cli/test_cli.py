@@ -23,7 +23,7 @@ KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
 
 @pytest.fixture
 def missing(tmp_path, monkeypatch):
-    """The file of a database that is not there."""
+    """The path of a database that does not exist."""
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
     return tmp_path / "blog.db"
 
@@ -69,7 +69,7 @@ def is_valid(path, key):
         (["--drafts-only", "--read-only"], "read-only"),
     ],
 )
-def test_regenerate_keeps_name_and_scope_of_a_key_and_kills_the_old_one(run, path, options, scope):
+def test_regenerating_a_key_keeps_its_name_and_scope_and_revokes_the_old_one(run, path, options, scope):
     old = run("keys", "create", "website", *options)[1]
     status, new, _ = run("keys", "regenerate", "website")
     assert (status, bool(KEY.fullmatch(new))) == (0, True)
@@ -115,7 +115,7 @@ RESERVED = "is reserved for changes that no key made; choose another name"
         ("revoke", "", "there is no key called ''"),
     ],
 )
-def test_a_name_that_cannot_be_meant_is_refused(run, path, command, name, message):
+def test_an_impossible_name_is_refused(run, path, command, name, message):
     run("keys", "create", "taken")
     assert run("keys", command, name) == (1, "", message)
     assert names(path) == ["taken"]
@@ -128,7 +128,7 @@ def run_in_shell(command):
 
 @pytest.mark.parametrize("command", ["keys create new", "keys regenerate old", "login", "settings"])
 @pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-def test_a_key_or_a_link_that_cannot_be_shown_is_not_created(run, path, command, redirection):
+def test_a_key_or_a_link_that_cannot_be_printed_is_not_created(run, path, command, redirection):
     _, old, _ = run("keys", "create", "old")
     status, error = run_in_shell(f"{command} {redirection}")
     assert status == 1
@@ -148,7 +148,7 @@ def test_init_creates_a_first_key_only_with_the_database(run, missing):
     assert len(names(missing)) == 1
 
 
-def test_a_first_key_that_could_not_be_shown_is_created_by_the_next_init(run, missing):
+def test_a_first_key_that_could_not_be_printed_is_created_by_the_next_init(run, missing):
     assert run_in_shell("init >/dev/full")[0] == 1
     _, output, _ = run("init")
     assert is_valid(missing, KEY.search(output)[0])
@@ -160,7 +160,7 @@ def test_the_database_is_for_its_owner_only(run, missing):
 
 
 @pytest.mark.parametrize("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts"])
-def test_commands_on_a_database_that_is_not_there_create_none(run, missing, command):
+def test_commands_do_not_create_a_missing_database(run, missing, command):
     hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
     assert run(*command.split()) == (1, "", f"there is no database {missing}: {hint}")
     assert list(missing.parent.iterdir()) == []

@@ -41,7 +41,7 @@ def test_a_time_zone_has_an_iana_name(name):
         ("?" * 100_000, ""),
     ],
 )
-def test_another_name_is_refused_naming_three_that_are_near(name, near):
+def test_another_name_is_refused_with_three_similar_ones(name, near):
     with pytest.raises(ValueError, match=r"^BLOGAPI_TIMEZONE: must be the IANA name of a time zone, such as") as error:
         Config.from_environ({"BLOGAPI_TIMEZONE": name})
     assert (near in str(error.value), str(error.value).count(", "), len(str(error.value)) < 250) == (True, 4, True)
@@ -67,7 +67,7 @@ OF_THE_SERVICE = "/v1 /v1/ /blog/v1 /v1/posts /docs /settings/keys /metrics /blo
 
 
 @pytest.mark.parametrize("path", OF_THE_SERVICE.split())
-def test_the_path_of_the_url_is_not_one_of_the_service_itself(path):
+def test_the_path_of_the_url_must_not_be_one_of_the_service_itself(path):
     with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be the address of the service, not of its API"):
         Config.from_environ({"BLOGAPI_URL": f"https://example.org{path}"})
 
@@ -78,7 +78,7 @@ NO_HOSTS = [f"https://{host}" for host in ("", "u@a", "a b", "a'b", "ä", "a:", 
 
 
 @pytest.mark.parametrize("text", NO_PATHS + NO_SCHEMES + NO_HOSTS)
-def test_a_url_is_a_scheme_a_host_and_perhaps_a_path(text):
+def test_a_url_is_a_scheme_a_host_and_optionally_a_path(text):
     message = "^BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path"
     with pytest.raises(ValueError, match=message):
         Config.from_environ({"BLOGAPI_URL": text})
@@ -108,7 +108,7 @@ NETWORKS = [ip_network("10.0.0.0/8"), ip_network("::1/128"), ip_network("fd00::/
         ("BLOGAPI_CORS_ORIGINS", "capacitor://localhost", "cors_origins", {"capacitor://localhost"}),
     ],
 )
-def test_the_text_of_a_setting_becomes_its_value(variable, text, name, value):
+def test_the_text_of_a_setting_is_parsed(variable, text, name, value):
     assert getattr(Config.from_environ({variable: text}), name) == value
 
 

@@ -1,4 +1,4 @@
-"""`blogapi doctor`, the version, and an environment that is created again."""
+"""`blogapi doctor`, the version, and recreating a broken environment."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from tests.service import BIN, CHECKOUT, Server, free_port
 
 
 def checks(**environ):
-    """The exit status of `blogapi doctor`, and what it says of each check."""
+    """The exit status of `blogapi doctor`, and what it says about each check."""
     ended = subprocess.run([BIN / "blogapi", "doctor"], capture_output=True, text=True, env=os.environ | environ)
     assert ended.stderr == ""
     return ended.returncode, dict(line.split(": ", 1) for line in ended.stdout.splitlines())
@@ -30,7 +30,7 @@ def test_a_running_service_is_well(service):
     assert {"database", "clock", "BLOGAPI_URL", "proxies"} <= set(found)
 
 
-def test_in_another_terminal_it_knows_the_port_of_the_server(tmp_path):
+def test_it_knows_the_server_port_in_another_terminal(tmp_path):
     with Server(tmp_path / "blog.db") as service:
         status, found = checks(BLOGAPI_DATABASE=str(service.database))
         assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://127.0.0.1:{service.port}")
@@ -50,7 +50,7 @@ def test_each_fault_has_a_line(path, run, folder):
     assert checks(BLOGAPI_URL="https://blog.invalid:1")[1]["proxies"].startswith("WRONG: BLOGAPI_TRUSTED_PROXIES ")
 
 
-def test_a_database_and_a_server_that_are_not_there_are_faults(tmp_path):
+def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
     port = free_port()
     status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"), PORT=str(port))
     assert (status, found["database"][:27]) == (1, "WRONG: there is no database")
@@ -89,7 +89,7 @@ def test_the_version_is_printed(run):
         ("", "/bin/false", ".venv is created again: its Python was removed or replaced."),
     ],
 )
-def test_an_environment_that_does_not_work_is_created_again(tmp_path, path, python, expected):
+def test_a_broken_environment_is_recreated(tmp_path, path, python, expected):
     for name in ("Makefile", "setup.cfg", "pyproject.toml"):
         shutil.copy(CHECKOUT / name, tmp_path)
     shutil.copytree(CHECKOUT / "requirements", tmp_path / "requirements")
@@ -97,7 +97,7 @@ def test_an_environment_that_does_not_work_is_created_again(tmp_path, path, pyth
     (tmp_path / ".venv/bin/python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
     (tmp_path / ".venv/bin/python").chmod(0o755)
     (tmp_path / ".venv/installed").write_text(f"{path or tmp_path}\n")
-    # As from a shell: a make that runs this test would pass its flags on, and its make prints the folder first.
+    # As from a shell: a make that runs this test would pass on its flags, and make the inner make print the folder.
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")} | {"PYTHON": ""}
     make = ["make", "-n", "install"]
     steps = subprocess.run(make, cwd=tmp_path, env=env, capture_output=True, text=True).stdout

@@ -15,7 +15,7 @@ TOML_TIMES = {"updated": "2023-04-06T07:08:09Z"}
 
 
 class TextDates(SafeConstructor):
-    """Reads YAML 1.2, but a date as its text."""
+    """Reads YAML 1.2, but keeps dates as text."""
 
 
 TextDates.add_constructor("tag:yaml.org,2002:timestamp", lambda constructor, node: node.value)
@@ -28,7 +28,7 @@ def read_as_1_2(text):
 
 
 def front_matter(text):
-    """The text of front matter in YAML."""
+    """The text of YAML front matter."""
     return text.split("---\n")[1]
 
 
@@ -39,12 +39,12 @@ def without_null(value):
 
 
 def others(values):
-    """The values of names that mean nothing to the service."""
+    """The values of names unknown to the service."""
     return {name: value for name, value in values.items() if name.lower() not in BY_LOWER_CASE}
 
 
 def original(file):
-    """What the front matter of a file says, dates as their text."""
+    """The content of a file's front matter, with dates as text."""
     text = file.read_text()
     if text.startswith("+++"):
         values = tomllib.loads(text.split("+++\n")[1])
@@ -55,7 +55,7 @@ def original(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_each_name_of_front_matter_keeps_its_value_and_a_second_import_changes_nothing(run, storage, tmp_path, file):
+def test_every_name_in_front_matter_keeps_its_value_and_a_second_import_changes_nothing(run, storage, tmp_path, file):
     assert run("import", "--no-images", file)[1][0].startswith("made 1,")
     before = stored(storage)
     (slug,) = before
@@ -65,7 +65,7 @@ def test_each_name_of_front_matter_keeps_its_value_and_a_second_import_changes_n
     assert len(names) >= 7
     for values in (yaml.safe_load(exported), read_as_1_2(exported)):
         assert "lastmod" in names or values.pop("lastmod")
-        if values.get("permalink") is False:  # that of a draft
+        if values.get("permalink") is False:  # from a draft
             del values["permalink"]
         assert others(values) | {name: names[name] for name in ("taxonomies",) if name in names} == names
     assert run("import", "--no-images", tmp_path / "flat")[1][0] == "made 0, changed 0, unchanged 1, refused 0"

@@ -1,4 +1,4 @@
-"""`blogapi images`, and what backups and copies have of images."""
+"""`blogapi images`, and images in backups and copies."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ def add(storage):
         created_at = earlier(storage.now, timedelta(days=days))
         made_older = images.Image.update(created_at=created_at).where(images.Image.id == image.id)
         storage.write(lambda tx: tx.execute(made_older))
-        return f"{image.id}     262,145  {created_at}  {number}\ufffd.jpg"  # A terminal obeys the direction of writing.
+        return f"{image.id}     262,145  {created_at}  {number}\ufffd.jpg"  # would reverse the text
 
     return add
 

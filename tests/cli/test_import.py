@@ -1,4 +1,4 @@
-"""blogapi import and blogapi export: what they say, and what they do to whom."""
+"""blogapi import and blogapi export: their output, and how they affect others."""
 
 import fcntl
 import re
@@ -26,7 +26,7 @@ from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually
 
-# What is done
+# Imports
 
 
 def test_posts_are_created_in_the_order_of_their_dates_and_updated_now(run, folder, storage):
@@ -37,7 +37,7 @@ def test_posts_are_created_in_the_order_of_their_dates_and_updated_now(run, fold
     assert all(post["updated_at"] > "2026" for post in made.values())
 
 
-def test_webhooks_are_told_of_an_import_only_on_request(run, folder, storage):
+def test_an_import_calls_webhooks_only_on_request(run, folder, storage):
     storage.write(webhooks.add, "http://127.0.0.1:1/", ["post.created", "post.updated", "post.published"])
     for options, slug in (((), "silent"), (("--events",), "told")):
         run("import", *options, folder(**{slug: "A"}))
@@ -47,7 +47,7 @@ def test_webhooks_are_told_of_an_import_only_on_request(run, folder, storage):
         assert types == (["post.created", "post.updated", "post.published"] if options else [])
 
 
-def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
+def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path):
     top = folder(a="A", b="B")
     run("import", top)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -56,7 +56,7 @@ def test_a_damaged_post_is_refused_and_the_others_go_on(run, folder, path):
     assert run("import", top) == (1, ["made 0, changed 1, unchanged 0, refused 1"], [f"{top}/a.md: a post is damaged"])
 
 
-# Beside others
+# Next to other processes
 
 
 def test_transactions_are_short_and_the_lock_is_free_between_them(storage, path, monkeypatch):
@@ -88,7 +88,7 @@ def start(*arguments, **options):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, storage, number):
+def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, folder, storage, number):
     top = many(folder, 4000)
     process = start(top)
     eventually(lambda: len(stored(storage)) > 20, 30)
@@ -99,7 +99,7 @@ def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, stora
     assert 20 < made < 4000
     if number == signal.SIGINT:
         counted = int(re.fullmatch(r"made (\d+), changed 0, unchanged 0, refused 0\n", output)[1])
-        assert made - importer.BATCH_POSTS <= counted <= made  # It may end between a transaction and its count.
+        assert made - importer.BATCH_POSTS <= counted <= made  # It may stop between a transaction and its count.
         assert "Traceback" not in error
     assert {(*post["tags"], post["content"][:5]) for post in stored(storage).values()} == {("a", "b", "Words")}
     assert [tags.find(storage, name).posts for name in "ab"] == [made, made]
@@ -107,7 +107,7 @@ def test_an_interrupted_import_leaves_whole_posts_and_goes_on(run, folder, stora
     assert len(stored(storage)) == 4000
 
 
-def test_a_busy_database_is_waited_for(folder, path):
+def test_it_waits_for_a_busy_database(folder, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         process = start(folder(a="A"))
@@ -117,7 +117,7 @@ def test_a_busy_database_is_waited_for(folder, path):
     assert process.communicate(timeout=30)[0] == "made 1, changed 0, unchanged 0, refused 0\n"
 
 
-def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
+def test_it_gives_up_on_a_database_that_stays_busy(run, folder, path, monkeypatch):
     monkeypatch.setattr("blogapi.wings.history.batches.PATIENT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -126,9 +126,9 @@ def test_a_database_that_stays_busy_is_given_up(run, folder, path, monkeypatch):
     assert result.stdout == "made 0, changed 0, unchanged 0, refused 0\n"
 
 
-def test_a_terminal_that_is_stopped_holds_no_transaction(folder, path):
+def test_a_stopped_terminal_holds_no_transaction_open(folder, path):
     top = folder(good="A", **{f"{'x' * 200}-{number}": "---\n" for number in range(500)})
-    process = start(top)  # whose errors nobody reads
+    process = start(top)  # nobody reads its errors
 
     def unread():
         return struct.unpack("i", fcntl.ioctl(process.stderr, termios.FIONREAD, bytes(4)))[0]
@@ -142,7 +142,7 @@ def test_a_terminal_that_is_stopped_holds_no_transaction(folder, path):
     assert (output, len(error.splitlines())) == ("made 1, changed 0, unchanged 0, refused 500\n", 500)
 
 
-def test_a_running_server_shows_imported_posts_and_goes_on_writing(service, folder):
+def test_a_running_server_shows_imported_posts_and_keeps_writing(service, folder):
     top = many(folder, 500)
     process = start(top, env=service.environ)
     created = 0
@@ -157,7 +157,7 @@ def test_a_running_server_shows_imported_posts_and_goes_on_writing(service, fold
 # Export
 
 
-def test_every_post_is_exported_and_a_second_time_nothing_is_written(run, folder, tmp_path, path):
+def test_every_post_is_exported_and_a_second_export_writes_nothing(run, folder, tmp_path, path):
     run("import", many(folder, 120))
     assert run("export", tmp_path / "out") == (0, ["written 120, unchanged 0, deleted 0"], [])
     assert run("export", tmp_path / "out") == (0, ["written 0, unchanged 120, deleted 0"], [])
@@ -203,7 +203,7 @@ def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_pat
 OLD = "---\ndate: 2020-01-01\naliases: [/old/, /b/, /taken/]\n---\nA"
 
 
-def test_older_addresses_become_former_slugs_but_for_those_of_other_posts(run, folder, storage):
+def test_older_addresses_become_former_slugs_unless_they_belong_to_other_posts(run, folder, storage):
     run("import", folder(taken="---\ndate: 2019-01-01\n---\nA"))
     top = folder(a=OLD, b="---\ndate: 2020-01-02\naliases: /old/\n---\nB")
     left = f"Former slugs left out of 2 posts ({top}/a.md, {top}/b.md): "
@@ -219,7 +219,7 @@ def test_older_addresses_become_former_slugs_but_for_those_of_other_posts(run, f
     assert stored(storage)["a"]["former_slugs"] == ["c", "old"]
 
 
-def test_of_more_than_twenty_former_slugs_the_first_are_imported_and_it_is_said(run, folder, storage):
+def test_only_the_first_twenty_former_slugs_are_imported_and_the_output_says_so(run, folder, storage):
     aliases = ", ".join(f"/p{number}/" for number in range(25))
     top = folder(a=f"---\ndate: 2020-01-01\naliases: [{aliases}]\n---\nA")
     said = f"Former slugs left out of 1 post ({top}/a.md): other posts have or had them, or there are more than 20."
@@ -229,7 +229,7 @@ def test_of_more_than_twenty_former_slugs_the_first_are_imported_and_it_is_said(
     assert stored(storage)["a"]["former_slugs"] == [f"p{number}" for number in range(20)]
 
 
-def test_a_file_under_an_old_name_neither_makes_a_post_nor_renames_one(run, folder, storage):
+def test_a_file_with_an_old_name_neither_creates_nor_renames_a_post(run, folder, storage):
     top = folder(a="---\ndate: 2020-01-01\n---\nA")
     run("import", top)
     storage.write(posts.change, "a", {"slug": "b"}, "tests")
@@ -240,7 +240,7 @@ def test_a_file_under_an_old_name_neither_makes_a_post_nor_renames_one(run, fold
     assert list(stored(storage)) == ["b"]
 
 
-def test_an_export_brings_former_slugs_along(run, folder, storage, tmp_path):
+def test_an_export_includes_former_slugs(run, folder, storage, tmp_path):
     run("import", folder(a=OLD))
     for options in ([], ["--flat"]):
         run("export", *options, str(tmp_path / "out"))
@@ -251,7 +251,7 @@ def test_an_export_brings_former_slugs_along(run, folder, storage, tmp_path):
         assert stored(storage)["a"]["former_slugs"] == ["old", "b", "taken"]
 
 
-def test_times_are_of_the_zone_of_the_service(run, folder, storage, monkeypatch):
+def test_times_are_in_the_zone_of_the_service(run, folder, storage, monkeypatch):
     monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
     run("import", folder(a="---\ndate: 2020-01-02 08:00\n---\nA", b="---\ndate: 2020-01-02T08:00:00Z\n---\nA"))
     times = {slug: post["published_at"] for slug, post in stored(storage).items()}

@@ -1,4 +1,4 @@
-"""Images of imports and exports: which are found, to what their addresses become, and which files are written."""
+"""Images in imports and exports: which are found, what their addresses become, and which files are written."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def names(storage):
 
 
 def kept(content):
-    """The bytes of an image that are kept."""
+    """The bytes of an image that are stored."""
     file = BytesIO(content)
     return b"".join(images.identify(file, "a")[1].parts(file, images.PART_BYTES))
 
@@ -44,7 +44,7 @@ def imported(run, storage, write, content, files, *options, name="a.md"):
     return stored(storage)["a"]["content"]
 
 
-# What is found
+# Images that are found
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def imported(run, storage, write, content, files, *options, name="a.md"):
         ("![[loaf.jpg|300x200]] ![[pics/my loaf.jpg|A loaf]]", "![loaf]({}) ![A loaf]({})"),
     ],
 )
-def test_an_image_beside_the_file_is_stored_and_the_link_leads_to_it(run, storage, write, content, expected):
+def test_an_image_next_to_the_file_is_stored_and_the_link_points_to_it(run, storage, write, content, expected):
     files = {"loaf.jpg": LOAF, "pics/my loaf.jpg": LOAF, "pics/loaf (1).jpg": LOAF}
     assert imported(run, storage, write, content, files) == expected.replace("{}", address(LOAF))
     image = images.find(storage, image_of(LOAF).id)
@@ -88,13 +88,13 @@ def test_an_image_beside_the_file_is_stored_and_the_link_leads_to_it(run, storag
         "[A](loaf.jpg)",
     ],
 )
-def test_other_addresses_stay(run, storage, write, content):
+def test_other_addresses_do_not_change(run, storage, write, content):
     files = {"loaf.jpg": LOAF, "pics/two.jpg": LOAF, "more/two.jpg": RYE}
     assert imported(run, storage, write, content, files) == content
     assert names(storage) == []
 
 
-def test_no_file_outside_of_the_folders_is_read(run, storage, write, tmp_path):
+def test_no_file_outside_the_folders_is_read(run, storage, write, tmp_path):
     (tmp_path / "secret.jpg").write_bytes(LOAF)
     top = write({"in/loaf.jpg": LOAF})
     (top / "in/linked.jpg").symlink_to(tmp_path / "secret.jpg")
@@ -105,7 +105,7 @@ def test_no_file_outside_of_the_folders_is_read(run, storage, write, tmp_path):
     assert (status, output[1], stored(storage)["a"]["content"]) == (0, "images: new 0, known 0, missing 5", content)
 
 
-def test_neither_a_path_that_is_missing_nor_an_export_opens_the_folder_around_it(run, storage, write):
+def test_neither_a_missing_path_nor_an_export_gives_access_to_its_folder(run, storage, write):
     row = {"id": 1, "title": "B", "slug": "b", "feature_image": "__GHOST_URL__/content/images/../../loaf.jpg"}
     row |= {"html": "<p>B</p>"}
     top = write({"loaf.jpg": LOAF, "ghost.json": json.dumps({"data": {"posts": [row]}}), "content/images/x.gif": COVER})
@@ -116,7 +116,7 @@ def test_neither_a_path_that_is_missing_nor_an_export_opens_the_folder_around_it
     assert names(storage) == []
 
 
-def test_an_image_may_be_in_another_folder_that_is_given(run, storage, write):
+def test_an_image_may_be_in_another_given_folder(run, storage, write):
     top = write({"posts/a.md": "![A](../assets/loaf.jpg)", "assets/loaf.jpg": LOAF})
     run("import", top / "posts", "--static", top / "assets")
     assert stored(storage)["a"]["content"] == f"![A]({address(LOAF)})"
@@ -133,7 +133,7 @@ def test_an_image_may_be_in_another_folder_that_is_given(run, storage, write):
         (".", "/assets/loaf.jpg"),
     ],
 )
-def test_addresses_from_the_root_lead_to_the_static_folder(run, storage, write, tmp_path, folder, written):
+def test_addresses_from_the_root_are_found_in_the_static_folder(run, storage, write, tmp_path, folder, written):
     folders = "static/img", "wp-content/uploads/2020", "site/content/images/2020", "assets"
     files = {f"{each}/loaf.jpg": LOAF for each in folders}
     static = tmp_path / "blog" / folder
@@ -151,7 +151,7 @@ def test_a_cover_is_stored_too(run, storage, write):
     assert {post["cover_image"] for post in stored(storage).values()} == {address(LOAF), address(RYE)}
 
 
-def test_images_of_an_export_of_ghost_are_found(run, storage, write):
+def test_images_of_a_ghost_export_are_found(run, storage, write):
     row = {"id": 1, "title": "A", "slug": "a", "feature_image": "__GHOST_URL__/content/images/c.gif"}
     row |= {"html": '<p><img src="__GHOST_URL__/content/images/2020/loaf.jpg" alt="Loaf"></p>'}
     top = write({"ghost.json": json.dumps({"data": {"posts": [row]}})})
@@ -161,7 +161,7 @@ def test_images_of_an_export_of_ghost_are_found(run, storage, write):
     assert (post["content"], post["cover_image"]) == (f"![Loaf]({address(LOAF)})\n", address(COVER))
 
 
-# What is said
+# The output
 
 
 def test_a_second_import_changes_nothing_and_images_are_stored_once(run, storage, write):
@@ -183,12 +183,12 @@ def test_a_dry_run_says_what_would_be_stored_and_stores_nothing(run, storage, wr
     assert stored(storage) == {}
 
 
-def test_no_images_leaves_links_as_they_are(run, storage, write):
+def test_the_option_no_images_leaves_links_as_they_are(run, storage, write):
     content = imported(run, storage, write, "![](loaf.jpg) ![[loaf.jpg]]", {"loaf.jpg": LOAF}, "--no-images")
     assert (content, names(storage)) == ("![](loaf.jpg) ![[loaf.jpg]]", [])
 
 
-def test_a_file_that_is_no_image_is_named_and_its_link_stays(run, storage, write):
+def test_a_file_that_is_not_an_image_is_reported_and_its_link_stays(run, storage, write):
     files = {"a.svg": "<svg/>", "cut.jpg": LOAF[:300], "a.md": "![](a.svg) ![](cut.jpg) ![](big.png)", "big.png": b""}
     top = write(files)
     os.truncate(top / "big.png", 1024**3)
@@ -202,14 +202,14 @@ def test_a_file_that_is_no_image_is_named_and_its_link_stays(run, storage, write
     ]
 
 
-def test_images_that_are_refused_for_one_reason_share_a_line(run, storage, write):
+def test_images_refused_for_the_same_reason_share_a_line(run, storage, write):
     files = {f"{name}.svg": "<svg/>" for name in "abcde"}
     top = write(files | {"a.md": " ".join(f"![]({name})" for name in files)})
     first, reason = ", ".join(f"{top}/{name}.svg" for name in "abc"), "an SVG can run scripts"
     assert run("import", top)[2] == [f"{first} and 2 more: must be a JPEG, PNG, GIF, WebP or AVIF image; {reason}"]
 
 
-def test_a_post_whose_images_have_no_room_is_refused(run, storage, write, monkeypatch):
+def test_a_post_whose_images_do_not_fit_is_refused(run, storage, write, monkeypatch):
     monkeypatch.setenv("BLOGAPI_IMAGES_MB", "0")
     top = write({"a.md": "![](loaf.jpg)", "b.md": "B", "loaf.jpg": LOAF})
     reason = "all images together would have more bytes than BLOGAPI_IMAGES_MB allows"
@@ -217,7 +217,7 @@ def test_a_post_whose_images_have_no_room_is_refused(run, storage, write, monkey
     assert ([*stored(storage)], names(storage)) == (["b"], [])
 
 
-def test_a_dry_run_foresees_that_images_have_no_room(run, storage, write, monkeypatch):
+def test_a_dry_run_predicts_that_images_will_not_fit(run, storage, write, monkeypatch):
     monkeypatch.setenv("BLOGAPI_IMAGES_MB", "1")
     one, two = (png(frombytes("RGB", (500, 400), Random(seed).randbytes(600_000))) for seed in (1, 2))
     top = write({"a.md": "![](a.png) ![](b.png)", "a.png": one, "b.png": one, "b.md": "![](c.png)", "c.png": two})
@@ -231,7 +231,7 @@ def written(run, write, files, *options):
     return run("import", write(files), *options)[1]
 
 
-def test_images_of_params_of_liquid_and_of_decomposed_names_are_stored(run, write, tmp_path):
+def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, write, tmp_path):
     front = "coverImage: b.png\nheader: {teaser: c.png}\nresources: [{src: d.png}]\nother: gone.png"
     content = "![a]({{ site.baseurl }}/e.png) ![a]({{ '/e.png' | relative_url }}) ![a]({{ gone }}) ![a](f\u00e9.png)"
     files = {"a.md": f"---\n{front}\n---\n{content}"} | dict.fromkeys(("b.png", "c.png", "d.png", "e.png"), png())
@@ -243,12 +243,12 @@ def test_images_of_params_of_liquid_and_of_decomposed_names_are_stored(run, writ
     assert (text.count("/images/"), text.count("gone")) == (6, 2)
 
 
-def test_missing_images_of_posts_that_are_refused_are_not_counted(run, write):
+def test_missing_images_of_refused_posts_are_not_counted(run, write):
     refused = "---\nstatus: gone\n---\n![](b.png)"
     assert "images: new 0, known 0, missing 1" in written(run, write, {"a.md": refused, "b.md": "![](c.png)"})
 
 
-def test_a_picture_whose_colour_profile_is_damaged_is_stored_without_it(run, write):
+def test_a_picture_with_a_damaged_colour_profile_is_stored_without_it(run, write):
     whole = png()
     damaged = whole[:33] + b"\0\0\0\3iCCPabc\0\0\0\0" + whole[33:]
     output = written(run, write, {"a.md": "![](a.png) ![](b.png)", "a.png": damaged, "b.png": whole})
@@ -260,7 +260,7 @@ def test_a_picture_whose_colour_profile_is_damaged_is_stored_without_it(run, wri
 
 @pytest.fixture
 def blog(run, write):
-    """A blog whose images are in all fields, imported."""
+    """An imported blog with images in all fields."""
     front = "---\nslug: a\ntitle: A\ndate: 2020-01-02\ncover: cover.gif\n---\n"
     content = "![A loaf](loaf.jpg) and ![[rye.png]]\n\n[oven]: oven.webp\n"
     files = {"a.md": front + content, "loaf.jpg": LOAF, "rye.png": RYE, "oven.webp": OVEN, "cover.gif": COVER}
@@ -275,7 +275,7 @@ def kept_of(*contents):
     return {image_of(each).path.rpartition("/")[2]: kept(each) for each in contents}
 
 
-def test_an_export_has_the_images_that_posts_show_and_their_addresses_stay(run, storage, blog, tmp_path):
+def test_an_export_contains_the_images_in_use_and_keeps_their_addresses(run, storage, blog, tmp_path):
     out = tmp_path / "out"
     lines = ["written 1, unchanged 0, deleted 0", "images: written 4, unchanged 0, deleted 0"]
     assert run("export", out) == (0, lines, [])
@@ -287,7 +287,7 @@ def test_an_export_has_the_images_that_posts_show_and_their_addresses_stay(run, 
     assert {path: path.stat() for path in out.rglob("*")} == before
 
 
-def test_a_damaged_file_of_an_image_is_replaced(run, blog, tmp_path):
+def test_a_damaged_image_file_is_replaced(run, blog, tmp_path):
     out = tmp_path / "out"
     run("export", out)
     image = out / "images" / image_of(LOAF).path.rpartition("/")[2]
@@ -297,7 +297,7 @@ def test_a_damaged_file_of_an_image_is_replaced(run, blog, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["blog", "images"])
-def test_delete_removes_images_that_no_post_shows_and_nothing_else(run, storage, blog, tmp_path, write, name):
+def test_delete_removes_unused_images_and_nothing_else(run, storage, blog, tmp_path, write, name):
     out = tmp_path / name
     run("export", out)
     (out / "images/notes.txt").write_text("mine")
@@ -344,7 +344,7 @@ def test_an_export_is_read_back_under_any_address(run, blog, write, tmp_path, mo
     assert files_in(tmp_path / "again/images") == kept_of(LOAF, RYE, OVEN, COVER)
 
 
-def test_an_address_of_the_service_without_an_image_is_named(run, storage, write):
+def test_an_address_of_the_service_without_an_image_is_reported(run, storage, write):
     lost = f"{URL}/images/{'0' * 32}.jpg"
     folder = write({"a.md": f"![]({lost})"})
     assert run("import", folder)[1][1:] == [

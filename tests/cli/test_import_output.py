@@ -98,7 +98,7 @@ def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog
     assert stored(storage) == before
 
 
-def test_refused_files_are_named_with_the_line_and_the_others_are_imported(run, folder, storage):
+def test_refused_files_are_reported_with_the_line_and_the_others_are_imported(run, folder, storage):
     top = folder(
         a="# Good\n",
         b="---\ntitle: 'x\n---\n",
@@ -125,7 +125,7 @@ def test_refused_files_are_named_with_the_line_and_the_others_are_imported(run, 
     assert stored(storage)["g"]["content"] == "G\n\n"
 
 
-def test_a_post_without_content_in_an_export_is_refused_and_the_others_go_on(run, tmp_path, storage):
+def test_a_post_without_content_in_an_export_is_refused_and_the_others_are_imported(run, tmp_path, storage):
     rows = [{"id": 1, "title": "A", "html": "<p>a</p>"}, {"id": 2, "title": "B", "html": ""}, {"id": 3}]
     path = tmp_path / "ghost.json"
     path.write_text(json.dumps({"data": {"posts": rows}}))
@@ -165,11 +165,11 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
     assert run("import", top)[1][0] == "made 2, changed 1, unchanged 1, refused 1"
 
 
-def test_a_line_every_thousand_files_says_how_far_it_has_come(run, folder):
+def test_a_line_every_thousand_files_shows_the_progress(run, folder):
     assert run("import", many(folder, 1001)) == (0, ["made 1001, changed 0, unchanged 0, refused 0"], ["1000 of 1001"])
 
 
-def test_on_a_terminal_there_is_a_bar_and_a_refused_file_has_a_line_of_its_own(folder, path):
+def test_on_a_terminal_there_is_a_progress_bar_and_each_refused_file_has_its_own_line(folder, path):
     top = folder(a="A", b="---\n")
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
@@ -220,7 +220,7 @@ def test_redirects_lead_from_former_addresses(run, write, tmp_path, files, given
     assert (tmp_path / "redirects").read_text() == redirects
 
 
-def test_redirects_of_names_that_are_not_utf_8_are_percent_encoded(run, tmp_path):
+def test_redirects_from_names_that_are_not_utf_8_are_percent_encoded(run, tmp_path):
     top = os.fsencode(tmp_path / "blog") + b"/K\xe4se/_posts"
     os.makedirs(top)
     (tmp_path / "blog/_config.yml").write_text("permalink: date\n")
@@ -242,14 +242,14 @@ def test_pages_of_an_export_are_imported_on_request(run, name, posts, left_out):
     assert [line for line in output if line.startswith("Not imported")] == left_out
 
 
-def test_a_published_post_without_a_date_is_named_with_what_looks_like_one(run, folder):
+def test_a_published_post_without_a_date_is_reported_with_anything_that_looks_like_one(run, folder):
     top = folder(a="---\nstatus: published\nwritten: 2020-01-02\n---\nA", b="---\ndraft: false\n---\nB")
     (line,) = [line for line in run("import", top)[1] if line.startswith("Published at the time of this import:")]
     assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was understood" in line
     assert run("import", top)[1] == ["made 0, changed 0, unchanged 2, refused 0", "params: written 1"]
 
 
-def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder):
+def test_a_folder_without_posts_is_an_error_that_lists_its_contents(run, folder):
     top = folder()
     for name in ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml"):
         (top / name).write_text("A")
@@ -260,7 +260,7 @@ def test_a_folder_without_posts_is_an_error_that_names_what_is_there(run, folder
     assert errors == ["Nothing was found to import: give Markdown files, a folder with some, or an export."]
 
 
-def test_tags_beyond_the_first_fifty_are_left_out_and_said(run, folder, storage):
+def test_tags_beyond_the_first_fifty_are_left_out_and_reported(run, folder, storage):
     top = folder(a=f"---\ntags: [{', '.join(f't{n}' for n in range(61))}]\n---\nA")
     said = f"Tags are left out or shortened in 1 post ({top}/a.md:2): a post has at most 50, each of 64 characters."
     assert run("import", top) == (0, ["made 1, changed 0, unchanged 0, refused 0", said], [])

@@ -1,4 +1,4 @@
-"""blogapi images --rebase: the service has another address."""
+"""blogapi images --rebase: the address of the service has changed."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def contents(storage):
     return [documents.load(document)["content"] for document in lists.page(storage, lists.ListQuery(99)).items]
 
 
-def test_the_addresses_of_images_in_each_field_change_and_others_stay(add, run, storage):
+def test_image_addresses_change_in_every_field_and_others_do_not(add, run, storage):
     others = f"{OLD}/v1/posts {OLD}/images/loaf.jpg https://example.org{IMAGE}"
     add(content="nothing")
     number = add(
@@ -45,13 +45,13 @@ def test_the_addresses_of_images_in_each_field_change_and_others_stay(add, run, 
     assert run("images", "--rebase", OLD)[1] == ["changed 0, left 0"]
 
 
-def test_a_post_that_stays_as_it_is_is_not_said_to_be_changed(add, run):
+def test_an_unchanged_post_is_not_reported_as_changed(add, run):
     add(title=f"{OLD}{IMAGE}", content=f"![]({NEW}{IMAGE})")
     for former in (OLD, NEW):
         assert run("images", "--rebase", former) == (0, ["changed 0, left 0"], [])
 
 
-def test_without_a_public_address_they_lead_to_that_of_the_server(add, run, storage, monkeypatch):
+def test_without_a_public_address_they_point_to_the_server(add, run, storage, monkeypatch):
     add(content=f"![]({NEW}{IMAGE})")
     monkeypatch.delenv("BLOGAPI_URL")
     assert run("images", "--rebase", NEW)[1] == ["a: changed", "changed 1, left 0"]
@@ -69,7 +69,7 @@ def test_one_undo_reverts_it(add, run, storage):
     assert contents(storage) == before
 
 
-def test_a_post_that_would_be_too_long_is_left_and_named(add, run, storage):
+def test_a_post_that_would_become_too_long_is_left_alone_and_reported(add, run, storage):
     add(cover_image=f"{OLD}{IMAGE}?{'x' * (2048 - len(OLD + IMAGE) - 1)}")
     status, output, _ = run("images", "--rebase", OLD)
     assert (status, output[1]) == (1, "changed 0, left 1")

@@ -1,4 +1,4 @@
-"""`blogapi undo`: a script that went wrong is one command to undo."""
+"""`blogapi undo`: one command undoes what a script did wrong."""
 
 import os
 import pty
@@ -23,7 +23,7 @@ SINCE = rfc3339(NOW - 2 * HOUR)
 
 @pytest.fixture
 def at(path):
-    """The database as it was some hours ago."""
+    """The database at a time some hours ago."""
     engine = Sqlite(path)
     engine.open()
     yield lambda hours: Database(engine, lambda: NOW - hours * HOUR)
@@ -45,7 +45,7 @@ def words(database):
 
 @pytest.fixture
 def accident(at):
-    """Three posts of which a script overwrote one, deleted one, and added one; another key edited the third."""
+    """Three posts: a script overwrote one, deleted one and added one; another key then edited the third."""
     overwritten, deleted, edited = (add(at(3), title) for title in ("Over", "Gone", "Edited"))
     before = words(at(3))
     for post_id in (overwritten, edited):
@@ -65,7 +65,7 @@ DONE = [
 ]
 
 
-def test_the_changes_of_a_key_are_undone_except_in_posts_that_another_changed_since(run, at, accident):
+def test_a_keys_changes_are_undone_except_in_posts_that_another_key_has_changed_since(run, at, accident):
     before = words(at(0))
     status, output, error = run("undo", "--since", SINCE, "--key", "bad", "--dry-run")
     would_be = [line.replace(": ", ": would be ") for line in DONE[:-1]]
@@ -90,18 +90,18 @@ def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(run, at,
     assert run("undo", "--since", SINCE)[:2] == (0, [NOTHING])
 
 
-def test_a_name_must_be_that_of_a_key_or_of_an_author(run, at, accident):
+def test_the_name_must_belong_to_a_key_or_an_author(run, at, accident):
     run("keys", "create", "laptop")
     status, output, error = run("undo", "--since", SINCE, "--key", "lap")
     known = "autosave, bad, good, import, laptop, rebase, settings, undo"
     hint = f"there is no key called 'lap', nor a change by one; there are {known}"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--key': {hint}")
-    assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset variable of the shell
+    assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset shell variable
     for name in ("laptop", "settings", "autosave", "import", "undo"):
         assert run("undo", "--since", SINCE, "--key", name) == (0, [NOTHING], [])
 
 
-def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
+def test_nothing_can_be_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "0")
     before = words(at(0))
     status, output, error = run("undo", "--since", SINCE)
@@ -109,7 +109,7 @@ def test_nothing_is_undone_if_nothing_is_kept(run, at, accident, monkeypatch):
     assert words(at(0)) == before
 
 
-def test_a_time_before_what_is_kept_is_named(run, accident, monkeypatch):
+def test_a_time_before_the_kept_history_is_reported(run, accident, monkeypatch):
     monkeypatch.setenv("BLOGAPI_KEEP_DAYS", "1")
     status, output, error = run("undo", "--since", rfc3339(NOW - 25 * HOUR), "--key", "bad", "--dry-run")
     assert (status, output[-1]) == (1, "would be changed back 1, restored 1, moved to the trash 1, left 1")

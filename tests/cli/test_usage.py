@@ -26,7 +26,7 @@ NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a 
         (["undo", "--since", "2026-13-01"], NO_TIME),
     ],
 )
-def test_an_argument_that_cannot_be_meant_is_refused(run, storage, tmp_path, monkeypatch, arguments, message):
+def test_a_senseless_argument_is_refused(run, storage, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.md").write_text("A")
     status, output, error = run(*arguments)

@@ -1,4 +1,4 @@
-"""Does every operation with the client that openapi-python-client makes."""
+"""Runs every operation with the client that openapi-python-client generates."""
 
 import base64
 import io
@@ -25,7 +25,7 @@ client = AuthenticatedClient(os.environ["BASE"], os.environ["KEY"], raise_on_une
 
 
 def do(operation, *path, **arguments):
-    """Do an operation, named by its tag and its id; return what is answered."""
+    """Run an operation, named by its tag and its id; return the answer."""
     module = import_module(f"blogclient.api.{operation}")
     answer = module.sync_detailed(*path, client=client, **arguments).parsed
     assert not isinstance(answer, Error), answer

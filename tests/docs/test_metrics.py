@@ -18,7 +18,7 @@ def metrics(app):
 
 
 def samples(text, name):
-    """The values of a metric by its labels, if it has some."""
+    """The values of a metric by its labels, if it has any."""
     families = text_string_to_metric_families(text)
     found = [each for family in families for each in family.samples if each.name == name]
     return {" ".join(sample.labels.values()): sample.value for sample in found}
@@ -35,7 +35,7 @@ def test_durations_are_counted_up_to_each_bound(metrics, counts):
     assert samples(text, "blogapi_request_duration_seconds_sum") == {"posts": pytest.approx(30.3021)}
 
 
-def test_every_view_has_a_label_of_its_own(app):
+def test_every_view_has_its_own_label(app):
     labels = [label(each) for each in app.view_functions]
     assert sorted(labels) == sorted(set(labels))
     assert {"create_post", "owner.create_post"} <= set(labels)
@@ -58,7 +58,7 @@ def test_deliveries_are_counted_by_state(client, post, webhook, send, receiver):
     assert deliveries() == {"pending": 0, "delivered": 2, "failed": 2}
 
 
-def test_the_limit_and_the_size_of_the_database_are_told(client, config):
+def test_the_limit_and_the_size_of_the_database_are_included(client, config):
     text = client.get("/metrics").text
     size = sum(path.stat().st_size for path in (config.database, config.database.with_name("blog.db-wal")))
     assert samples(text, "blogapi_rate_limit") == {"": config.rate_limit}
@@ -66,7 +66,7 @@ def test_the_limit_and_the_size_of_the_database_are_told(client, config):
 
 
 def scrape(service):
-    """The counts of requests, without those by which the tests wait for the start."""
+    """The counts of requests, without those that waited for the start."""
     with service.connect() as sock:
         sock.sendall(service.head("GET /metrics HTTP/1.1", "Connection: close"))
         head, _, text = sock.makefile("rb").read().decode().partition("\r\n\r\n")

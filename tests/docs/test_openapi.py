@@ -1,4 +1,4 @@
-"""The description of the API: valid, complete, and true of the running service."""
+"""The description of the API is valid, complete, and matches the running service."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ def operations(description):
 
 @pytest.fixture
 def routes(app):
-    """Method and path of each route under /v1."""
+    """The method and path of each route under /v1."""
     return {
         (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
         for rule in app.url_map.iter_rules()
@@ -61,7 +61,7 @@ def test_it_has_every_route_and_no_other(routes, operations):
 
 
 def test_an_operation_has_the_name_of_its_view(operations):
-    """Generated clients call it so: it must stay."""
+    """Generated clients use this name, so it must not change."""
     names = {(path, method): each["operationId"] for (path, method), each in operations.items()}
     assert names["/v1/posts", "post"] == "create_post"
     assert names["/v1/posts/by-slug/{post}", "patch"] == "change_post_by_slug"
@@ -81,14 +81,14 @@ def test_the_reference_has_every_route_and_no_other(routes):
 
 
 def schemas(base):
-    """Yield the subclasses of a schema."""
+    """Yield all subclasses of a schema."""
     for schema in base.__subclasses__():
         yield schema
         yield from schemas(schema)
 
 
 def validate(value, schema, description):
-    """Raise ValidationError unless a value is valid by a schema of the description."""
+    """Raise ValidationError unless a value matches a schema in the description."""
     checker = Draft202012Validator.FORMAT_CHECKER
     Draft202012Validator(schema | {"components": description["components"]}, format_checker=checker).validate(value)
 
@@ -129,7 +129,7 @@ def test_every_answer_is_as_described(client, post, database, description):
         validate(payload, body["schema"], description)
 
 
-def test_bodies_are_closed_and_answers_open(description):
+def test_bodies_are_closed_and_answers_are_open(description):
     schemas = description["components"]["schemas"]
     closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
     bodies = {"PostInput", "PostChange", "PutPost", "TagChange", "Upload", "WebhookInput", "WebhookChange"}
@@ -140,13 +140,13 @@ def test_bodies_are_closed_and_answers_open(description):
         assert (schema["type"], schema["examples"], "enum" in schema) == ("string", list(EVENTS), False)
 
 
-def test_each_status_is_named(operations):
+def test_every_status_is_documented(operations):
     for operation in operations.values():
         assert {"400", "401", "403", "404", "413", "415", "429", "500", "503"} <= operation["responses"].keys()
         assert all(status.isdigit() for status in operation["responses"])
 
 
-def test_parameters_are_as_generators_need_them(operations):
+def test_parameters_have_the_form_that_generators_need(operations):
     listing = {each["name"]: each for each in operations["/v1/posts", "get"]["parameters"]}
     names = listing["fields"]
     assert (names["style"], names["explode"], names["example"]) == ("form", False, ["slug", "tags"])
@@ -156,11 +156,11 @@ def test_parameters_are_as_generators_need_them(operations):
         assert all("example" in each for each in operation["parameters"] if each["in"] == "path")
 
 
-def test_it_names_no_program(description):
+def test_it_does_not_name_a_program(description):
     assert "curl" not in json.dumps(description)
 
 
-def test_it_describes_what_receivers_are_sent(description):
+def test_it_describes_what_receivers_get(description):
     others = {"ping": "Ping", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
     assert set(description["webhooks"]) == set(EVENTS)
     for event, item in description["webhooks"].items():
@@ -186,7 +186,7 @@ def test_everything_is_described_in_words(description):
             assert len(part.get("description", "")) > 4, path
 
 
-def test_the_parameters_of_paths_have_the_rules_of_the_service(operations):
+def test_path_parameters_follow_the_rules_of_the_service(operations):
     def schemas(path, method="get"):
         return [each["schema"] for each in operations[path, method]["parameters"] if each["in"] == "path"]
 
@@ -205,7 +205,7 @@ def test_its_patterns_are_short_and_plain_ascii(description):
         assert len(pattern) < 200
 
 
-def test_nothing_in_it_makes_a_field_required_that_is_not(description):
+def test_nothing_in_it_makes_an_optional_field_required(description):
     assert [path for path, part in parts(description) if "default" in part] == []
 
 
@@ -214,12 +214,12 @@ def test_every_description_begins_with_what_the_operation_does(operations):
         assert operation["description"].startswith(operation["summary"])
 
 
-def test_what_receivers_are_sent_has_a_tag_of_its_own(operations, description):
+def test_events_have_their_own_tag(operations, description):
     assert {tag for item in description["webhooks"].values() for tag in item["post"]["tags"]} == {"events"}
     assert "events" not in {tag for operation in operations.values() for tag in operation["tags"]}
 
 
-def test_every_content_type_that_is_taken_is_described(operations):
+def test_every_accepted_content_type_is_described(operations):
     def bodies(path, method):
         return list(operations[path, method]["requestBody"]["content"])
 
@@ -239,7 +239,7 @@ def test_the_example_of_a_file_can_be_sent_again_and_to_any_slug(client, descrip
         assert client.open(path, method=method, data=example, content_type="text/markdown").status_code == 201
 
 
-def test_no_parameter_of_a_path_is_a_field_of_the_body_too(operations, description):
+def test_no_path_parameter_is_also_a_field_of_the_body(operations, description):
     for (path, _), operation in operations.items():
         if body := operation.get("requestBody", {"content": {}})["content"].get("application/json"):
             name = body["schema"]["$ref"].rpartition("/")[2]
@@ -252,7 +252,7 @@ def test_the_command_line_prints_the_same(service):
 
 
 @pytest.mark.slow
-def test_it_is_true_of_the_running_service(tmp_path):
+def test_it_matches_the_running_service(tmp_path):
     """Schemathesis with all its checks: positive and negative data, and sequences of operations."""
     with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
         command = [BIN / "schemathesis", "--config-file", CHECKOUT / "tests/schemathesis.toml", "run"]
@@ -289,7 +289,7 @@ def test_a_post_is_created_from_the_page(browser, service):
     (created,) = service.request("GET", "/v1/posts")[2]
     assert (created["title"], created["status"]) == ("Three days at the lake", "draft")
     browser.get(f"http://127.0.0.1:{service.port}/")
-    click(".btn.authorize.locked")  # The page has kept the key.
+    click(".btn.authorize.locked")  # The page has remembered the key.
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
 
 
@@ -309,7 +309,7 @@ def test_nothing_on_the_page_scrolls_sideways_on_a_phone(browser, service):
     assert browser.execute_script(f"{page}.scrollWidth") == browser.execute_script(f"{page}.clientWidth") <= 400
 
 
-def test_the_page_may_load_nothing_from_elsewhere(stranger):
+def test_the_page_cannot_load_anything_from_elsewhere(stranger):
     for path in PAGE:
         answer = stranger.get(path)
         assert answer.status_code == 200
@@ -326,7 +326,7 @@ def test_other_files_of_the_package_are_not_served(stranger, client):
 @pytest.mark.parametrize(
     ("accept", "status"), [("text/html,application/xhtml+xml,*/*;q=0.8", 302), ("*/*", 200), ("application/json", 200)]
 )
-def test_the_root_leads_a_browser_to_the_page_and_names_the_addresses_to_others(stranger, accept, status):
+def test_the_root_redirects_browsers_to_the_page_and_lists_the_addresses_for_others(stranger, accept, status):
     answer = stranger.get("/", headers={"Accept": accept})
     assert answer.status_code == status
     assert answer.headers["Vary"] == "Accept"
@@ -340,7 +340,7 @@ def test_the_root_leads_a_browser_to_the_page_and_names_the_addresses_to_others(
 
 
 @pytest.mark.parametrize("path", PAGE)
-def test_the_page_is_compressed_for_those_who_take_that(stranger, path):
+def test_the_page_is_compressed_for_clients_that_accept_that(stranger, path):
     plain = stranger.get(path, headers={"Accept-Encoding": "gzip;q=0, identity"})
     compressed = stranger.get(path, headers={"Accept-Encoding": "gzip, br"})
     assert plain.headers.get("Content-Encoding") is None

@@ -1,4 +1,4 @@
-"""The history of posts: revisions, the trash, what becomes of them in time, and how much is kept."""
+"""The history of posts: revisions, the trash, what happens to them over time, and how much is kept."""
 
 import re
 
@@ -39,7 +39,7 @@ def load(database):
 
 @pytest.fixture
 def kept(database):
-    """The versions that are kept of a post, newest first, and who replaced each."""
+    """The kept versions of a post, newest first, and who replaced each."""
 
     def kept(post_id, limit=100):
         return [(each.version, each.author) for each in revisions.page(database, post_id, limit).items]
@@ -50,7 +50,7 @@ def kept(database):
 # Revisions
 
 
-def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, clock):
+def test_publishing_a_scheduled_post_keeps_no_version(database, add, change, kept, clock):
     post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
     clock.now += 60
     database.write(posts.publish_due)
@@ -59,7 +59,7 @@ def test_a_publication_by_its_time_keeps_nothing(database, add, change, kept, cl
     assert documents.load(revisions.find(database, post_id, 1))["status"] == "published"
 
 
-def test_fifty_versions_are_kept_and_the_oldest_goes_first(database, add, change, kept):
+def test_fifty_versions_are_kept_and_the_oldest_are_deleted_first(database, add, change, kept):
     post_id = add()
     for number in range(60):
         change(post_id, content=f"{number}")
@@ -80,7 +80,7 @@ def test_a_restored_post_gets_another_slug_if_its_own_is_taken(database, add, de
         assert load(post_id)["slug"] == other
 
 
-def test_a_restored_post_is_a_draft_if_its_time_has_passed(database, add, delete, load, clock):
+def test_a_restored_post_becomes_a_draft_if_its_time_has_passed(database, add, delete, load, clock):
     post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
     delete(post_id)
     clock.now += 60
@@ -168,7 +168,7 @@ def test_deleting_and_restoring_again_and_again_keeps_fifty_versions(database, a
     assert documents.load(revisions.find_in_trash(database, post_id))["content"] == "one"
 
 
-@pytest.mark.sqlite  # PostgreSQL deletes them within one step's time.
+@pytest.mark.sqlite  # PostgreSQL deletes them within a single step.
 def test_large_versions_are_pruned_some_at_a_time(database, add, change, count, clock):
     post_id = add(content=LARGE)
     for number in range(40):
@@ -182,7 +182,7 @@ def test_large_versions_are_pruned_some_at_a_time(database, add, change, count, 
 
 
 @pytest.mark.parametrize("permanent", [True, False])
-def test_of_a_post_that_is_deleted_for_good_large_versions_go_some_at_a_time(
+def test_large_versions_of_a_post_deleted_for_good_are_deleted_some_at_a_time(
     database, add, change, delete, kept, count, clock, monkeypatch, permanent
 ):
     monkeypatch.setattr(history, "PRUNING_SECONDS", -1)
@@ -214,7 +214,7 @@ def test_a_damaged_post_that_is_deleted_keeps_no_versions(database, add, change,
 
 
 class Recorder(Reader):
-    """Runs the queries that read, and records every query with its values."""
+    """Runs read queries, and records every query with its values."""
 
     def __init__(self, engine, clock):
         super().__init__(engine, clock)
@@ -235,7 +235,7 @@ class Recorder(Reader):
 
 @pytest.fixture
 def steps(database, clock):
-    """Return the steps by which the engine runs the queries of an operation."""
+    """Return the steps in which the engine runs the queries of an operation."""
     explain = {"sqlite": "EXPLAIN QUERY PLAN", "postgresql": "EXPLAIN"}[database.engine.dialect]
 
     def steps(operation, *arguments):

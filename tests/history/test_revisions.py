@@ -1,4 +1,4 @@
-"""Revisions of posts and the trash, by HTTP."""
+"""Revisions of posts and the trash, over HTTP."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def without_content(post):
     return {name: value for name, value in post.items() if name != "content"}
 
 
-def test_the_revisions_of_a_post_are_what_it_was(client, changed):
+def test_the_revisions_of_a_post_are_its_earlier_versions(client, changed):
     second = changed | {"title": "Second", "updated_at": TIMES[1]}
     del second["excerpt"]
     expected = [
@@ -40,14 +40,14 @@ def test_the_revisions_of_a_post_are_what_it_was(client, changed):
     assert client.get("/v1/posts/by-slug/first/revisions/2").json == second
 
 
-def test_a_revision_is_a_markdown_file_that_puts_it_back(client, changed):
+def test_a_revision_as_a_markdown_file_can_be_put_back(client, changed):
     file = client.get("/v1/posts/by-slug/first/revisions/1", headers={"Accept": "text/markdown"})
     assert (file.content_type, file.headers["Vary"]) == ("text/markdown; charset=utf-8", "Accept")
     client.put("/v1/posts/by-slug/first", data=file.data, content_type="text/markdown")
     assert client.get("/v1/posts/1").json == changed | {"updated_at": TIMES[2]}
 
 
-def test_restoring_gives_back_the_words_and_keeps_slug_status_and_dates(client, changed, clock):
+def test_restoring_brings_back_the_text_and_keeps_slug_status_and_dates(client, changed, clock):
     client.patch("/v1/posts/1", json={"slug": "other", "status": "published"})
     clock.now = NOON + 300
     answer = client.post("/v1/posts/by-slug/other/revisions/1/restore")
@@ -72,7 +72,7 @@ def test_a_deleted_post_is_in_the_trash_and_comes_back_as_it_was(client, changed
     assert len(client.get("/v1/posts/1/revisions").json) == 2
 
 
-def test_the_trash_has_pages_the_latest_deleted_first(client, post, clock):
+def test_the_trash_has_pages_with_the_latest_deletion_first(client, post, clock):
     for number in range(1, 6):
         post(title=f"P{number}")
     for number in (3, 1, 5, 2, 4):
@@ -82,7 +82,7 @@ def test_the_trash_has_pages_the_latest_deleted_first(client, post, clock):
     assert [[entry["post"]["id"] for entry in page.json] for page in pages] == [["4", "5"], ["2", "1"], ["3"]]
 
 
-def test_a_post_deleted_for_good_is_nowhere_and_takes_its_revisions_along(client, changed, post, count):
+def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, post, count):
     for number in (2, 3):
         post()
         client.patch(f"/v1/posts/{number}", json={"title": "Changed"})
@@ -113,7 +113,7 @@ def test_a_bad_parameter_is_named(client, changed, method, path, wrong):
     assert message(client.open(path, method=method)) == wrong
 
 
-def test_something_missing_is_404(client, changed):
+def test_anything_missing_is_404(client, changed):
     for method, path, expected in [
         ("GET", "/v1/posts/2/revisions", "no such post"),
         ("GET", "/v1/posts/by-slug/none/revisions", "no such post"),
@@ -135,7 +135,7 @@ def test_something_missing_is_404(client, changed):
         ("DELETE", "/v1/trash/1", "/v1/trash/1"),
     ],
 )
-def test_if_match_holds_for_what_is_restored_and_for_what_is_deleted_for_good(client, changed, method, path, post):
+def test_if_match_applies_to_restoring_and_to_deleting_for_good(client, changed, method, path, post):
     if post == "/v1/trash/1":
         client.delete("/v1/posts/1")
     for etag, status in (('"another"', 412), (client.get(post).headers["ETag"], 204 if method == "DELETE" else 200)):
@@ -153,7 +153,7 @@ def test_a_post_in_the_trash_is_404_and_the_message_says_where_it_is(app, client
     assert message(client.get("/v1/posts/1"), 404) == "no such post"
 
 
-def test_with_no_days_to_keep_anything_nothing_is_kept(own_app):
+def test_with_zero_days_nothing_is_kept(own_app):
     client = with_key(own_app(keep_days=0))
     client.post("/v1/posts", json=FIRST)
     client.patch("/v1/posts/1", json={"title": "Second"})

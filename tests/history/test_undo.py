@@ -1,4 +1,4 @@
-"""Undo: every post becomes again what it was at a time."""
+"""Undo: every post returns to its state at a given time."""
 
 import pytest
 
@@ -19,7 +19,7 @@ SINCE = "2026-11-20T12:10:00Z"
 
 @pytest.fixture
 def blog(database, clock):
-    """A blog that is written by keys: before SINCE until `later` is called, and one second later with each change."""
+    """A blog that keys write to: before SINCE until `later` is called, then each change one second after the last."""
 
     class Blog:
         def add(self, by="good", **fields):
@@ -46,13 +46,13 @@ def blog(database, clock):
             clock.now = max(clock.now, NOON + seconds)
 
         def undo(self, key=None, since=SINCE, **options):
-            """Undo in a second of its own; return what was done, by the ids of the posts."""
+            """Undo one second later; return what was done, by the ids of the posts."""
             done = {each.post_id: each[2:] for each in undo(database, since, key, **options)}
             clock.now += 1
             return done
 
         def state(self):
-            """All posts but for when they were updated, and those in the trash."""
+            """All posts, without their updated_at, and those in the trash."""
             shown = map(documents.load, lists.page(database, lists.ListQuery(1000)).items)
             trash = sorted(each.post_id for each in revisions.trash(database, 1000).items)
             return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
@@ -70,7 +70,7 @@ def forget_everything(database, clock):
 CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("moved to the trash", "")
 
 
-def test_changes_deletions_and_creations_are_undone_and_another_post_stays_as_it_is(blog, database):
+def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they_are(blog, database):
     changed, deleted, untouched = blog.add(status="published"), blog.add(excerpt="b"), blog.add()
     before, document = blog.state(), posts.find(database, untouched)
     blog.later()
@@ -109,7 +109,7 @@ def test_an_undo_can_be_undone(blog):
     ],
     ids=["changed and deleted", "deleted and restored", "restored"],
 )
-def test_what_a_post_was_before_several_changes_comes_back(blog, before, since, done):
+def test_a_post_returns_to_its_state_before_several_changes(blog, before, since, done):
     post_id = blog.add()
     for change in before:
         getattr(blog, change)(post_id)
@@ -132,7 +132,7 @@ def test_a_post_created_and_deleted_since_stays_in_the_trash(blog):
 # One key
 
 
-def test_only_what_a_key_did_is_undone_and_not_what_others_did_before(blog):
+def test_only_the_changes_of_the_key_are_undone_and_not_earlier_ones_of_others(blog):
     mine, theirs, both = blog.add(), blog.add(), blog.add()
     blog.later()
     blog.change(theirs, by="good")
@@ -145,7 +145,7 @@ def test_only_what_a_key_did_is_undone_and_not_what_others_did_before(blog):
     assert blog.undo(key="bad") == {}
 
 
-def test_a_post_that_another_key_changed_since_is_left_and_named(blog):
+def test_a_post_that_another_key_has_changed_since_is_left_alone_and_reported(blog):
     changed, deleted, created = blog.add(), blog.add(), None
     blog.later()
     created = blog.add(by="bad")
@@ -160,11 +160,11 @@ def test_a_post_that_another_key_changed_since_is_left_and_named(blog):
     assert blog.state() == before
 
 
-# What cannot be as it was
+# What cannot be restored exactly
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_posts_that_exchanged_their_slugs_get_their_own_back(blog, count):
+def test_posts_that_swapped_slugs_get_their_own_back(blog, count):
     slugs = ["a", "b", "c"][:count]
     exchanged = [blog.add(slug=slug) for slug in slugs]
     before = blog.state()
@@ -190,7 +190,7 @@ def test_a_dry_run_says_which_slug_a_post_would_get(blog):
     for slug in "ab":
         blog.add(by="good", slug=slug)
     blog.change(moved, slug="f")
-    spam = blog.add(by="bad", slug="c")  # It goes, and leaves this slug.
+    spam = blog.add(by="bad", slug="c")  # It will be deleted, which frees this slug.
     blog.change(exchanged, slug="g")
     blog.change(moved, slug="d")
     blog.change(exchanged, slug="f")
@@ -208,7 +208,7 @@ def test_a_dry_run_says_which_slug_a_post_would_get(blog):
 
 
 @pytest.mark.parametrize("reason", ["good changed it since", "its slug b is taken, it {} a"])
-def test_a_slug_stays_taken_by_a_post_that_is_left(blog, database, reason):
+def test_a_slug_stays_taken_if_its_post_is_left_alone(blog, database, reason):
     mine, theirs = blog.add(slug="a"), blog.add(slug="b")
     blog.later()
     blog.change(mine, slug="c")
@@ -235,7 +235,7 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     assert blog.undo() == {post_id: ("moved to the trash", "")}
 
 
-def test_a_post_whose_change_kept_no_version_is_left_and_named(blog, database, monkeypatch):
+def test_a_post_whose_change_kept_no_version_is_left_alone_and_reported(blog, database, monkeypatch):
     changed, deleted = blog.add(), blog.add()
     blog.later()
     monkeypatch.setattr(database, "keeps_history", False)
@@ -276,7 +276,7 @@ def test_the_deletion_renaming_and_merging_of_a_tag_are_undone(blog, database):
     assert blog.undo() == {}
 
 
-def test_a_tag_comes_back_to_posts_that_were_changed_later_too(blog):
+def test_a_tag_returns_even_to_posts_that_were_changed_later(blog):
     changed, deleted = blog.add(tags=["a", "b"]), blog.add(tags=["a"])
     before = blog.state()
     blog.later()
@@ -289,7 +289,7 @@ def test_a_tag_comes_back_to_posts_that_were_changed_later_too(blog):
     assert blog.state() == before
 
 
-def test_only_what_a_key_did_with_a_tag_is_undone(blog):
+def test_only_the_tag_changes_of_the_key_are_undone(blog):
     theirs, both = blog.add(tags=["a", "b"]), blog.add(tags=["a"])
     blog.later()
     blog.change(theirs, by="good", title="B")
@@ -300,7 +300,7 @@ def test_only_what_a_key_did_with_a_tag_is_undone(blog):
     assert [(post["title"], post["tags"]) for post in shown] == [("B", []), ("B", ["a", "b"])]
 
 
-def test_an_undo_from_between_changes_of_tags_restores_the_state_of_that_time(blog, clock):
+def test_an_undo_back_to_between_tag_changes_restores_the_state_of_that_time(blog, clock):
     blog.add(tags=["a", "b", "c"])
     blog.later()
     blog.retag(tags.delete, "a")
@@ -327,7 +327,7 @@ def test_former_tags_are_kept_only_with_a_history_and_forgotten_with_it(blog, da
     assert count(Retagging) == 0
 
 
-def test_a_dry_run_names_two_posts_that_want_one_slug(blog):
+def test_a_dry_run_reports_two_posts_that_want_the_same_slug(blog):
     first = blog.add(slug="x")
     blog.later()
     blog.delete(first)
@@ -338,7 +338,7 @@ def test_a_dry_run_names_two_posts_that_want_one_slug(blog):
     assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, it has x-2")}
 
 
-def test_posts_that_were_deleted_for_good_since_then_are_named_by_their_ids(blog, database, clock):
+def test_posts_that_were_deleted_for_good_since_then_are_reported_by_their_ids(blog, database, clock):
     before, by_script, from_trash = blog.add(), blog.add(), blog.add()
     database.write(posts.delete, before, "bad", permanent=True)
     blog.later()
@@ -351,7 +351,7 @@ def test_posts_that_were_deleted_for_good_since_then_are_named_by_their_ids(blog
     assert blog.undo() == {}
 
 
-def test_former_slugs_become_what_they_were(blog, config):
+def test_former_slugs_are_restored(blog, config):
     a = blog.add(slug="a", status="published")
     b = blog.add(slug="b", status="published", former_slugs=["x"])
     before = blog.state()
@@ -366,7 +366,7 @@ def test_former_slugs_become_what_they_were(blog, config):
     sound_posts(config.database)
 
 
-def test_a_former_slug_that_another_post_has_by_now_stays_there(blog, config):
+def test_a_former_slug_that_another_post_has_taken_stays_there(blog, config):
     post = blog.add(slug="a", status="published", former_slugs=["x", "y"])
     blog.later()
     blog.change(post, former_slugs=[])

@@ -1,4 +1,4 @@
-"""Pictures of every kind, by Pillow, with segments and chunks that do not show."""
+"""Pictures of every kind, made with Pillow, with segments and chunks that are not part of the picture."""
 
 import io
 import zlib
@@ -21,7 +21,7 @@ def photograph(mode: str = "RGB") -> Image.Image:
 
 
 def exif(orientation: int = 1) -> bytes:
-    """Return the Exif of a photograph: its place, its camera and its orientation."""
+    """Return a photograph's Exif: location, camera and orientation."""
     found = Image.Exif()
     found[0x0112] = orientation
     found[0x010F] = SECRET.decode()  # the camera
@@ -37,7 +37,7 @@ def save(image: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def jpeg(orientation: int = 1, mode: str = "RGB", **options: object) -> bytes:
-    """Return a photograph with Exif, a colour profile, a comment, other applications' data, and a video at its end."""
+    """Return a photograph with Exif, a colour profile, a comment, other applications' data, and a trailing video."""
     plain = save(photograph(mode), "JPEG", exif=exif(orientation), icc_profile=PROFILE, comment=SECRET, **options)
     segments = b"".join(b"\xff" + bytes([marker]) + pack(">H", 2 + len(SECRET)) + SECRET for marker in (0xE2, 0xED))
     return plain[:2] + segments + plain[2:] + b"ftypmp4 " + SECRET
@@ -49,7 +49,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(image: Image.Image | None = None, **options: object) -> bytes:
-    """Return a PNG with texts, Exif, a time and an unknown chunk, and something at its end."""
+    """Return a PNG with texts, Exif, a time, an unknown chunk, and trailing bytes."""
     texts = PngImagePlugin.PngInfo()
     texts.add_text("Comment", SECRET.decode())
     texts.add_text("Author", SECRET.decode(), zip=True)
@@ -67,13 +67,13 @@ def gif() -> bytes:
 
 
 def riff(*chunks: tuple[bytes, bytes]) -> bytes:
-    """Return a WebP of chunks."""
+    """Return a WebP file made of these chunks."""
     body = b"".join(kind + pack("<I", len(data)) + data + b"\0" * (len(data) % 2) for kind, data in chunks)
     return b"RIFF" + pack("<I", 4 + len(body)) + b"WEBP" + body
 
 
 def webp(**options: object) -> bytes:
-    """Return a WebP with Exif, XMP, a profile, an unknown chunk, and something at its end."""
+    """Return a WebP with Exif, XMP, a profile, an unknown chunk, and trailing bytes."""
     found = save(photograph(), "WEBP", exif=exif(), xmp=XMP, icc_profile=PROFILE, **options)
     unknown = b"SECR" + pack("<I", len(SECRET)) + SECRET + b"\0" * (len(SECRET) % 2)
     return found[:4] + pack("<I", len(found) - 8 + len(unknown)) + found[8:] + unknown + SECRET

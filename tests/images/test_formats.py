@@ -1,4 +1,4 @@
-"""Images: what a file is, and what of it is kept."""
+"""Images: detecting the type of a file, and which parts of it are kept."""
 
 import io
 import shutil
@@ -14,18 +14,18 @@ from blogapi.wings.images.formats import InvalidImage, UnsupportedImage, read_im
 from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
 
 KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")
-# The groups in which exiftool finds the file, its size, its structure, its colours and its orientation
+# The exiftool groups for the file, its size, its structure, its colours and its orientation
 GROUPS = {"ExifTool", "File", "Composite", "JFIF", "APP14", "PNG", "GIF", "RIFF", "QuickTime", "ICC_Profile", "EXIF"}
 
 
 def kept(content: bytes) -> bytes:
-    """Return what is kept of a file."""
+    """Return the bytes of a file that are kept."""
     file = io.BytesIO(content)
     return b"".join(read_image(file).parts(file, 1000))
 
 
 def frames(content: bytes) -> list[tuple]:
-    """Return everything that shows: the frames with their size, mode, pixels and duration."""
+    """Return everything visible: the frames with their size, mode, pixels and duration."""
     with Image.open(io.BytesIO(content)) as image:
         loop = image.info.get("loop")
         return [
@@ -40,12 +40,12 @@ def test_pixels_stay_as_they_are(content):
 
 
 @pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
-def test_nothing_that_does_not_show_is_kept(content):
+def test_only_what_is_visible_is_kept(content):
     assert SECRET not in kept(content)
     assert kept(kept(content)) == kept(content)
 
 
-def test_what_follows_the_colours_of_adobe_is_removed():
+def test_bytes_after_the_adobe_colour_data_are_removed():
     plain = save(photograph("CMYK"), "JPEG")
     start = plain.index(b"\xff\xee\0\x0eAdobe")
     longer = plain[: start + 2] + pack(">H", 14 + len(SECRET)) + plain[start + 4 : start + 16] + SECRET
@@ -125,7 +125,7 @@ PNG = save(photograph(), "PNG")
 
 
 def sized(width: int, height: int) -> bytes:
-    """Return a PNG whose header says this size."""
+    """Return a PNG whose header states this size."""
     return PNG[:8] + chunk(b"IHDR", pack(">II", width, height) + b"\x08\x02\0\0\0") + PNG[33:]
 
 
@@ -176,6 +176,6 @@ def test_avif_with_metadata_is_refused(options):
         read_image(io.BytesIO(save(photograph(), "AVIF", **options)))
 
 
-def test_many_tiny_parts_are_refused_soon():
+def test_many_tiny_parts_are_refused_quickly():
     with pytest.raises(InvalidImage, match=r"^it has too many parts$"):
         read_image(io.BytesIO(PNG[:33] + 100_000 * chunk(b"prVt", b"") + PNG[33:]))

@@ -1,4 +1,4 @@
-"""Images, by HTTP: uploads, their list, their public addresses, and deletion."""
+"""Images over HTTP: uploads, lists, public addresses, and deletion."""
 
 import hashlib
 import io
@@ -30,11 +30,11 @@ def send(client, content, content_type="image/jpeg", query="?name=loaf.jpg"):
 
 @pytest.fixture
 def image(client):
-    """An image that was uploaded."""
+    """An uploaded image."""
     return upload(client, jpeg()).json
 
 
-def test_an_upload_creates_an_image_whose_id_is_that_of_its_bytes(client):
+def test_an_upload_creates_an_image_whose_id_is_a_hash_of_its_bytes(client):
     answer = upload(client, jpeg(orientation=6))
     image_id = answer.json["id"]
     kept = client.get(f"/images/{image_id}.jpg").data
@@ -53,7 +53,7 @@ def test_an_upload_creates_an_image_whose_id_is_that_of_its_bytes(client):
     assert client.get("/v1/images").json == [answer.json]
 
 
-def test_the_same_image_again_is_the_one_that_is_there(client, clock, count):
+def test_uploading_the_same_image_again_returns_the_existing_one(client, clock, count):
     first = send(client, LARGE)
     clock.now += 60
     for answer in (send(client, LARGE, query="?name=b.png"), send(client, LARGE)):
@@ -63,7 +63,7 @@ def test_the_same_image_again_is_the_one_that_is_there(client, clock, count):
 
 @pytest.mark.parametrize(("picture", "extension"), [(jpeg, "jpg"), (png, "png"), (gif, "gif"), (webp, "webp")])
 @pytest.mark.parametrize("content_type", ["image/jpeg", "image/x-anything", ""])
-def test_the_bytes_say_what_an_image_is(client, picture, extension, content_type):
+def test_the_type_of_an_image_is_detected_from_its_bytes(client, picture, extension, content_type):
     media_type = f"image/{picture.__name__}"
     answer = send(client, picture(), content_type)
     assert (answer.status_code, answer.json["type"]) == (201, media_type)
@@ -84,7 +84,7 @@ def test_the_bytes_say_what_an_image_is(client, picture, extension, content_type
         ("/", "{id}.jpg"),
     ],
 )
-def test_a_name_is_kept_without_its_folder_and_control_characters_or_is_that_of_the_id(client, name, stored):
+def test_a_name_is_kept_without_folder_and_control_characters_and_defaults_to_the_id(client, name, stored):
     image = send(client, jpeg(), query=f"?name={quote(name)}" if name else "").json
     assert image["name"] == stored.format(id=image["id"][:8])
 
@@ -110,7 +110,7 @@ IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
             b"\0" * (20 * 1024**2 + 1),
             413,
             "an image must have at most 20,971,520 bytes",
-            marks=pytest.mark.in_process,  # Another server may close the connection before all of it has come.
+            marks=pytest.mark.in_process,  # Another server may close the connection before the whole body has arrived.
         ),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, co
         ({"data": {"file": [b"a", b"b"]}}, 400, "file: must be given once"),
     ],
 )
-def test_a_body_of_another_form_is_refused(client, body, status, expected):
+def test_a_body_of_another_type_is_refused(client, body, status, expected):
     if isinstance(data := body.get("data"), dict):
         files = {
             name: [(io.BytesIO(each), "a") for each in data[name]] for name in data if isinstance(data[name], list)
@@ -150,7 +150,7 @@ def test_a_body_of_another_form_is_refused(client, body, status, expected):
     assert message(client.post("/v1/images", **body), status).startswith(expected)
 
 
-def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
+def test_the_total_size_of_images_is_limited(client, app):
     service = app.extensions["blogapi"]
     assert service.config.images_mb == 2048
     object.__setattr__(service.config, "images_mb", 5)
@@ -161,9 +161,7 @@ def test_all_images_together_have_at_most_the_bytes_of_the_setting(client, app):
 
 
 @pytest.mark.in_process
-def test_images_that_are_uploaded_at_the_same_time_have_together_at_most_the_bytes_of_the_setting(
-    client, app, database, count, monkeypatch
-):
+def test_the_total_size_is_limited_for_concurrent_uploads_too(client, app, database, count, monkeypatch):
     object.__setattr__(app.extensions["blogapi"].config, "images_mb", 6)
     first, begun = save(photograph().resize((1600, 1200)).rotate(180), "PNG", compress_level=0), []
 
@@ -181,7 +179,7 @@ def test_images_that_are_uploaded_at_the_same_time_have_together_at_most_the_byt
 # The list
 
 
-def test_the_list_has_pages_newest_first_also_while_images_are_deleted(client, clock):
+def test_the_list_has_pages_newest_first_even_while_images_are_deleted(client, clock):
     ids = []
     for content in (jpeg(), png(), gif(), webp()):
         ids.append(upload(client, content).json["id"])
@@ -231,7 +229,7 @@ def test_any_other_address_is_404(stranger, image, path):
     assert stranger.get(f"/images/{path.format(image['id'])}").status_code == 404
 
 
-def test_a_name_beyond_ascii_is_encoded(client, stranger):
+def test_a_non_ascii_name_is_encoded(client, stranger):
     image = upload(client, jpeg(), "Käse.jpg").json
     answer = stranger.get(f"/images/{image['id']}.jpg")
     assert answer.headers["Content-Disposition"] == "inline; filename*=UTF-8''K%C3%A4se.jpg"
@@ -272,7 +270,7 @@ def test_a_range_beyond_the_end_is_416(stranger, image):
     assert answer.headers["Content-Range"] == f"bytes */{image['bytes']}"
 
 
-def test_a_range_of_an_image_that_is_another_now_is_ignored(stranger, image):
+def test_a_range_is_ignored_if_the_image_has_changed(stranger, image):
     path, tag = f"/images/{image['id']}.jpg", f'"{image["id"]}"'
     for if_range, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), ("Fri, 20 Nov 2026 12:00:00 GMT", 200)):
         answer = stranger.get(path, headers={"Range": "bytes=0-1", "If-Range": if_range})
@@ -282,7 +280,7 @@ def test_a_range_of_an_image_that_is_another_now_is_ignored(stranger, image):
 # Deletion
 
 
-def test_an_image_that_is_shown_is_not_deleted(client, post, image):
+def test_an_image_in_use_is_not_deleted(client, post, image):
     path, url = f"/v1/images/{image['id']}", image["url"]
     post(title="A", content=f"![loaf]({url})")
     post(title="B", cover_image=url)
@@ -309,7 +307,7 @@ def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client
     assert send(client, LARGE).status_code == 201
 
 
-def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, database, clock, count, background):
+def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, clock, count, background):
     image = send(client, LARGE).json
     lost = images.new_upload(database)
     for number in range(40):
@@ -323,7 +321,7 @@ def test_parts_of_uploads_that_did_not_end_are_deleted_after_a_day(client, datab
     assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
 
 
-def test_a_request_with_too_many_uploads_at_a_time_is_503(client):
+def test_too_many_concurrent_uploads_are_503(client):
     place = uploads.places.hold
     with place("other"), place("other"), place("another"), place("one more"):
         answer = upload(client, jpeg())
@@ -339,7 +337,7 @@ def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, st
     assert len(stranger.get(f"/images/{image['id']}.png").data) == image["bytes"]
 
 
-def test_an_image_that_a_post_begins_to_show_meanwhile_is_kept(client, database, post):
+def test_an_image_is_kept_if_a_post_starts_using_it_in_the_meantime(client, database, post):
     image = send(client, LARGE).json
     since = database.now
     post(content=f"![]({image['url']})")

@@ -1,4 +1,4 @@
-"""Posts as Markdown files: what front matter may say, and that reading what was written gives the same post."""
+"""Posts as Markdown files: what front matter may contain, and that a written file reads as the same post."""
 
 import pytest
 import yaml
@@ -45,12 +45,12 @@ def front(text, content="Words.", mark="---"):
 
 
 def fields(text, mark="---"):
-    """The fields that a front matter gives."""
+    """The fields from this front matter."""
     read = parse(front(text, mark=mark), strict=True).fields
     return {name: read[name] for name in read if name != "content"}
 
 
-# Written
+# Writing
 
 
 def test_a_post_is_written_as_a_person_would():
@@ -92,15 +92,15 @@ def test_text_is_quoted_only_if_yaml_could_read_it_as_something_else(title, writ
     assert render(POST | {"title": title}).decode().splitlines()[1:2] == [f"title: {written}"]
 
 
-# Characters that some reader of YAML, TOML or Markdown changes
+# Characters that some YAML, TOML or Markdown readers change
 SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
-MARKS = ["---", "...", "+++", "=", "<<", "- ", "? a", "a: b", "# ", "\ufeff"]  # which mean something at the beginning
+MARKS = ["---", "...", "+++", "=", "<<", "- ", "? a", "a: b", "# ", "\ufeff"]  # special at the start of a text
 WORDS = ["null", "~", "No", "1_000", "0x1F", "1:2", "2026-11-20"]
 LINE = "\t\n\r\u2028\u2029"
 
 
 def text(most, without=""):
-    """Any text that the service takes."""
+    """Any text that the service accepts."""
     characters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(SPECIAL)
     drawn = st.tuples(st.sampled_from(["", *MARKS, *WORDS]), st.text(characters)).map("".join)
     return drawn.map(lambda value: "".join(each for each in value if each not in without)[:most])
@@ -152,11 +152,11 @@ def test_pyyaml_reads_the_same_texts_and_params(post):
 
 
 @given(st.dictionaries(visible(text(64, LINE)), VALUES, min_size=1, max_size=4))
-def test_params_that_are_written_alone_read_as_the_same_params(params):
+def test_params_written_on_their_own_read_as_the_same_params(params):
     assert repr(read_block(block(params))) == repr(params)  # 1 is not True
 
 
-# Read
+# Reading
 
 
 @pytest.mark.parametrize(
@@ -261,11 +261,11 @@ def test_toml_gives_fields_as_they_are_written(text, expected):
         (b"", ""),
     ],
 )
-def test_all_but_the_front_matter_is_content_byte_for_byte(data, content):
+def test_everything_after_the_front_matter_is_content_byte_for_byte(data, content):
     assert parse(data).fields["content"] == content
 
 
-def test_in_a_request_front_matter_is_at_the_beginning():
+def test_in_a_request_front_matter_must_come_first():
     data = b"\n---\ntitle: A\n---\n"
     assert parse(data, strict=True).fields == {"content": data.decode()}
 
@@ -288,14 +288,14 @@ def test_in_a_request_front_matter_is_at_the_beginning():
         ("", None),
     ],
 )
-def test_without_a_title_the_heading_at_the_beginning_of_the_content_is_the_title(content, title):
+def test_without_a_title_the_heading_at_the_start_of_the_content_becomes_the_title(content, title):
     expected = {"content": content} | ({"title": title} if title else {})
     assert parse(content.encode()).fields == expected
     assert parse(front("status: draft", content)).fields == expected | {"status": "draft"}
     assert parse(front("title: A", content)).fields == {"title": "A", "content": content}
 
 
-def test_unknown_names_of_yaml_are_given_back_with_their_lines():
+def test_unknown_names_in_yaml_are_returned_with_their_lines():
     document = parse(front("layout: post\ntitle: A\nextra:\n  a: [1, {b: c}]\nempty:\ncontent: X"))
     assert document.others == {"layout": "post", "extra": {"a": ["1", {"b": "c"}]}, "empty": "", "content": "X"}
     assert document.lines == {"layout": 2, "title": 3, "extra": 4, "empty": 6, "content": 7}
@@ -303,7 +303,7 @@ def test_unknown_names_of_yaml_are_given_back_with_their_lines():
     assert document.fields == {"title": "A", "content": "Words.", "params": params}
 
 
-def test_unknown_names_of_toml_are_given_back_with_their_lines():
+def test_unknown_names_in_toml_are_returned_with_their_lines():
     document = parse(front("title = 'A'\nweight = 1\n\n[extra]\na = [1, {b = 2.50}]\n[[more]]\n", mark="+++"))
     assert document.others == {"weight": "1", "extra": {"a": ["1", {"b": "2.50"}]}, "more": [{}]}
     assert [document.lines[name] for name in ("title", "weight", "extra", "more")] == [2, 3, 5, 7]
@@ -312,7 +312,7 @@ def test_unknown_names_of_toml_are_given_back_with_their_lines():
 @pytest.mark.parametrize(
     "name", ["heroImage", "pubDatetime", "postSlug", "date", "description", "Title", "tag", "lastmod", "permalink"]
 )
-def test_a_flat_file_keeps_names_that_mean_something_at_the_top_under_params(name):
+def test_a_flat_file_keeps_names_with_a_meaning_at_the_top_level_under_params(name):
     post = {"title": "A", "slug": "a", "status": "draft", "content": "B", "tags": [], "params": {name: "x", "own": "y"}}
     post |= {"id": "1", "created_at": "2020-01-02T03:04:05Z"}
     fields = parse(render(post, flat=True), keeps_others=True).fields

@@ -1,4 +1,4 @@
-"""Markdown over HTTP: sent as a body, and asked for by Accept."""
+"""Markdown over HTTP: sent as a body, and requested with Accept."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def get(client):
     return get
 
 
-# Sent
+# Sending
 
 
 def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, send):
@@ -103,7 +103,7 @@ def test_a_bad_file_is_refused_with_the_line_and_what_would_be_right(send, post,
     assert (message(send(data)), count(Post)) == (wrong, 1)
 
 
-def test_put_takes_a_file_and_a_second_time_changes_nothing(client):
+def test_put_accepts_a_file_and_a_second_put_changes_nothing(client):
     def put(data=FILE):
         return client.put("/v1/posts/by-slug/hello-world", data=data, content_type="text/markdown")
 
@@ -115,10 +115,10 @@ def test_put_takes_a_file_and_a_second_time_changes_nothing(client):
     assert message(put(b"---\nslug: other\n---\n# Hello")) == "slug: must match the path, or be left out (line 2)"
 
 
-# Asked for
+# Requesting
 
 
-def test_a_post_is_given_as_a_markdown_file(send, get):
+def test_a_post_can_be_read_as_a_markdown_file(send, get):
     send()
     answer = get()
     assert answer.data == render(MADE)
@@ -142,7 +142,7 @@ def test_a_post_is_given_as_a_markdown_file(send, get):
         ("application/json;q=0, text/markdown;q=0.1", True),
         ("text/markdown;q=0.9, application/json;q=0.8, */*;q=0.1", True),
         ("application/json;q=0.1, */*", True),
-        ("text/markdown, */*", True),  # what is named goes before what is not
+        ("text/markdown, */*", True),  # a named type takes precedence over a wildcard
         ("text/markdown, */*;q=0.5", True),
         ("text/*;q=0.5, application/json;q=0.4", True),
         ("text/markdown, application/json", False),
@@ -172,7 +172,7 @@ def test_markdown_is_sent_if_it_is_preferred_to_json(send, get, accept, markdown
     assert answer.headers["Vary"] == "Accept"
 
 
-def test_each_representation_has_an_etag_of_its_own_and_304_for_it(send, get):
+def test_each_representation_has_its_own_etag_and_304(send, get):
     send()
     markdown, json = get().headers["ETag"], get("*/*").headers["ETag"]
     assert markdown != json
@@ -188,7 +188,7 @@ def test_each_representation_has_an_etag_of_its_own_and_304_for_it(send, get):
 @pytest.mark.parametrize("path", ["1", "by-slug/hello-world"])
 @pytest.mark.parametrize("method", ["PATCH", "PUT", "DELETE"])
 @pytest.mark.parametrize("accept", ["text/markdown", "application/json"])
-def test_if_match_holds_with_the_etag_of_either(client, send, get, method, accept, path):
+def test_if_match_accepts_the_etag_of_either(client, send, get, method, accept, path):
     send()
     tag = get(accept).headers["ETag"]
     path = "/v1/posts/by-slug/hello-world" if method == "PUT" else f"/v1/posts/{path}"
@@ -208,7 +208,7 @@ def test_a_file_whose_line_breaks_curl_has_removed_is_400(client):
     assert message(answer) == "body: has no line breaks; curl keeps them with --data-binary, not with -d"
 
 
-def test_times_in_front_matter_without_an_offset_are_of_the_zone_of_the_service(own_app):
+def test_times_in_front_matter_without_an_offset_are_in_the_zone_of_the_service(own_app):
     apps = {name: own_app(timezone=zone_named(name)) for name in ("Asia/Tokyo", "Europe/Berlin")}
     key = {"Authorization": f"Bearer {add_key(apps['Asia/Tokyo'].extensions['blogapi'].database, 'tests')}"}
     for number, (date, expected) in enumerate(
@@ -219,7 +219,7 @@ def test_times_in_front_matter_without_an_offset_are_of_the_zone_of_the_service(
         ]
     ):
         data = f"---\ndate: {date}\nstatus: published\n---\n# A"
-        for name, app in apps.items():  # The same file is cached, each time for its zone.
+        for name, app in apps.items():  # The same file is cached once for each zone.
             path = f"/v1/posts/by-slug/{name.partition('/')[2].lower()}-{number}"
             put = app.test_client().put(path, data=data, content_type="text/markdown", headers=key)
             assert (put.status_code, put.json["published_at"]) == (201, expected[name])

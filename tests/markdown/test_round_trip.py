@@ -1,4 +1,4 @@
-"""A post that goes out as a file comes in as the same post: export and import, GET and PUT."""
+"""A post written to a file reads as the same post: export and import, GET and PUT."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +28,7 @@ STATUSES = st.sampled_from(
         {"status": "published", "published_at": "0001-01-02T03:04:05Z"},
         {"status": "archived", "published_at": "2026-11-20T12:00:00Z"},
         {"status": "archived"},
-        {"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"},  # by then it is due
+        {"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"},  # due by then
         {"status": "scheduled", "published_at": "9999-12-31T23:59:59Z"},
     ]
 )
@@ -51,7 +51,7 @@ def blog(path, clock):
 
 
 def fill(client, clock, fields_by_slug):
-    """Make the posts, a minute after one another, then let two hours pass."""
+    """Create the posts, one minute apart, then let two hours pass."""
     for slug, fields in fields_by_slug.items():
         answer = client.put(f"/v1/posts/by-slug/{slug}", json=fields)
         assert answer.status_code == 201, answer.text
@@ -60,7 +60,7 @@ def fill(client, clock, fields_by_slug):
 
 
 def load(database, folder, clock):
-    """Import a folder; return what came of each file."""
+    """Import a folder; return the result for each file."""
     with open_sources(folder, now=clock.now) as sources:
         results = list(store(database, sources, events=False))
     assert [checked for outcome, checked in results if outcome == "failed"] == []
@@ -73,7 +73,7 @@ def listed(client, *without):
 
 @settings(max_examples=settings.default.max_examples // 2)
 @given(POSTS, st.booleans())
-def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug, flat):
+def test_exported_and_imported_posts_are_the_same(fields_by_slug, flat):
     clock = Clock(NOON)
     with TemporaryDirectory() as folder:
         top = Path(folder)
@@ -91,7 +91,7 @@ def test_posts_that_are_exported_and_imported_are_the_same(fields_by_slug, flat)
 
 @settings(max_examples=settings.default.max_examples // 2)
 @given(POSTS)
-def test_a_post_that_is_got_as_markdown_and_put_back_is_unchanged(fields_by_slug):
+def test_a_post_read_as_markdown_and_put_back_is_unchanged(fields_by_slug):
     clock = Clock(NOON)
     with TemporaryDirectory() as folder, blog(Path(folder) / "blog.db", clock) as (_, client):
         fill(client, clock, fields_by_slug)

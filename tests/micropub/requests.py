@@ -1,4 +1,4 @@
-"""What the tests send to Micropub, and the errors they are answered."""
+"""What the tests send to Micropub, and the errors they get."""
 
 URL = "http://127.0.0.1:8000"
 PATH, MEDIA = "/micropub", "/micropub/media"
@@ -6,7 +6,7 @@ URLENCODED = "application/x-www-form-urlencoded"
 
 
 def error(answer, status, word):
-    """The description of an error."""
+    """The error's description in an answer."""
     assert (answer.status_code, answer.json["error"]) == (status, word)
     assert sorted(answer.json) == ["error", "error_description"]
     return answer.json["error_description"]

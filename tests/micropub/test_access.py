@@ -1,4 +1,4 @@
-"""Micropub: queries, the media endpoint, keys, and the bounds of what is sent."""
+"""Micropub: queries, the media endpoint, keys, and limits on requests."""
 
 import time
 import tracemalloc
@@ -22,7 +22,7 @@ def query(client, **parameters):
     return client.get(PATH, query_string=parameters)
 
 
-def test_600_601_the_configuration_has_a_media_endpoint_and_no_targets_of_syndication(client):
+def test_600_601_the_configuration_has_a_media_endpoint_and_no_syndication_targets(client):
     answer = query(client, q="config").json
     assert (answer["media-endpoint"], answer["syndicate-to"]) == (f"{URL}/micropub/media", [])
     assert answer["q"] == ["config", "source", "syndicate-to", "category"]
@@ -66,7 +66,7 @@ def test_sources_come_in_pages(client, post):
         ({"post-status": "scheduled", "offset": 1}, ""),
     ],
 )
-def test_sources_are_asked_for_by_place_and_status(client, post, clock, asked, names):
+def test_sources_can_be_selected_by_offset_and_status(client, post, clock, asked, names):
     for title, status in (("1", "published"), ("2", "draft"), ("3", "draft"), ("4", "draft")):
         client.post("/v1/posts", json={"title": title, "content": "A", "status": status})
     client.patch("/v1/posts/4", json={"status": "scheduled", "published_at": "2026-11-20T12:01:00Z"})
@@ -87,7 +87,7 @@ def test_sources_are_asked_for_by_place_and_status(client, post, clock, asked, n
         ("q=category&limit=0", "limit: must be a whole number from 1"),
     ],
 )
-def test_a_query_that_would_be_answered_as_another_is_refused(client, asked, wrong):
+def test_a_query_with_an_unsupported_parameter_is_refused(client, asked, wrong):
     assert bad(client.get(f"{PATH}?{asked}")).startswith(wrong)
 
 
@@ -106,7 +106,7 @@ def test_categories_can_be_filtered(client, post):
     assert query(client, q="category", filter="B").json == {"categories": ["Abc", "b"]}
 
 
-def test_categories_are_filtered_in_all_pages(client, post, database):
+def test_categories_are_filtered_on_all_pages(client, post, database):
     row = {"status": "draft", "post_id": 1}
     rows = [row | {"tag": f"{number:04}", "name": f"{number:04}"} for number in range(1100)]
     database.write(lambda tx: tx.execute(PostTag.insert_many(rows)))
@@ -202,7 +202,7 @@ def test_803_804_what_a_key_may_do_depends_on_its_scope(stranger, new_key, clien
         assert draft.status_code == (200 if scope == "read-only" else 400)
 
 
-def test_the_limit_of_the_key_holds(own_app):
+def test_the_keys_limit_applies(own_app):
     client = with_key(own_app(rate_limit=2))
     assert [client.get(f"{PATH}?q=config").status_code for _ in range(2)] == [200, 200]
     answer = client.post(PATH, data={"content": "A"})
@@ -224,7 +224,7 @@ def test_a_slash_at_the_end_makes_no_difference(client, stranger):
     error(client.put(f"{PATH}/"), 405, "invalid_request")
 
 
-def test_without_a_key_there_is_a_page_by_which_programs_find_the_endpoint(stranger):
+def test_without_a_key_there_is_a_page_that_lets_programs_find_the_endpoint(stranger):
     answer = stranger.get(PATH)
     assert (answer.status_code, answer.mimetype) == (200, "text/html")
     assert answer.headers["Link"] == f'<{URL}/micropub>; rel="micropub"'
@@ -232,7 +232,7 @@ def test_without_a_key_there_is_a_page_by_which_programs_find_the_endpoint(stran
     assert stranger.head(PATH).headers["Link"] == answer.headers["Link"]
 
 
-# Bounds
+# Limits
 
 
 @pytest.mark.parametrize(
@@ -247,17 +247,17 @@ def test_without_a_key_there_is_a_page_by_which_programs_find_the_endpoint(stran
     ],
 )
 @pytest.mark.in_process
-def test_a_strangers_body_is_bounded(stranger, options, status):
+def test_the_size_of_a_strangers_body_is_limited(stranger, options, status):
     assert error(stranger.post(PATH, **options), status, "invalid_request")
 
 
-def test_a_long_post_is_sent_as_a_form_with_a_key(create):
+def test_a_long_post_can_be_sent_as_a_form_with_a_key(create):
     assert len(create(**form(content="ж" * 900_000))[0]["content"]) == 900_000
     assert len(create({"content": "ж" * 600_000})[0]["content"]) == 600_000
 
 
 @pytest.mark.parametrize("body", ["content=Käse", "content=K%C3%A4se"])
-def test_a_form_has_its_text_in_utf_8_encoded_or_not(create, body):
+def test_a_form_contains_utf_8_percent_encoded_or_not(create, body):
     assert create(body.encode(), content_type=URLENCODED)[0]["content"] == "Käse"
 
 
@@ -288,12 +288,12 @@ def test_a_form_takes_little_memory_while_it_is_read(client):
 
 
 @pytest.mark.parametrize("rest", range(-3, 7))
-def test_a_form_is_read_wherever_its_pieces_end(create, rest):
+def test_a_form_is_read_wherever_it_is_split(create, rest):
     length = READ_BYTES + rest - len(form(content="")["data"])
     assert len(create(**form(content="a" * length))[0]["content"]) == length
 
 
-def test_a_field_for_a_file_may_be_left_empty(create):
+def test_a_file_field_may_be_left_empty(create):
     assert create(**form(content="A", photo=("", b"")))[0]["content"] == "A"
 
 
@@ -305,12 +305,12 @@ def test_json_in_another_charset_is_415(client, count, charset):
 
 
 @pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])
-def test_json_that_is_no_message_is_refused(client, body):
+def test_json_that_is_not_a_message_is_refused(client, body):
     assert bad(client.post(PATH, data=body, content_type="application/json"))
 
 
 @pytest.mark.parametrize("content", ["[" * 900_000, "***\n" * 200_000, "*" * 900_000, "![a](" * 180_000])
-def test_the_title_of_a_hostile_content_is_found_quickly(create, content):
+def test_the_title_of_hostile_content_is_found_quickly(create, content):
     began = time.process_time()
     create(json=entry(content=content + "x"))
     assert time.process_time() - began < 2
@@ -329,7 +329,7 @@ def test_on_a_full_disk_an_upload_is_503(own_app, small_disk, path):
 # BLOGAPI_POST_URL
 
 
-def test_addresses_are_those_of_the_site(own_app):
+def test_addresses_are_on_the_site(own_app):
     client = with_key(own_app(post_url="https://blog.example.org/posts/{slug}/"))
     answer = client.post(PATH, data={"name": "Hello", "content": "A"})
     url = "https://blog.example.org/posts/hello/"
@@ -346,7 +346,7 @@ def test_addresses_are_those_of_the_site(own_app):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("path", "part"), [(MEDIA, "file"), (PATH, "photo")])
-def test_a_file_for_which_the_disk_has_no_room_is_503(own_app, small_disk, path, part):
+def test_a_file_that_does_not_fit_on_the_disk_is_503(own_app, small_disk, path, part):
     client = with_key(own_app(database=small_disk / "blog.db"))
     answer = client.post(path, **form(**{part: ("a.jpg", jpeg() + bytes(4_000_000))}))
     assert error(answer, 503, "temporarily_unavailable").startswith("the disk is full; nothing was changed")
@@ -390,7 +390,7 @@ def test_a_post_is_found_by_its_old_addresses(own_app):
     assert [post["slug"] for post in client.get("/v1/posts").json] == ["a-2"]
 
 
-def test_times_without_an_offset_are_of_the_zone_of_the_service(own_app):
+def test_times_without_an_offset_are_in_the_zone_of_the_service(own_app):
     client = with_key(own_app(timezone=zone_named("Asia/Tokyo")))
     for number, (published, expected) in enumerate(
         [

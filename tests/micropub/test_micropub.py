@@ -10,7 +10,7 @@ from tests.api.fixtures import with_key
 from tests.images.pictures import jpeg, png
 from tests.micropub.requests import PATH, URL, URLENCODED, bad, entry, error, form
 
-# Creations. The numbers are those of the server tests of micropub.rocks.
+# Creations. The numbers are those of micropub.rocks's server tests.
 
 SUNSET = "https://micropub.rocks/media/sunset.jpg"
 ALT = {"value": SUNSET, "alt": "Photo of a [sunset]"}
@@ -126,7 +126,7 @@ def test_all_properties_become_fields(create):
         ("- - -\n\nWords", "Words"),
     ],
 )
-def test_without_a_name_the_title_is_from_the_content(create, clock, content, title):
+def test_without_a_name_the_title_comes_from_the_content(create, clock, content, title):
     assert create({"content": content})[0]["title"] == title
 
 
@@ -180,7 +180,7 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
         ({"content": ["A"], "featured": ["b"]}, "featured: must be"),
     ],
 )
-def test_properties_that_a_post_cannot_have_are_refused(client, count, properties, message):
+def test_impossible_properties_are_refused(client, count, properties, message):
     assert bad(client.post(PATH, json=entry(**properties))).startswith(message)
 
 
@@ -189,7 +189,7 @@ def test_another_type_is_refused(client):
     assert bad(client.post(PATH, json={"type": ["h-event"], "properties": {"content": ["A"]}}))
 
 
-def test_a_post_that_is_refused_stores_no_photo(client, count):
+def test_a_refused_post_stores_no_photo(client, count):
     assert bad(client.post(PATH, **form(content="A", **{"post-status": "x"}, photo=("a.jpg", jpeg()))))
     assert count(Image) == 0
     many = [(f"{number}.jpg", jpeg()) for number in range(11)]
@@ -215,7 +215,7 @@ def test_a_post_that_is_refused_stores_no_photo(client, count):
         ),
     ],
 )
-def test_a_form_is_read_as_php_and_javascript_write_it(create, body, expected):
+def test_forms_are_read_as_php_and_javascript_write_them(create, body, expected):
     post, ignored = create(f"content=A&{body}", content_type=URLENCODED)
     assert post.items() >= expected.items()
     assert ignored == []
@@ -235,7 +235,7 @@ def test_a_file_may_be_named_as_php_does(create):
     assert "![](" in create(**form(content="A", **{"photo[0]": ("a.jpg", jpeg())}))[0]["content"]
 
 
-def test_a_draft_keeps_a_date_to_come(client, create, clock):
+def test_a_draft_keeps_a_future_date(client, create, clock):
     post, _ = create({"content": "A", "post-status": "draft", "published": "2027-01-01"})
     planned = {"status": "draft", "published_at": "2027-01-01T00:00:00Z"}
     assert post.items() >= planned.items()
@@ -247,7 +247,7 @@ def test_a_draft_keeps_a_date_to_come(client, create, clock):
     assert "published_at" not in client.patch("/v1/posts/1", json={"status": "draft"}).json
 
 
-# A creation that is sent again
+# Repeated creations
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,9 @@ def test_a_draft_keeps_a_date_to_come(client, create, clock):
         form(content="A", photo=("a.jpg", jpeg())),
     ],
 )
-def test_a_creation_that_is_sent_again_within_ten_minutes_makes_no_second_post(client, clock, count, sent):
+def test_repeating_a_creation_within_ten_minutes_makes_no_second_post(client, clock, count, sent):
     first = client.post(PATH, **sent)
-    if isinstance(sent.get("data"), bytes):  # The boundary is another one each time.
+    if isinstance(sent.get("data"), bytes):  # The boundary differs each time.
         sent = {"data": sent["data"].replace(b"--b", b"--c"), "content_type": "multipart/form-data; boundary=c"}
     clock.now += 599
     again = client.post(PATH, **sent)
@@ -272,7 +272,7 @@ def test_a_creation_that_is_sent_again_within_ten_minutes_makes_no_second_post(c
     assert client.post(PATH, **sent).json == third.json
 
 
-def test_what_was_deleted_or_is_of_another_key_is_created(client, app, count):
+def test_a_repeat_creates_a_post_if_the_first_was_deleted_or_the_key_differs(client, app, count):
     first = client.post(PATH, data={"content": "A"})
     client.delete("/v1/posts/1")
     second = client.post(PATH, data={"content": "A"})
@@ -282,7 +282,7 @@ def test_what_was_deleted_or_is_of_another_key_is_created(client, app, count):
     assert count(Post) == 2
 
 
-def test_an_idempotency_key_holds_for_a_day_and_decides_alone(client, clock, count):
+def test_an_idempotency_key_lasts_a_day_and_overrides_the_content(client, clock, count):
     def post(key, content="A"):
         return client.post(PATH, data={"content": content}, headers={"Idempotency-Key": key})
 
@@ -364,20 +364,20 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
         ({"url": f"{URL}/v1/posts/9", "delete": ["summary"]}, "no such post"),
     ],
 )
-def test_an_update_that_is_refused_changes_nothing(client, post, body, message):
+def test_a_refused_update_changes_nothing(client, post, body, message):
     before = post()
     assert bad(change(client, **body)).startswith(message)
     assert post() == before
 
 
-def test_an_update_by_a_form_is_refused(client, post):
+def test_an_update_in_a_form_is_refused(client, post):
     answer = client.post(PATH, data={"action": "update", "url": f"{URL}/v1/posts/1"})
     assert bad(answer) == "body: an update must be JSON"
 
 
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a/?x#y"])
-def test_a_post_is_deleted_and_comes_back(client, post, as_json, path):
+def test_a_post_is_deleted_and_restored(client, post, as_json, path):
     before = post()
     for action, status in (("delete", 404), ("undelete", 200)):  # 500 to 503
         body = {"action": action, "url": URL + path}

@@ -1,4 +1,4 @@
-"""What others make of the description: a linter, and clients that do every operation."""
+"""The description as other programs use it: a linter, and clients that run every operation."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def service(tmp_path):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the description, and for what is generated from it."""
+    """A folder for the description and anything generated from it."""
     folder = tmp_path_factory.mktemp("clients")
     with (folder / "openapi.json").open("w") as file:
         subprocess.run([BIN / "blogapi", "openapi"], stdout=file, check=True)
@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def npm(folder):
-    """Run a command of the packages in tests/clients, which are installed there once; it must say nothing is wrong."""
+    """Run a command from the packages in tests/clients, which are installed once; it must report no problem."""
     require_node()
     with installing(CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json") as needed:
         if needed:
@@ -47,7 +47,7 @@ def npm(folder):
 
 
 def every_operation_is_done(service):
-    """Tell whether every operation has succeeded, by the log of the server."""
+    """Return whether every operation has succeeded, according to the server's log."""
     described = service.request("GET", "/openapi.json")[2]["paths"]
     requests = [
         rf'"{method.upper()} {re.sub("{[^}]+}", "[^/?]+", path)}([?][^"]*)?" 2'
@@ -57,7 +57,7 @@ def every_operation_is_done(service):
     return lambda: all(re.search(request, service.log) for request in requests)
 
 
-def test_redocly_finds_nothing(npm):
+def test_redocly_finds_no_problem(npm):
     assert '"problems": []' in npm("redocly", "lint", "openapi.json", "--format", "json")
 
 
@@ -68,7 +68,7 @@ def test_its_patterns_are_valid_with_and_without_the_u_flag(npm, folder):
     assert run("node", "--eval", tries, cwd=folder) == ""
 
 
-def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
+def test_typescript_clients_run_every_operation(npm, folder, tmp_path):
     npm("openapi-typescript", "openapi.json", "--output", "types.ts")
     npm("openapi-ts")
     npm("tsc", "--outDir", "built")
@@ -79,9 +79,9 @@ def test_typescript_clients_do_every_operation(npm, folder, tmp_path):
             eventually(every_operation_is_done(service))
 
 
-def test_a_python_client_does_every_operation(service, folder):
+def test_a_python_client_runs_every_operation(service, folder):
     tool = [BIN / "openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none"]
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # of ruff, which it formats by
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # for ruff, with which it formats
     output = run(*tool, "--output-path", "blogclient", cwd=folder, PATH=path)
     assert output.count("WARNING") == output.count("Unsupported content type text/markdown") == 3
     base = f"http://127.0.0.1:{service.port}"

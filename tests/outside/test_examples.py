@@ -1,4 +1,4 @@
-"""The programs of docs/examples.md, as they stand there: against a running service, and in a browser."""
+"""The programs in docs/examples.md, exactly as written: against a running service, and in a browser."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def site(tmp_path):
 
 @pytest.fixture
 def blog(tmp_path, site):
-    """A service with published posts and a draft, and the environment of a site's programs."""
+    """A service with published posts and a draft, and the environment for a site's programs."""
     settings = {"BLOGAPI_CORS_ORIGINS": site[1], "BLOGAPI_WEBHOOK_PRIVATE": "true"}
     with Server(tmp_path / "blog.db", **settings) as service:
         for post in POSTS:
@@ -145,7 +145,7 @@ def test_a_mirror_in_git_is_restored_to_a_new_service(blog, tmp_path):
         assert posts[wanted["title"]].items() >= wanted.items()
 
 
-def test_automations_send_what_the_service_takes(blog):
+def test_automations_send_what_the_service_accepts(blog):
     service, environ = blog
     sent = json.loads(WORKFLOW)["nodes"][0]["parameters"]
     path = sent["url"].removeprefix("=https://blog.example.org").replace("{{ $json.slug }}", "n8n")

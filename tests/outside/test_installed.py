@@ -21,9 +21,9 @@ NOT_OF_THE_PROJECT = (".*", "*.egg-info", "__pycache__", "*.db*", "bench", "buil
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The commands of a virtual environment that has the wheel.
+    """The commands of a virtual environment with the wheel.
 
-    What the project needs comes from the environment of the tests, so that this works without a network.
+    Dependencies come from the environment of the tests, so this works without a network.
     """
     folder = tmp_path_factory.mktemp("installed")
     source = folder / "source"
@@ -41,7 +41,7 @@ def installed(tmp_path_factory):
     return python.parent
 
 
-def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed, tmp_path):
+def test_when_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed, tmp_path):
     port = free_port()
     environ = {"PATH": os.environ["PATH"], "PORT": str(port)}
     log = tmp_path / "log"
@@ -65,7 +65,7 @@ def test_installed_it_sets_itself_up_in_the_current_folder_and_serves(installed,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blog.db", "log"]
 
 
-def test_installed_it_has_files_of_its_own(installed, tmp_path):
+def test_when_installed_it_includes_its_own_files(installed, tmp_path):
     script = "import blogapi; from blogapi.storage.setup import SCHEMA; print(blogapi.__file__, SCHEMA.parent)"
     command = [installed / "python", "-c", script]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True)

@@ -9,7 +9,7 @@ from tests.pages import NAMES, Page
 from tests.service import CHECKOUT
 
 
-def test_a_container_is_built_from_all_that_it_copies_and_nothing_else():
+def test_a_container_is_built_from_exactly_the_files_that_it_copies():
     copied = re.findall(r"^COPY (.+) \S+$", (CHECKOUT / "deploy/Dockerfile").read_text(), re.MULTILINE)
     patterns = " ".join(copied).split()
     allowed = re.findall("^!(.+)$", (CHECKOUT / "deploy/Dockerfile.dockerignore").read_text(), re.MULTILINE)
@@ -24,7 +24,7 @@ def test_links_lead_to_a_heading(name):
         assert not anchor or anchor in Page(path).anchors, f"{target}#{anchor}"
 
 
-def test_the_readme_leads_to_every_page():
+def test_the_readme_links_to_every_page():
     assert {name for name in NAMES if name.startswith("docs/")} <= {target for target, _ in Page("README.md").links}
 
 

@@ -1,4 +1,4 @@
-"""docs/several-machines.md: its blocks, run as they stand there."""
+"""docs/several-machines.md: its blocks, run exactly as written."""
 
 import os
 import re
@@ -26,7 +26,7 @@ PAGE = Page("docs/several-machines.md")
 
 @pytest.fixture
 def page_server():
-    """A server of PostgreSQL with an empty database, as the page takes it for granted."""
+    """A PostgreSQL server with an empty database, which the page takes for granted."""
     with PostgresqlServer() as server:
         server.execute("CREATE DATABASE blogapi")
         yield server
@@ -34,7 +34,7 @@ def page_server():
 
 @pytest.fixture
 def shell(page_server, tmp_path):
-    """Start lines of the page in a shell; their files are the test's."""
+    """Run lines from the page in a shell, in a folder of the test's own."""
     environ = os.environ | {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "PORT": str(free_port())}
     environ |= {"PGHOST": "127.0.0.1", "PGPORT": str(page_server.port), "PGUSER": "blogapi"}
 

@@ -1,4 +1,4 @@
-"""Behind a reverse proxy: Caddy, with the Caddyfile of the project, and both Caddy and nginx under a path."""
+"""Behind a reverse proxy: Caddy with the project's Caddyfile, and both Caddy and nginx under a path."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ http {{
 """
 
 
-def test_the_caddyfile_is_the_one_that_the_page_shows():
+def test_the_caddyfile_is_the_one_on_the_page():
     caddyfile = (CHECKOUT / "deploy/Caddyfile").read_text().replace("{$DOMAIN}", "blog.example.org")
     assert caddyfile.replace("{$BACKEND:127.0.0.1:8000}", "127.0.0.1:8000") == PROXY
 
@@ -54,7 +54,7 @@ def caddy(tmp_path):
 
 @pytest.fixture
 def behind(tmp_path, caddy):
-    """Let a service be reached through Caddy, which knows other addresses, too."""
+    """Put a service behind Caddy, which knows other addresses, too."""
     with Server(tmp_path / "blog.db") as service:
         direct = service.port
 
@@ -71,7 +71,7 @@ def test_a_compressed_answer_can_be_changed_behind_caddy(behind):
     service = behind()
     service.request("POST", "/v1/posts", {"title": "A", "content": "word " * 1000})
     etag = service.request("GET", "/v1/posts/1", Accept_Encoding="identity")[1]["ETag"]
-    compressed = etag[:-1] + '-gzip"'  # as newer versions of Caddy have it
+    compressed = etag[:-1] + '-gzip"'  # as newer versions of Caddy send it
     change = ("PATCH", "/v1/posts/1", {"title": "B"})
     assert service.request(*change, If_Match=compressed)[0] == 200
     assert service.request(*change, If_Match=compressed)[0] == 412
@@ -82,13 +82,13 @@ def test_a_compressed_answer_can_be_changed_behind_caddy(behind):
 
 def test_behind_caddy_nobody_notices_that_one_of_several_services_is_down(behind):
     service = behind(f"127.0.0.1:{free_port()}")
-    for _ in range(20):  # Not POST: older versions of Caddy have closed the body when they try again.
+    for _ in range(20):  # Not POST: older versions of Caddy have closed the body by the time they retry.
         assert service.request("GET", "/v1/posts")[0] == 200
 
 
 @pytest.fixture(params=["caddy", "caddy without the path", "nginx", "nginx without the path"])
 def under_a_path(request, tmp_path):
-    """A service whose requests go to /blog of a proxy."""
+    """A service behind a proxy, under the path /blog."""
     program, _, without = request.param.partition(" ")
     if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
         pytest.skip(f"{program} is not there")
@@ -115,7 +115,7 @@ def under_a_path(request, tmp_path):
         process.wait(10)
 
 
-def test_under_a_path_every_address_has_it(under_a_path):
+def test_under_a_path_every_address_includes_it(under_a_path):
     service = under_a_path
     post = {"title": "A", "content": "😀" * 300_000, "tags": ["a/b"]}
     status, headers, _ = service.request("POST", "/blog/v1/posts", post)

@@ -1,4 +1,4 @@
-"""The blocks of README and of the pages under docs/, run as they stand there.
+"""The blocks in README and the pages under docs/, run exactly as written.
 
 Those of docs/examples.md are in test_examples.py.
 """
@@ -78,7 +78,7 @@ TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
 
 @pytest.fixture
 def running(tmp_path):
-    """`make run`, as the README says it; gives what it printed and the environment for other commands."""
+    """`make run`, as in the README; yields its output and the environment for other commands."""
     settings = {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
     environ = os.environ | settings | {"PORT": str(free_port())}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -95,13 +95,13 @@ def running(tmp_path):
 
 @pytest.fixture
 def key(running):
-    """The first key, which `make run` has printed."""
+    """The first key, which `make run` printed."""
     return re.search(r"blog_[A-Za-z0-9_-]{43}", running[0])[0]
 
 
 @pytest.fixture
 def home(tmp_path):
-    """A home with the blogs of other programs."""
+    """A home folder with the blogs of other programs."""
     home = tmp_path / "home"
     shutil.copytree(SAMPLES, home, ignore=shutil.ignore_patterns("broken.md"))
     for name in ("wordpress.xml", "ghost.json"):
@@ -111,12 +111,12 @@ def home(tmp_path):
 
 @pytest.fixture
 def sh(running, key):
-    """Run a block in a shell beside the service, with its first key or another; return what it printed."""
+    """Run a block in a shell next to the service, with its first key or another one; return its output."""
     return lambda block, key=key, **variables: shell(block, running[1] | variables, key)
 
 
 def shell(block, environ, key):
-    """Run a block in a shell; return what it printed."""
+    """Run a block in a shell; return its output."""
     script = block.replace("127.0.0.1:8000", f"127.0.0.1:{environ['PORT']}").replace("blog_…", key)
     script = script.replace("curl ", "curl --silent --show-error --retry-connrefused --retry 9 ")
     command = ["bash", "-c", f"set -eu\nKEY={key}\n{script}"]
@@ -249,7 +249,7 @@ def test_the_pages_on_webhooks_work(sh, tmp_path):
         assert sh(block, SECRET=webhook["secret"], **variables) == message.headers["webhook-signature"]
 
 
-def test_the_curl_line_that_the_service_prints_can_be_pasted(running, sh):
+def test_the_curl_command_that_the_service_prints_can_be_pasted(running, sh):
     line = re.search(r"^ +(curl .*)$", running[0], re.MULTILINE)[1]
     post = json.loads(sh(line, "unused"))
     assert (post["id"], post["title"], post["status"]) == ("1", "Hello", "published")
@@ -288,7 +288,7 @@ def test_every_block_is_run(page):
     assert page.forgotten == []
 
 
-def test_posts_are_sent_by_micropub(running, sh, tmp_path):
+def test_posts_can_be_sent_with_micropub(running, sh, tmp_path):
     port = running[1]["PORT"]
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
     words, photo = sh(NOTES.replace("@loaf", f"@{tmp_path}/loaf")).splitlines()
@@ -312,7 +312,7 @@ def test_an_image_is_uploaded(sh, tmp_path):
     assert sh(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}") == str(image["bytes"])
 
 
-def test_an_agent_can_do_what_its_skill_says_and_never_publishes(running, sh, tmp_path):
+def test_an_agent_can_do_what_its_skill_says_but_never_publishes(running, sh, tmp_path):
     compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
     sh(AGENT_KEY)

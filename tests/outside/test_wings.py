@@ -14,12 +14,12 @@ LISTS = (
     "blogapi/wings/install.py",
     "blogapi/cli/commands.py",
     "blogapi/server/steps.py",
-)  # the files that name wings line by line
+)  # files with lines about single wings
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A copy of the checkout, without what git ignores."""
+    """A copy of the checkout, without files that git ignores."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, **OUTPUT)
     for name in filter(None, listed.stdout.split("\0")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -28,13 +28,13 @@ def checkout(tmp_path):
     return tmp_path
 
 
-# The installed project is this checkout, whose wings would be found in place of those removed.
+# The installed project is this checkout, so its wings would be found instead of those removed.
 NOT_INSTALLED = "import sys; sys.meta_path[:] = [each for each in sys.meta_path if 'Editable' not in repr(each)]"
 OUTPUT = {"check": True, "capture_output": True, "text": True}
 
 
 def without(checkout, *wings):
-    """Remove wings as CONTRIBUTING says."""
+    """Remove wings as described in CONTRIBUTING."""
     for wing in wings:
         for folder in ("blogapi/wings", "tests"):
             shutil.rmtree(checkout / folder / wing)
@@ -44,7 +44,7 @@ def without(checkout, *wings):
     for name in LISTS:
         lines = (checkout / name).read_text().splitlines(keepends=True)
         (checkout / name).write_text("".join(line for line in lines if not re.search(rf"\b({names})(_|\b)", line)))
-    for test in (checkout / "tests").rglob("test_*.py"):  # Some tests are about a wing and others.
+    for test in (checkout / "tests").rglob("test_*.py"):  # Some tests cover this wing and others.
         if re.search(rf"blogapi\.wings(\.| import )({names})\b", test.read_text()):
             test.unlink()
 
@@ -54,7 +54,7 @@ WINGS = ["micropub", "owner", "transfer", "docs"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wings", [*([wing] for wing in WINGS), WINGS], ids="-".join)
-def test_the_core_and_its_tests_do_without_a_wing(checkout, wings):
+def test_the_core_and_its_tests_work_without_a_wing(checkout, wings):
     without(checkout, *wings)
     options = {"cwd": checkout, "env": os.environ | {"PYTHONPATH": str(checkout)}, "capture_output": True, "text": True}
     found = subprocess.run([sys.executable, "-c", f"import blogapi.wings.{wings[0]}"], **options)

@@ -1,4 +1,4 @@
-"""What tests of other programs share: their commands, packages that are installed once, and sites that are served."""
+"""Helpers for tests with other programs: running commands, installing packages once, and serving sites."""
 
 import fcntl
 import functools
@@ -15,13 +15,13 @@ import pytest
 
 from tests.service import CHECKOUT, unmeasured
 
-NODE = (20, 19)  # what the linters ask for
-NODE_OF_SITES = "22.23.3"  # They ask for 22.12 or newer.
+NODE = (20, 19)  # required by the linters
+NODE_OF_SITES = "22.23.3"  # They require 22.12 or newer.
 OFFLINE = re.compile("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|No matching distribution")
 
 
 def run(*command, cwd, **environ):
-    """Run a command, which must succeed; return what it printed."""
+    """Run a command, which must succeed; return its output."""
     ended = subprocess.run(command, cwd=cwd, env=unmeasured() | environ, capture_output=True, text=True, timeout=300)
     output = ended.stdout + ended.stderr
     assert ended.returncode == 0, output
@@ -40,7 +40,7 @@ def install(*command, cwd):
 
 @contextmanager
 def installing(marker, source):
-    """One process at a time, tell whether something must be installed: it was not, or `source` has changed since."""
+    """Let one process at a time know whether to install something: if it is missing, or `source` has changed since."""
     with source.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield not marker.exists() or marker.stat().st_mtime < source.stat().st_mtime
@@ -56,7 +56,7 @@ def require_node():
 
 
 def path_of_node():
-    """Return a PATH with a Node.js that is new enough for the sites; it is installed in .venv-node once if need be."""
+    """Return a PATH with a Node.js that is new enough for the sites; if needed, install it once in .venv-node."""
     require_node()
     if node_version() >= (22, 12):
         return os.environ["PATH"]
@@ -69,7 +69,7 @@ def path_of_node():
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):
-    """Serve a folder as hosts of sites do: with the page 404.html, if there is one, for what is not there."""
+    """Serve a folder as site hosts do, with the page 404.html, if there is one, for missing files."""
 
     def log_message(self, *args):
         pass

@@ -1,4 +1,4 @@
-"""A server of PostgreSQL of the tests' own, in a temporary folder, for this machine only."""
+"""A PostgreSQL server for the tests, in a temporary folder, reachable only from this machine."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
 
 
 def programs():
-    """Return the folder of PostgreSQL's programs, the newest ones; None if there are none."""
+    """Return the folder with the newest PostgreSQL programs; None if there are none."""
     found = shutil.which("postgres")
     if found:
         return Path(found).resolve().parent
@@ -31,7 +31,7 @@ PROGRAMS = programs() if (programs() / "initdb").exists() else None
 
 
 class PostgresqlServer:
-    """A server with its folder. Every commit is on disk, as in earnest."""
+    """A server with its folder. Commits are durable, as in production."""
 
     def __init__(self):
         if not PROGRAMS:
@@ -59,7 +59,7 @@ class PostgresqlServer:
         subprocess.run([PROGRAMS / program, *arguments], user=self.user, check=True, capture_output=True, cwd="/")
 
     def start(self):
-        """Start, and wait until it answers."""
+        """Start the server, and wait until it answers."""
         command = [PROGRAMS / "postgres", "-D", self.data, "-k", self.folder, "-p", str(self.port)]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -76,14 +76,14 @@ class PostgresqlServer:
                 time.sleep(0.05)
 
     def stop(self, number=signal.SIGINT):
-        """Stop: SIGINT ends all connections, SIGQUIT is a crash."""
+        """Stop the server: SIGINT ends all connections, SIGQUIT crashes it."""
         if self.process.poll() is None:
             self.process.send_signal(number)
             self.process.wait(20)
 
     @contextmanager
     def standby(self):
-        """Run a second server that follows this one, whose commits wait for it from now on."""
+        """Run a standby of this server, whose commits wait for it from now on."""
         other = PostgresqlServer()
         copy = ["-D", other.data, "-d", self.url("postgres"), "--write-recovery-conf", "--checkpoint=fast"]
         other.run("pg_basebackup", *copy)
@@ -100,7 +100,7 @@ class PostgresqlServer:
         return f"postgresql://blogapi@127.0.0.1:{self.port}/{database}"
 
     def execute(self, statement):
-        """Run a statement that is about databases."""
+        """Run a statement about databases."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)
 
@@ -114,7 +114,7 @@ class PostgresqlServer:
 
 
 def clear(url):
-    """Delete all that is in a database of ours."""
+    """Delete everything in one of our databases."""
     with psycopg.connect(url, autocommit=True) as connection:
         query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
         tables = {name for (name,) in connection.execute(query)} - {"blogapi", "counter"}

@@ -15,7 +15,7 @@ from tests.storage.fixtures import locked, write_together
 pytestmark = pytest.mark.slow
 
 
-def test_a_statement_that_fails_fails_its_own_operation_alone(postgresql):
+def test_a_failing_statement_fails_only_its_own_operation(postgresql):
     def add(tx, slug):
         number = tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
         tx.defer(PostTag.insert(tag=slug, status="draft", post_id=number, name=slug))
@@ -28,7 +28,7 @@ def test_a_statement_that_fails_fails_its_own_operation_alone(postgresql):
         assert sorted(postgresql.rows(column.model.select(column))) == [("a",), ("b",), ("c",)]
 
 
-def test_what_is_refused_before_a_change_does_not_end_the_transaction_of_others(postgresql):
+def test_an_operation_refused_before_a_change_does_not_end_the_shared_transaction(postgresql):
     fields = {"title": "A", "content": "B", "status": "draft", "tags": []}
 
     def add(tx):

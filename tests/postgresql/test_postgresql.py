@@ -48,7 +48,7 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
     assert {collation for *_, kind, collation in columns if kind == "text"} <= {"C"}
 
 
-def test_the_schema_says_its_version():
+def test_the_schema_states_its_version():
     assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", SCHEMA.read_text())[1] == str(VERSION)
 
 
@@ -107,12 +107,12 @@ FILL_SEARCH = """
 
 
 def rows_read(plan):
-    """The most rows that a step of a plan gives."""
+    """The largest number of rows that a step of a plan returns."""
     return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(each) for each in plan.get("Plans", [])), 0)
 
 
 def explained(engine, connection, query, values):
-    """The plan of a query, after it ran."""
+    """The plan of a query, after running it."""
     statement = engine.statement(query)
     statement = statement._replace(text=f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}")
     ((((plan,),),),) = [result.rows for result in connection.run([connection.bind(statement, values)])]
@@ -132,7 +132,7 @@ def test_a_search_among_published_posts_reads_no_scheduled_post_that_is_not_due(
 
 
 @pytest.mark.parametrize("analyzed", [True, False])
-def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
+def test_no_list_reads_many_more_posts_than_it_returns(postgresql, analyzed):
     engine = postgresql.engine
     values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
     values["after"], values["key"] = "", "~"
@@ -150,7 +150,7 @@ def test_no_list_reads_many_more_posts_than_it_gives(postgresql, analyzed):
                     (lists.time_query("published_at", status, by_tag, False), values),
                     (lists.time_query("published_at", status, by_tag, True), values | of_second),
                 ]
-                if analyzed:  # as PostgreSQL does within a minute
+                if analyzed:  # as PostgreSQL does by itself within a minute
                     for sort in ("created_at", "published_at"):
                         query = search.rows_query(sort, status, "", by_tag)
                         queries += [(query, values | each) for each in words]
@@ -167,7 +167,7 @@ FIELDS = {"title": "A", "content": "x", "status": "published", "tags": ["a", "b"
 
 def test_a_creation_and_a_deletion_take_three_round_trips_each(postgresql, tmp_path):
     def round_trips(operation, *arguments):
-        """What libpq sends that it waits for an answer to."""
+        """Count the messages for which libpq waits for an answer."""
         connections = postgresql.engine.connections
         connections.give(connection := connections.take())  # the one that the write will take
         with (tmp_path / "trace").open("w+") as trace:
@@ -178,14 +178,14 @@ def test_a_creation_and_a_deletion_take_three_round_trips_each(postgresql, tmp_p
             return len(re.findall(r"\tF\t\d+\t(?:Sync|Query)\b", trace.read()))
 
     creations = [round_trips(posts.add, FIELDS | {"title": title}, "first") for title in "ABCD"]
-    deletions = [round_trips(posts.delete, post_id, "first") for post_id in (1, 2, 4)]  # 4 is the newest of its tags.
-    assert creations[1:] + deletions[1:] == [3] * 5  # The first ones prepare statements.
+    deletions = [round_trips(posts.delete, post_id, "first") for post_id in (1, 2, 4)]  # 4 is the newest with its tags.
+    assert creations[1:] + deletions[1:] == [3] * 5  # The first of each prepare statements.
 
 
 # Limits
 
 
-def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
+def test_a_page_of_the_trash_reads_little_more_than_it_shows(url, connection):
     document = """'{"id":"1","title":"A","status":"draft","slug":"a","content":"' || repeat('x', 1000000) ||
         '","tags":[],"created_at":"2026-11-20T12:00:00Z","updated_at":"2026-11-20T12:00:00Z"}'"""
     values = f"number, 1, '', '', '2026-11-20T12:00:00Z', 'first', 'deleted', {document}"
@@ -208,7 +208,7 @@ def test_a_page_of_the_trash_reads_little_more_than_fits_on_it(url, connection):
     assert max(sizes) <= lists.PAGE_BYTES + 2_100_000
 
 
-def test_a_read_that_takes_long_is_ended(postgresql):
+def test_a_long_read_is_ended(postgresql):
     begun = time.monotonic()
     with pytest.raises(Unavailable, match="statement timeout") as caught:
         postgresql.read_in_thread("client", lambda reader: reader.row(SQL("SELECT pg_sleep(5)")))
@@ -217,7 +217,7 @@ def test_a_read_that_takes_long_is_ended(postgresql):
     assert postgresql.write_in_thread(lambda tx: tx.row(SQL("SELECT pg_sleep(2.5)"))) is not None
 
 
-def test_reads_that_take_long_leave_connections_for_others(postgresql):
+def test_long_reads_leave_connections_for_others(postgresql):
     running, most = set(), []
 
     def sleep(reader, client):

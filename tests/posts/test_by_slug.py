@@ -1,4 +1,4 @@
-"""A post by its slug: read, changed and deleted as by its id, and created or replaced by PUT."""
+"""Posts by their slugs: read, changed and deleted as by id, and created or replaced by PUT."""
 
 import pytest
 
@@ -50,14 +50,14 @@ def test_any_slug_names_its_post(client, post, slug):
 
 
 @pytest.mark.parametrize("fields", [{}, {"slug": "a"}])
-def test_put_creates_a_post_that_is_missing(client, put, fields):
+def test_put_creates_a_missing_post(client, put, fields):
     answer = put(**fields)
     assert (answer.status_code, answer.json, answer.headers["Location"]) == (201, MADE, "/v1/posts/1")
     read = client.get("/v1/posts/1")
     assert (read.json, read.headers["ETag"]) == (MADE, answer.headers["ETag"])
 
 
-def test_put_replaces_a_post_that_is_there(client, put, clock):
+def test_put_replaces_an_existing_post(client, put, clock):
     put(excerpt="E", tags=["x", "y"], cover_image="https://a/b", status="published")
     clock.now += 3600
     answer = put(content="C", tags=["Z"])
@@ -115,24 +115,24 @@ def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
         ({"status": "archived", "published_at": EARLIER}, ("archived", EARLIER)),
     ],
 )
-def test_put_creates_a_post_of_any_status(client, put, asked, after):
+def test_put_creates_a_post_with_any_status(client, put, asked, after):
     answer = put(tags=["t"], **asked)
     assert (answer.status_code, answer.json["status"], answer.json.get("published_at")) == (201, *after)
     assert listed(client, f"status={after[0]}&tag=t") == ["1"]
 
 
-# Nothing changed
+# No change
 
 
 @pytest.fixture
 def full(put, subscribe):
-    """PUT a post that has everything; return the answer. There is a webhook."""
+    """PUT a post with every field; return the answer. There is a webhook."""
     subscribe(events=["post.created", "post.updated", "post.published"])
     every = {"excerpt": "E", "tags": ["x", "Y"], "cover_image": "https://a/b", "status": "published"}
     return lambda **changes: put(**every | changes)
 
 
-def test_put_of_the_same_post_writes_nothing_and_is_no_event(client, full, statements, count, clock):
+def test_put_of_the_same_post_writes_nothing_and_sends_no_event(client, full, statements, count, clock):
     first = full()
     events = count(Event)
     clock.now += 3600
@@ -167,7 +167,7 @@ def test_another_spelling_or_order_of_tags_is_a_change(full):
     assert full(tags=["X", "Y"]).json["tags"] == ["X", "Y"]
 
 
-def test_put_of_a_due_post_that_nobody_has_published_yet_is_unchanged(client, put, clock):
+def test_put_of_a_due_post_that_is_not_published_yet_changes_nothing(client, put, clock):
     put(status="scheduled", published_at=LATER)
     clock.now += 3600
     before = client.get("/v1/posts/1")
@@ -175,7 +175,7 @@ def test_put_of_a_due_post_that_nobody_has_published_yet_is_unchanged(client, pu
     assert (answer.status_code, answer.data) == (200, before.data)
 
 
-def test_a_file_that_schedules_a_post_says_the_same_once_its_time_has_come(put, clock, client):
+def test_a_file_that_schedules_a_post_changes_nothing_once_the_post_is_published(put, clock, client):
     scheduled = {"status": "scheduled", "published_at": LATER}
     assert put(**scheduled).status_code == 201
     clock.now += 3600
@@ -214,10 +214,10 @@ def test_if_match_only_replaces(client, put, count):
     assert put({"If-Match": "*"}, title="D").status_code == 200
 
 
-# By the id
+# By id
 
 
-def test_put_by_the_id_replaces_the_post_and_its_slug(client, put, count):
+def test_put_by_id_replaces_the_post_and_its_slug(client, put, count):
     put(excerpt="E", tags=["x"], status="published")
     answer = client.put("/v1/posts/1", json={"title": "A", "content": "C", "slug": "other"})
     assert answer.status_code == 200
@@ -231,7 +231,7 @@ def test_put_by_the_id_replaces_the_post_and_its_slug(client, put, count):
     assert count(Post) == 1
 
 
-def test_put_by_the_id_creates_nothing_and_takes_no_slug_of_another_post(client, put, count):
+def test_put_by_id_creates_nothing_and_cannot_take_the_slug_of_another_post(client, put, count):
     fields = {"title": "A", "content": "B"}
     assert message(client.put("/v1/posts/1", json=fields, headers={"If-Match": "*"}), 404).startswith("no such post")
     tag = put().headers["ETag"]

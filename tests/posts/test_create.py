@@ -1,4 +1,4 @@
-"""POST /v1/posts: what a post may be, and what becomes of it; bodies."""
+"""POST /v1/posts: what a post may contain, and how it is stored; bodies."""
 
 import json
 import unicodedata
@@ -18,7 +18,7 @@ IMAGE = "cover_image: must be an absolute http or https URL without white space"
 
 @pytest.fixture
 def refused(client, count):
-    """Try to create a post that is refused; return the message."""
+    """Try to create a post that must be refused; return the message."""
 
     def refused(**fields):
         answer = client.post("/v1/posts", json={"title": "A", "content": "B"} | fields)
@@ -111,7 +111,7 @@ def test_every_field_is_kept(client):
         ({"title": 1, "tags": [1]}, "title: must be a string; tags[0]: must be a string"),
     ],
 )
-def test_a_bad_field_is_named_with_what_would_be_right(refused, fields, wrong):
+def test_the_message_names_a_bad_field_and_what_would_be_right(refused, fields, wrong):
     assert refused(**fields) == wrong
 
 
@@ -189,7 +189,7 @@ def test_a_taken_slug_gets_the_next_free_number(post):
     assert [post()["slug"] for _ in range(4)] == ["a-title", "a-title-2", "a-title-4", "a-title-5"]
 
 
-def test_the_look_ups_for_a_slug_grow_with_the_logarithm(post, database, statements):
+def test_the_number_of_look_ups_for_a_slug_grows_logarithmically(post, database, statements):
     slugs = ["a-title", *(f"a-title-{number}" for number in range(2, 1001))]
     rows = [{"slug": slug, "status": "draft", "document": "{}"} for slug in slugs]
     database.write(lambda tx: tx.execute(Post.insert_many(rows)))
@@ -234,7 +234,7 @@ def test_json_is_strict(client, body, wrong):
 
 
 @pytest.mark.parametrize("content", ["[{," * 20_000, '"' * 20_000, '\\",[' * 9_000])
-def test_what_looks_like_many_values_is_one_text(post, content):
+def test_text_that_looks_like_many_values_is_a_single_text(post, content):
     assert post(content=content)["content"] == content
 
 
@@ -250,7 +250,7 @@ def test_what_looks_like_many_values_is_one_text(post, content):
         ('text/markdown; charset="utf8"', ""),
     ],
 )
-def test_json_and_markdown_in_utf_8_are_taken(client, content_type, encoding):
+def test_json_and_markdown_in_utf_8_are_accepted(client, content_type, encoding):
     body = '{"title": "A", "content": "B"}' if "json" in content_type.lower() else "# A"
     headers = {"Content-Type": content_type, "Content-Encoding": encoding}
     assert client.post("/v1/posts", data=body, headers=headers).status_code == 201
@@ -270,7 +270,7 @@ def test_json_and_markdown_in_utf_8_are_taken(client, content_type, encoding):
         ("PATCH", "text/markdown", "application/merge-patch+json"),
     ],
 )
-def test_another_type_is_415_saying_which_header_to_send(client, post, method, content_type, taken):
+def test_another_type_is_415_and_says_which_header_to_send(client, post, method, content_type, taken):
     before = post(slug="a")
     path = "/v1/posts/by-slug/a" if method == "PATCH" else "/v1/posts"
     answer = client.open(path, method=method, data='{"title": "A", "content": "B"}', content_type=content_type)
@@ -298,7 +298,7 @@ def test_a_body_of_4_mib_is_read_and_one_byte_more_is_413(client):
 
 
 @pytest.mark.sqlite
-@pytest.mark.in_process  # Another server has a connection for each thread.
+@pytest.mark.in_process  # Another server has a connection per thread.
 def test_a_full_disk_is_503_and_says_so(client, database):
     pragma = database.engine.connection.execute
     ((pages,),) = pragma("PRAGMA page_count")

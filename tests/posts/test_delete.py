@@ -13,7 +13,7 @@ def test_a_post_is_deleted_once(client, post, count):
     assert (count(Post), count(PostTag)) == (0, 0)
 
 
-def test_in_any_order_of_deletions_a_slug_is_free_again_and_an_id_is_not(client, post):
+def test_in_any_order_of_deletions_slugs_become_free_and_ids_do_not(client, post):
     for order in ("321", "456"):
         for _ in range(3):
             post()

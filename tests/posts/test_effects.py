@@ -1,4 +1,4 @@
-"""What follows each kind of change of a post, seen in the tables."""
+"""The effects of each kind of post change, as seen in the tables."""
 
 import pytest
 from peewee import SQL
@@ -13,7 +13,7 @@ from blogapi.wings.webhooks.models import EVENTS, Event
 
 @pytest.fixture
 def followed(database, webhook):
-    """The rows that follow the changes of a post, by what they are for."""
+    """The rows written along with post changes, by their purpose."""
     webhook(events=EVENTS)
 
     def followed():
@@ -32,7 +32,7 @@ def followed(database, webhook):
     return followed
 
 
-def test_each_kind_of_change_is_followed_by_its_effects(client, database, clock, post, followed):
+def test_each_kind_of_change_has_its_effects(client, database, clock, post, followed):
     post(title="A", tags=["a"])
     assert followed() == {"events": ["post.created"], "tags": ["a draft"], "noted": ["1"]}
     client.patch("/v1/posts/1", json={"title": "A"})

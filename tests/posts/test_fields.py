@@ -1,4 +1,4 @@
-"""The fields of a post, which several packages name, are the same in all of them."""
+"""Several packages name the fields of a post, and they agree."""
 
 from blogapi.documents import FIELDS
 from blogapi.posts.schemas import PostInputSchema, PostSchema, PutPostSchema
@@ -27,8 +27,8 @@ def test_restoring_a_revision_restores_every_field_except_slug_status_and_date()
     assert set(RESTORED) == set(PostInputSchema().fields) - {"slug", "former_slugs", "status", "published_at"}
 
 
-def test_the_owners_form_has_every_field_that_clients_can_set_but_former_slugs():
-    assert set(posts.FORM_FIELDS) == set(PostInputSchema().fields) - {"former_slugs"}  # It shows these.
+def test_the_owners_form_has_every_field_that_clients_can_set_except_former_slugs():
+    assert set(posts.FORM_FIELDS) == set(PostInputSchema().fields) - {"former_slugs"}  # The form only shows these.
 
 
 def test_the_owners_page_has_a_label_for_every_field_of_its_form(app):

@@ -1,4 +1,4 @@
-"""Former slugs: a post that was published keeps the slugs that it had, and no other post can have them."""
+"""Former slugs: a post that was published keeps its old slugs, and no other post can take them."""
 
 import pytest
 
@@ -14,7 +14,7 @@ PUBLISHED = {"status": "published"}
 
 @pytest.fixture
 def renamed(client, post):
-    """A published post that was called `a` and is `b` now."""
+    """A published post whose slug was `a` and is now `b`."""
     post(slug="a", **PUBLISHED)
     answer = client.patch("/v1/posts/1", json={"slug": "b"})
     assert (answer.status_code, answer.json["former_slugs"]) == (200, ["a"])
@@ -23,7 +23,7 @@ def renamed(client, post):
 
 @pytest.fixture(autouse=True)
 def sound(config, app):
-    """Each test leaves a sound database."""
+    """Check that each test leaves a sound database."""
     yield
     sound_posts(config.database)
 
@@ -32,7 +32,7 @@ def by_slug(client, slug, method="GET", **more):
     return client.open(f"/v1/posts/by-slug/{slug}", method=method, **more)
 
 
-# Kept by themselves
+# Kept automatically
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def by_slug(client, slug, method="GET", **more):
         ({"status": "scheduled", "published_at": LATER}, False),
     ],
 )
-def test_only_a_post_that_was_published_keeps_the_slug_that_it_leaves(client, post, before, is_kept):
+def test_only_a_post_that_was_published_keeps_its_old_slug(client, post, before, is_kept):
     post(slug="a")
     client.patch("/v1/posts/1", json=before)
     for changes in ({"slug": "b"}, PUBLISHED | {"slug": "b", "published_at": "2020-01-01T00:00:00Z"}):
@@ -55,7 +55,7 @@ def test_only_a_post_that_was_published_keeps_the_slug_that_it_leaves(client, po
     assert by_slug(client, "a").status_code == (200 if is_kept else 404)
 
 
-def test_they_are_newest_first_at_most_20_and_the_oldest_goes(client, post):
+def test_they_are_newest_first_and_beyond_20_the_oldest_is_dropped(client, post):
     post(slug="s0", **PUBLISHED)
     for number in range(1, 23):
         client.patch("/v1/posts/1", json={"slug": f"s{number}"})
@@ -64,7 +64,7 @@ def test_they_are_newest_first_at_most_20_and_the_oldest_goes(client, post):
     assert post(slug="s1", **PUBLISHED)["slug"] == "s1"
 
 
-def test_the_post_takes_one_back_and_it_is_no_former_slug_any_more(client, renamed):
+def test_a_slug_that_the_post_takes_back_is_no_longer_a_former_one(client, renamed):
     assert client.patch("/v1/posts/1", json={"slug": "a"}).json["former_slugs"] == ["b"]
     assert client.patch("/v1/posts/1", json={"slug": "b"}).json["former_slugs"] == ["a"]
 
@@ -78,10 +78,10 @@ def test_they_are_in_lists_files_revisions_and_webhooks(client, renamed, subscri
     assert recorded()[-1][1]["data"]["post"]["former_slugs"] == ["a"]
 
 
-# Taken
+# Reserved
 
 
-def test_a_former_slug_is_taken_for_every_other_post(client, post, renamed):
+def test_no_other_post_can_take_a_former_slug(client, post, renamed):
     taken = "already taken by another post: 1 had it before, and is b now"
     assert message(client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"})) == f"slug: {taken}"
     assert post(title="A")["slug"] == "a-2"
@@ -96,10 +96,10 @@ def test_a_former_slug_is_taken_for_every_other_post(client, post, renamed):
     assert by_slug(client, "x").status_code == 404
 
 
-# Found
+# Finding posts
 
 
-def test_get_patch_and_delete_by_one_mean_the_post(app, client, renamed):
+def test_get_patch_and_delete_find_the_post_by_a_former_slug(app, client, renamed):
     found = by_slug(client, "a")
     assert (found.json, found.headers["Content-Location"]) == (renamed, "/v1/posts/by-slug/b")
     assert found.headers["ETag"] == client.get("/v1/posts/1").headers["ETag"]
@@ -120,7 +120,7 @@ def test_a_published_only_key_finds_published_posts_only(app, client, renamed):
     assert message(by_slug(visitor, "a"), 404) == message(by_slug(visitor, "x"), 404) == "no such post"
 
 
-def test_put_by_one_is_refused_and_names_the_slug_of_today(client, renamed):
+def test_put_by_a_former_slug_is_refused_and_names_the_current_one(client, renamed):
     told = "slug: post 1 had it before, and is b now"
     body = {"title": "A", "content": "B"}
     assert message(by_slug(client, "a", "PUT", json=body)) == told
@@ -129,7 +129,7 @@ def test_put_by_one_is_refused_and_names_the_slug_of_today(client, renamed):
     assert client.get("/v1/posts").json == [renamed]
 
 
-# Written
+# Setting them
 
 
 def test_they_can_be_set_and_cleared(client, post):
@@ -143,7 +143,7 @@ def test_they_can_be_set_and_cleared(client, post):
     assert client.patch("/v1/posts/1", json={"slug": "d"}).json.get("former_slugs") is None
 
 
-def test_a_put_keeps_them_unless_it_says_otherwise(client, renamed):
+def test_a_put_keeps_them_unless_it_sets_them(client, renamed):
     body = {"title": "A", "content": "B"}
     assert by_slug(client, "b", "PUT", json=body).json["former_slugs"] == ["a"]
     assert by_slug(client, "b", "PUT", json=body | {"former_slugs": ["x", "a"]}).json["former_slugs"] == ["x", "a"]
@@ -167,7 +167,7 @@ def test_a_put_keeps_them_unless_it_says_otherwise(client, renamed):
         (["s"] * 3_000, "former_slugs: must have at most 20 slugs"),
     ],
 )
-def test_what_is_no_list_of_slugs_is_refused(client, post, value, told):
+def test_anything_but_a_list_of_slugs_is_refused(client, post, value, told):
     post()
     body = {"title": "A", "content": "B", "former_slugs": value}
     for answer in (client.post("/v1/posts", json=body), client.patch("/v1/posts/1", json={"former_slugs": value})):
@@ -188,7 +188,7 @@ def test_a_post_in_the_trash_gives_them_up_and_gets_back_those_that_are_free(cli
     assert count(FormerSlug) == 0
 
 
-def test_restoring_a_revision_leaves_them(client, renamed):
+def test_restoring_a_revision_leaves_them_alone(client, renamed):
     assert client.post("/v1/posts/1/revisions/1/restore").json["former_slugs"] == ["a"]
     client.patch("/v1/posts/1", json={"title": "B", "former_slugs": []})
     assert "former_slugs" not in client.post("/v1/posts/1/revisions/2/restore").json
@@ -200,7 +200,7 @@ def test_a_post_that_cannot_be_read_gives_them_up_when_it_is_deleted(client, ren
     assert count(FormerSlug) == 0
 
 
-def test_a_scheduled_post_keeps_them_when_its_time_comes(client, post, clock):
+def test_a_scheduled_post_keeps_them_when_it_is_published(client, post, clock):
     post(slug="a", former_slugs=["b"])
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": LATER})
     clock.now += 7200

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a creation that is sent again creates nothing."""
+"""Idempotency-Key: a repeated creation creates nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
 

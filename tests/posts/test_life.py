@@ -50,14 +50,14 @@ def test_fields_left_out_stay(patch, post):
     assert patch(content="x", tags=["D", "d"]).json == before | {"title": "New", "content": "x", "tags": ["D"]}
 
 
-def test_null_clears_what_is_optional(client, patch, post):
+def test_null_clears_optional_fields(client, patch, post):
     before = post()
     assert patch(excerpt="B", tags=["c"], cover_image="https://d/e").json["tags"] == ["c"]
     assert patch(excerpt=None, tags=None, cover_image=None).json == before
     assert client.get("/v1/tags").json == []
 
 
-def test_an_empty_text_clears_what_can_be_cleared(patch, post):
+def test_an_empty_text_clears_fields_that_can_be_cleared(patch, post):
     before = post(slug="c")
     assert patch(excerpt="B", cover_image="https://d/e").json["excerpt"] == "B"
     assert patch(excerpt="", slug="", cover_image="").json == before
@@ -66,7 +66,7 @@ def test_an_empty_text_clears_what_can_be_cleared(patch, post):
 @pytest.mark.parametrize(
     ("method", "path"), [("PATCH", "1"), ("PATCH", "by-slug/c"), ("PUT", "by-slug/c"), ("POST", "")]
 )
-def test_a_post_can_be_sent_back_as_it_was_got(client, post, method, path):
+def test_a_post_can_be_sent_back_as_received(client, post, method, path):
     post(slug="c", excerpt="B", tags=["d"], status="published", cover_image="https://d/e", params={"f": 1})
     got = client.get("/v1/posts/1")
     client.delete("/v1/posts/1" if method == "POST" else "/v1/posts/2")
@@ -166,7 +166,7 @@ PAST = f"published_at: must not be in the future unless the status is scheduled;
 )
 @pytest.mark.parametrize(("method", "path"), [("PATCH", "1"), ("PUT", "by-slug/a-title")])
 def test_any_status_may_follow_any_other(client, patch, post, before, asked, after, method, path):
-    """Status and published_at before, what is asked, and status and published_at then, or what is wrong."""
+    """Status and published_at before, the change, and status and published_at afterwards, or the error."""
     post(tags=["a"])
     status, time = before
     if time == EARLIER:
@@ -193,7 +193,7 @@ def scheduled(post, patch):
 
 
 def seen(client):
-    """Which posts have which status, by every kind of read."""
+    """Which posts have which status, according to every kind of read."""
     found = {status: listed(client, f"status={status}") for status in ("published", "scheduled")}
     assert found == {status: listed(client, f"status={status}&tag=a") for status in found}
     one = client.get("/v1/posts/1").json
@@ -204,7 +204,7 @@ def seen(client):
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clock, count):
+def test_a_scheduled_post_is_published_on_time_without_a_write(client, clock, count):
     clock.now = LATER_SECONDS - 1
     assert seen(client) == (["2"], ["1"], "scheduled")
     clock.now = LATER_SECONDS
@@ -213,7 +213,7 @@ def test_a_scheduled_post_is_published_at_its_second_without_a_write(client, clo
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database, clock, count):
+def test_publishing_it_in_the_database_makes_no_visible_difference(client, database, clock, count):
     clock.now = LATER_SECONDS + 60
     before = client.get("/v1/posts/1")
     assert before.json["updated_at"] == LATER
@@ -222,12 +222,12 @@ def test_once_it_is_published_for_good_nobody_sees_a_difference(client, database
     assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
     assert seen(client) == (["2", "1"], [], "published")
     assert (count(Schedule), database.row(Post.select(Post.status).where(Post.id == 1))) == (0, ("published",))
-    clock.now = NOON  # It stays so, though the clock went back.
+    clock.now = NOON  # It stays published, although the clock was set back.
     assert seen(client) == (["2", "1"], [], "published")
 
 
 @pytest.mark.usefixtures("scheduled")
-def test_a_write_publishes_no_post_but_its_own(client, post, patch, clock, count):
+def test_a_write_publishes_only_its_own_post(client, post, patch, clock, count):
     post(tags=["a"])
     client.patch("/v1/posts/3", json={"status": "scheduled", "published_at": LATER})
     clock.now = LATER_SECONDS
@@ -300,12 +300,12 @@ def test_other_preconditions_hold_as_well(client, patch, post):
     assert patch({"If-None-Match": '"x"'}, title="B").status_code == 200
 
 
-def test_the_path_is_judged_before_the_body(client):
+def test_the_path_is_checked_before_the_body(client):
     assert client.patch("/v1/posts/1", data="x").status_code == 404
     assert client.patch("/v1/tags/a", data="x").status_code == 404
 
 
-def test_a_clock_set_back_changes_no_publication(patch, post, clock):
+def test_setting_the_clock_back_changes_no_publication(patch, post, clock):
     before = post(status="published")
     clock.now -= 60
     assert patch(title="B").json == before | {"title": "B", "updated_at": "2026-11-20T11:59:00Z"}

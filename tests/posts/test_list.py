@@ -32,7 +32,7 @@ def walk(client, path):
 
 @pytest.fixture
 def some(post):
-    """Six posts: numbers as titles, every second published, every third tagged."""
+    """Six posts titled with numbers: every second one is published, every third one tagged."""
     for number in range(1, 7):
         status = "published" if number % 2 == 0 else "draft"
         post(title=str(number), status=status, tags=["Fizz Buzz/ä"] if number % 3 == 0 else [])
@@ -136,7 +136,7 @@ def test_the_link_has_the_same_filters_and_never_the_host(client):
 
 
 @pytest.mark.usefixtures("some")
-def test_posts_created_and_deleted_meanwhile_disturb_no_walk(client, post):
+def test_creating_and_deleting_posts_does_not_disturb_a_walk_through_the_pages(client, post):
     link = client.get("/v1/posts?limit=2").headers["Link"]
     post(title="7")
     client.delete("/v1/posts/5")
@@ -162,7 +162,7 @@ def test_a_page_ends_after_the_post_that_brings_it_past_4_mib(client, post):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("by_tag", [True, False])
 @pytest.mark.parametrize("of_second", [True, False])
-def test_a_list_by_publication_searches_its_indexes_by_time(plan, status, by_tag, of_second):
+def test_a_list_by_publication_uses_its_indexes_by_time(plan, status, by_tag, of_second):
     steps = plan(lists.time_query("published_at", status, by_tag, of_second))
     found = "_by_time (status=? AND tag=?" if by_tag else "_published (status=?"
     time = "=? AND " if of_second else ("<?)", ">? AND published_at<?)")  # the latter if it is in the future

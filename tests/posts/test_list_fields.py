@@ -1,4 +1,4 @@
-"""GET /v1/posts with a choice of fields."""
+"""GET /v1/posts with selected fields."""
 
 import pytest
 
@@ -14,7 +14,7 @@ ALWAYS = ("id", "title", "status")
 
 @pytest.fixture
 def full(post):
-    """Posts with every field and with the least, full of what could be taken for the name of a field."""
+    """Posts with all fields and with the fewest, full of text that could be mistaken for a field name."""
     tricky = '","content":"x","tags":["\\"'
     every = dict.fromkeys(("title", "content", "excerpt"), tricky) | {"cover_image": 'https://a/"tags":"'}
     post(status="published", tags=[tricky, '"created_at":"'], **every)
@@ -23,7 +23,7 @@ def full(post):
 
 
 @pytest.mark.usefixtures("full")
-def test_every_choice_of_fields_gives_these_as_they_are_in_their_order(client):
+def test_any_selection_of_fields_returns_them_unchanged_and_in_order(client):
     whole = client.get("/v1/posts").json
     for choice in range(1, 2 ** len(FIELDS)):
         names = [name for index, name in enumerate(FIELDS) if choice >> index & 1]
@@ -33,14 +33,14 @@ def test_every_choice_of_fields_gives_these_as_they_are_in_their_order(client):
 
 
 @pytest.mark.parametrize("damaged", ["", "{}", '{"id":"1"}', "[]"])
-def test_damaged_posts_are_passed_over_and_the_link_leads_on(client, post, database, damaged):
+def test_damaged_posts_are_skipped_and_the_link_leads_on(client, post, database, damaged):
     for number in range(1, 6):
         post(title=str(number))
     database.write(lambda tx: tx.execute(Post.update(document=damaged).where(Post.id.in_([2, 3, 5]))))
     assert walk(client, "/v1/posts?fields=title&limit=2") == [["4"], ["1"]]
 
 
-def test_a_page_of_some_fields_ends_by_what_is_read(client, post, monkeypatch):
+def test_the_size_of_a_page_with_some_fields_counts_whole_posts(client, post, monkeypatch):
     monkeypatch.setattr(lists, "PAGE_BYTES", 1500)
     for number in range(6):
         post(title=str(number), content="x" * 1000)
@@ -49,7 +49,7 @@ def test_a_page_of_some_fields_ends_by_what_is_read(client, post, monkeypatch):
 
 
 @pytest.mark.parametrize("query", ["fields=tags&fields=slug", "fields[]=slug&fields[]=tags", "fields%5B0%5D=slug,tags"])
-def test_a_list_of_names_can_be_given_as_generated_clients_do(client, post, query):
+def test_a_list_of_names_can_be_sent_as_generated_clients_do(client, post, query):
     post(title="1")
     post(title="2")
     answer = client.get(f"/v1/posts?limit=1&{query}")

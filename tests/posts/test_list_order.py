@@ -45,7 +45,7 @@ def titles(client, path):
         ("&before=2026-11-20T13:00:00Z_3&status=published", "519763"),
     ],
 )
-def test_the_latest_come_first_and_of_one_second_the_later_created(client, query, found):
+def test_the_latest_come_first_and_within_a_second_the_later_created(client, query, found):
     assert titles(client, BY_DATE + query) == found
 
 
@@ -70,7 +70,7 @@ def test_created_at_is_the_default_order(client):
 
 @pytest.mark.usefixtures("dated")
 @pytest.mark.parametrize("query", ["", "&status=published", "&tag=new&status=published", "&status=scheduled"])
-def test_a_post_that_is_due_is_where_it_will_be_once_it_is_written(client, database, clock, change, post, query):
+def test_a_due_post_already_has_its_final_place(client, database, clock, change, post, query):
     change(2, tags=["new"])
     post(title="X", status="published", tags=["new"], published_at="2026-11-20T11:00:00Z")
     post(title="Y", tags=["new"])
@@ -90,7 +90,7 @@ def test_a_post_that_is_due_is_where_it_will_be_once_it_is_written(client, datab
 
 
 @pytest.mark.usefixtures("dated")
-def test_posts_created_published_and_deleted_meanwhile_disturb_no_walk(client, post, change, clock):
+def test_creating_publishing_and_deleting_posts_does_not_disturb_a_walk_through_the_pages(client, post, change, clock):
     path = "/v1/posts?limit=3&sort=published_at&before=2024-01-01T00%3A00%3A00Z_1"
     assert client.get(f"{BY_DATE}&limit=3").headers["Link"] == f'<{path}>; rel="next"'
     clock.now += 7200
@@ -144,7 +144,7 @@ def test_by_relevance_titles_come_first_and_the_links_visit_each_post_once(clien
 
 @pytest.fixture
 def etag(client):
-    """The entity tag of a list, which gives 304 without a body and with the rest of the header."""
+    """The entity tag of a list, which must give 304 with the same headers and no body."""
 
     def etag(path="/v1/posts"):
         answer = client.get(path)
@@ -160,7 +160,7 @@ def etag(client):
 
 
 def by_another_process(path):
-    """Change the content of post 1 on a connection of one's own, in the way of the service."""
+    """Change the content of post 1 as the service does, but on another connection."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         (document,) = other.execute("SELECT document FROM post WHERE id = 1").fetchone()
         document = document.replace("Words.", "Other.")
@@ -192,11 +192,11 @@ def test_every_change_of_a_list_changes_its_tag(client, post, change, clock, con
     path = f"/v1/posts{query}"
     body, before = client.get(path).data, etag(path)
     happens(client, clock, config.database)
-    is_same = client.get(path).data == body  # A new draft is in no list by publication.
+    is_same = client.get(path).data == body  # A new draft does not appear in lists by publication.
     assert (etag(path) == before) is is_same
 
 
-def test_the_tag_changes_with_the_link_alone(client, post, etag):
+def test_the_tag_changes_if_only_the_link_changes(client, post, etag):
     for _ in range(3):
         post()
     before = etag("/v1/posts?limit=2"), client.get("/v1/posts?limit=2").data
@@ -212,7 +212,7 @@ def test_the_tag_differs_with_the_fields_and_the_page(etag, post):
     assert len({etag(f"/v1/posts{path}") for path in paths}) == len(paths)
 
 
-def test_what_changes_nothing_in_a_list_leaves_its_tag(client, post, change, etag, clock, database):
+def test_the_tag_stays_if_nothing_in_the_list_changes(client, post, change, etag, clock, database):
     post(tags=["a"], status="published")
     post(tags=["b"])
     change(2, status="scheduled", published_at=LATER)
@@ -227,7 +227,7 @@ def test_what_changes_nothing_in_a_list_leaves_its_tag(client, post, change, eta
     assert list(map(etag, paths)) == before
 
 
-def test_publication_in_the_database_leaves_the_tag_of_what_was_published_already(post, change, etag, clock, database):
+def test_publishing_a_due_post_in_the_database_does_not_change_the_tag(post, change, etag, clock, database):
     post()
     change(1, status="scheduled", published_at=LATER)
     clock.now += 3600

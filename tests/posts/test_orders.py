@@ -1,4 +1,4 @@
-"""The orders of lists and searches that are not by creation: by relevance, within a period, by latest change."""
+"""Orders of lists and searches other than by creation: by relevance, within a period, by latest change."""
 
 import random
 from functools import partial
@@ -17,7 +17,7 @@ FIND = partial(search.find, client="tests")
 
 
 def walk(page, database, **query):
-    """Return the titles on all pages, which are full but for the last."""
+    """Return the titles on all pages, which are full except the last."""
     titles, before = [], None
     while True:
         found = page(database, lists.ListQuery(before=before, **query))
@@ -42,7 +42,7 @@ def lakes(post):
 
 @pytest.mark.usefixtures("lakes")
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
-def test_posts_whose_title_has_all_words_come_first_and_each_newest_first(database, limit):
+def test_posts_whose_title_has_all_words_come_first_and_both_groups_newest_first(database, limit):
     def found(q, **filters):
         return walk(FIND, database, q=q, sort="relevance", limit=limit, **filters)
 
@@ -80,7 +80,7 @@ def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
 @pytest.mark.parametrize("status", [None, *STATUSES])
 @pytest.mark.parametrize("tag", [None, "a"])
 @pytest.mark.parametrize("q", [None, "fog"])
-def test_a_period_is_a_part_of_the_order_of_publication(client, post, clock, database, status, tag, q):
+def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock, database, status, tag, q):
     draw = random.Random(1)
     for number in range(1, 31):
         post(title=f"{number}", content=draw.choice(["Fog", "Sun"]), tags=draw.choice([["a"], []]))

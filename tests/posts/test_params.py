@@ -12,7 +12,7 @@ NEW = PostInputSchema()
 
 
 def nested(depth, value=1):
-    """Objects within each other."""
+    """Objects nested within each other."""
     for _ in range(depth):
         value = {"a": value}
     return value
@@ -68,11 +68,11 @@ NAME = "a name must be one line of 1 to 64 characters, at least one of them visi
         ({"a": "b" * (32 * 1024 - 7)}, "params: must have at most 32 KiB as JSON"),
     ],
 )
-def test_invalid_params_are_refused_and_the_place_is_named(params, expected):
+def test_invalid_params_are_refused_and_the_message_names_the_place(params, expected):
     assert said(params) == [expected]
 
 
-def test_a_merge_patch_can_have_null_in_objects_only():
+def test_a_merge_patch_can_contain_null_only_in_objects():
     loaded = PostChangeSchema(partial=True).load({"params": {"a": None, "b": {"c": None}}})
     assert loaded == {"params": {"a": None, "b": {"c": None}}}
     assert said({"a": [None]}, PostChangeSchema()) == ["params.a[0]: must not be null"]

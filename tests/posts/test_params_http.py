@@ -1,4 +1,4 @@
-"""Params of posts, by HTTP."""
+"""Params of posts, over HTTP."""
 
 import json
 
@@ -26,7 +26,7 @@ def post_file(client, front_matter, query=""):
     return client.post(f"/v1/posts{query}", data=data, content_type="text/markdown")
 
 
-def test_params_are_answered_as_they_were_sent_in_their_order(client):
+def test_params_are_returned_as_sent_and_in_the_same_order(client):
     answer = client.post("/v1/posts", data=json.dumps(POST), content_type="application/json")
     assert (answer.status_code, answer.json["params"]) == (201, PARAMS)
     assert json.dumps(client.get("/v1/posts/1").json["params"]) == json.dumps(PARAMS)
@@ -48,7 +48,7 @@ def test_empty_params_of_a_file_are_left_out(client, front_matter):
     assert "params" not in post_file(client, front_matter).json
 
 
-def test_a_number_in_yaml_beyond_those_of_json_is_its_text(client):
+def test_a_yaml_number_too_large_for_json_becomes_text(client):
     answer = post_file(
         client, f"tweet: 1234567890123456789\nlong: {'9' * 500}\nexact: -9007199254740992", "?unknown=params"
     )
@@ -96,8 +96,8 @@ def test_a_put_replaces_params(client, clock):
     assert "params" not in client.put("/v1/posts/by-slug/a", json={"title": "A", "content": "B"}).json
 
 
-def test_names_in_params_are_never_taken_for_fields(client, clock):
-    """A stored post is searched for the names of fields without parsing it."""
+def test_names_in_params_are_never_mistaken_for_fields(client, clock):
+    """The service looks for field names in a stored post without parsing it."""
     times = {"published_at": LATER}
     created = client.post("/v1/posts", json=POST | {"tags": ["y"], "params": HOSTILE}).json
     scheduled = client.patch("/v1/posts/1", json=times | {"status": "scheduled"}).json
@@ -116,7 +116,7 @@ def test_names_in_params_are_never_taken_for_fields(client, clock):
     assert client.get("/v1/posts?q=scheduled").json == []
 
 
-def test_revisions_the_trash_and_restoring_have_params(client):
+def test_revisions_trash_and_restoring_preserve_params(client):
     client.post("/v1/posts", json=POST)
     client.patch("/v1/posts/1", json={"params": None})
     assert client.get("/v1/posts/1/revisions").json[0]["post"]["params"] == PARAMS
@@ -126,7 +126,7 @@ def test_revisions_the_trash_and_restoring_have_params(client):
     assert client.post("/v1/trash/1/restore").json["params"] == PARAMS
 
 
-def test_a_file_has_params_before_its_id_and_gives_them_back(client):
+def test_params_in_a_file_survive_a_round_trip(client):
     strings = {"date": "2024-05-01", "yes": "no", "lines": "a\nb", "word": "1e3", "hex": "0x10", "none": "~", "no": ""}
     params = PARAMS | {"strings": strings, "empty": {}, "list": [[], [{"a": 1e22}, {}]], "tiny": 1e-7}
     client.post("/v1/posts", data=json.dumps(POST | {"params": params}), content_type="application/json")
@@ -138,7 +138,7 @@ def test_a_file_has_params_before_its_id_and_gives_them_back(client):
     assert json.dumps(put.json["params"]) == json.dumps(params)
 
 
-def test_scalars_of_yaml_are_what_they_look_like(client):
+def test_yaml_scalars_are_what_they_look_like(client):
     values = "a: true, b: yes, c: 10, d: 0x10, e: 010, f: 1.5, g: 1e3, h: 2024-05-01, i: '1', j: ~, k: , l: 1_0, m: ''"
     block = values.replace(", ", "\n  ")
     assert post_file(client, f"params:\n  {block}").json["params"] == {
@@ -147,13 +147,13 @@ def test_scalars_of_yaml_are_what_they_look_like(client):
     }
 
 
-def test_values_of_toml_are_themselves_and_dates_their_text(client):
+def test_toml_values_are_kept_and_dates_become_text(client):
     data = "+++\ntitle = 'A'\n[params]\na = true\nb = 1_0\nc = 1.5\nd = 2024-05-01\ne = ['x', {f = 0x10}]\n+++\nB"
     answer = client.post("/v1/posts", data=data, content_type="text/markdown")
     assert answer.json["params"] == {"a": True, "b": 10, "c": 1.5, "d": "2024-05-01", "e": ["x", {"f": 16}]}
 
 
-def test_dotted_names_of_toml_are_tables(client):
+def test_dotted_names_in_toml_are_tables(client):
     file = '+++\ntitle = "A"\nparams = {a = 1, b.c = 2, b.d = [{e = 3, f.g = 2026-11-20}]}\n+++\nB'
     answer = client.post("/v1/posts", data=file, content_type="text/markdown")
     assert answer.json["params"] == {"a": 1, "b": {"c": 2, "d": [{"e": 3, "f": {"g": "2026-11-20"}}]}}
@@ -170,7 +170,7 @@ def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter
     assert message(post_file(client, front_matter)) == expected
 
 
-def test_other_names_go_to_params_if_the_query_says_so(client):
+def test_other_names_go_to_params_if_the_query_asks_for_that(client):
     front_matter = "layout: post\nweight: 3\nempty:\ncover: {url: https://a.example/b, alt: C}\nparams: {a: 1}"
     assert message(post_file(client, front_matter)).startswith("body: line 3: `layout` is unknown")
     cover = {"url": "https://a.example/b", "alt": "C"}

@@ -1,4 +1,4 @@
-"""Posts: the short way of a valid one through the schemas, which must not differ from marshmallow's own."""
+"""The schemas' fast path for valid posts, which must give the same results as marshmallow's own."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ VALID = {"title": " A ", "content": "B\n"}
 
 
 class Marked(str):
-    """A string for which the schemas take no short way."""
+    """A string for which the schemas do not take the fast path."""
 
 
 def marked(value):
@@ -36,7 +36,7 @@ def marked(value):
 
 
 def outcome(load, *arguments):
-    """What a load returns, or the messages of its error."""
+    """The result of loading, or the messages of its error."""
     try:
         return load(*arguments)
     except ValidationError as error:

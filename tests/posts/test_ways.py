@@ -1,4 +1,4 @@
-"""The ways of requests through the code: the files that a reader meets, without those of the server."""
+"""The paths of requests through the code: the files a reader passes through, except those of the server."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import blogapi
 from tests.api.fixtures import with_key
 
 ROOT = Path(blogapi.__file__).parent
-# Until `effects.changed`, a POST meets these files.
+# A POST passes through these files up to `effects.changed`.
 GUARDED = "factory api/access api/request storage/keys storage/engine storage/sqlite clock api/limiter api/views"
 POST = f"{GUARDED} posts/views posts/schemas api/schemas text storage/database posts/storage"
 POST += " posts/publication posts/slugs documents posts/effects"
@@ -55,5 +55,5 @@ def files(own_app):
         ("DELETE", "/v1/posts/2", None, DELETE),
     ],
 )
-def test_a_request_meets_these_files_and_no_others(files, method, path, body, expected):
+def test_a_request_passes_through_exactly_these_files(files, method, path, body, expected):
     assert files(method, path, body) == {*expected.split()}

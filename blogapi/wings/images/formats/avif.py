@@ -80,7 +80,7 @@ def size_of_primary(reader: FileReader, meta: Box) -> Size:
 
 
 def children(reader: FileReader, start: int, end: int, *kinds: bytes) -> dict[bytes, Box]:
-    """Return the boxes in a part of the file by their names. Raises InvalidImage if one of `names` is missing."""
+    """Return the boxes in a part of the file by their names. Raises InvalidImage if one of `kinds` is missing."""
     found = {box.kind: box for box in boxes(reader, start, end)}
     if not found.keys() >= {*kinds}:
         raise InvalidImage("it has no picture")
