@@ -49,11 +49,11 @@ def changed(tx: Transaction, change: Change) -> None:
     if kind == "purged":
         history.forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
-        history.keep(tx, post_id, version, author, KEPT[kind])
+        history.add_revision(tx, post_id, version, author, KEPT[kind])
     publication.reschedule(tx, post_id, old, new)
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
-    index.note(tx, post_id, old, new)
+    index.enqueue(tx, post_id, old, new)
     if not is_silent:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
@@ -62,8 +62,8 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
     """Record that a site-wide tag change touched this post; the event is sent for the tag, not for the post."""
     permit(author, old, new)
     if tx.keeps_history:
-        history.keep_tags(tx, post_id, author, old["tags"])
-    index.note(tx, post_id, old, new, only_tags=True)
+        history.add_retagging(tx, post_id, author, old["tags"])
+    index.enqueue(tx, post_id, old, new, only_tags=True)
 
 
 def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
@@ -73,13 +73,13 @@ def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
     publication.unschedule(tx, post_id)
     slugs.forget_former(tx, post_id)
     tags.detach_all(tx, post_id)
-    index.note(tx, post_id, {"status": "published"}, {})
+    index.enqueue(tx, post_id, {"status": "published"}, {})
 
 
 def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
     """Run the side effects of a site-wide tag change, except those for each post."""
     for name in {data["tag"]["name"], data.get("previous_name", "")}:
-        index.note_tag(tx, name)
+        index.enqueue_tag(tx, name)
     webhooks.record(tx, data, event)
 
 

@@ -15,7 +15,7 @@ from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
-SETTLE_SECONDS = 0.2  # interval of indexing; a search indexes pending posts sooner
+INDEX_SECONDS = 0.2  # interval of indexing; a search indexes pending posts sooner
 EVEN_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
 
 log = logging.getLogger(__name__)
@@ -56,11 +56,11 @@ def deliver(work: Background) -> None:
     work.sender.deliver()
 
 
-def settle(work: Background) -> None:
+def index_posts(work: Background) -> None:
     """Index new words for the search."""
-    if left := index.settle(work.database, seconds=STEP_SECONDS):
+    if left := index.index_pending(work.database, seconds=STEP_SECONDS):
         log.info("%s posts wait for the search index", left)
 
 
 # Each step with its interval in seconds
-STEPS: dict[Callable[[Background], None], float] = {publish: 0, prune: MINUTE, deliver: 0, settle: SETTLE_SECONDS}
+STEPS: dict[Callable[[Background], None], float] = {publish: 0, prune: MINUTE, deliver: 0, index_posts: INDEX_SECONDS}

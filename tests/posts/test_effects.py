@@ -25,7 +25,7 @@ def followed(database, webhook):
             "noted": SQL("SELECT DISTINCT post_id FROM search_pending"),
         }
         rows = {name: [" ".join(map(str, row)) for row in database.rows(query)] for name, query in tables.items()}
-        index.settle(database)
+        index.index_pending(database)
         database.write(lambda tx: [tx.execute(SQL(f"DELETE FROM {name}")) for name in ("event", "delivery")])
         return {name: found for name, found in rows.items() if found}
 

@@ -101,7 +101,7 @@ def test_old_posts_are_found_as_new_ones_are(database, found, post, add):
     post(title="Long", content="red fox " + "слово " * 15_000, status="published", tags=["a"])
     for _ in range(search.FIRST_READ):
         add(title="Other", status="published")
-    assert index.settle(database, seconds=60) == 0
+    assert index.index_pending(database, seconds=60) == 0
     assert (found("red fox"), found('"red fox"'), found('"fox red"'), found("fo* snow")) == ("321", "31", "2", "1")
     assert (found("red fox", status="published"), found("red fox", status="draft")) == ("31", "2")
     assert (found("red", tag="a"), found("fog", tag="a"), found("слово red")) == ("31", "", "3")

@@ -120,7 +120,7 @@ def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch, co
         add(content=content)
     left = []
     monkeypatch.setattr(index.time, "sleep", lambda seconds: left.append(len(noted())))
-    assert index.settle(database, seconds=60) == 0
+    assert index.index_pending(database, seconds=60) == 0
     assert (left[0], left[-1]) == (index.INDEXED_POSTS + 3 - at_a_time, 0)
 
 
@@ -128,7 +128,7 @@ def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, 
     for _ in range(3):
         add(title="Fog")
     with monkeypatch.context() as patched:
-        patched.setattr(index, "SETTLED_POSTS", 2)
+        patched.setattr(index, "PENDING_POSTS", 2)
         answer = client.get("/v1/posts?q=fog")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert message(answer, 503).startswith("posts wait for the search index; nothing was changed")
@@ -138,8 +138,8 @@ def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, 
 def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
     for _ in range(3):
         add(title="Fog")
-    assert (index.settle(database, seconds=-1), noted()) == (3, [1, 2, 3])
-    assert (index.settle(database), noted()) == (0, [])
+    assert (index.index_pending(database, seconds=-1), noted()) == (3, [1, 2, 3])
+    assert (index.index_pending(database), noted()) == (0, [])
 
 
 def test_a_search_waits_for_no_post_that_is_noted_after_it_began(database, add, noted, monkeypatch):
@@ -150,7 +150,7 @@ def test_a_search_waits_for_no_post_that_is_noted_after_it_began(database, add, 
         return type(database).write_alone(database, until, operation, *arguments)
 
     monkeypatch.setattr(database, "write_alone", write_alone)
-    assert (index.settle(database), noted()) == (0, [2])
+    assert (index.index_pending(database), noted()) == (0, [2])
 
 
 def test_two_searches_never_index_the_same_post(database, add, monkeypatch):
@@ -164,7 +164,7 @@ def test_two_searches_never_index_the_same_post(database, add, monkeypatch):
     monkeypatch.setattr(words, "of_post", slowly)
     add(title="Fog")
     with ThreadPoolExecutor(4) as threads:
-        assert [*threads.map(index.settle, [database] * 4)] == [0] * 4
+        assert [*threads.map(index.index_pending, [database] * 4)] == [0] * 4
     assert found == ["Fog"]
 
 
@@ -177,7 +177,7 @@ def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(clien
         begun = time.monotonic()
         answer = client.get("/v1/posts?q=fog")
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-        assert time.monotonic() < begun + 1.5 * index.SETTLE_SECONDS
+        assert time.monotonic() < begun + 1.5 * index.INDEX_SECONDS
     assert (found("fog"), noted()) == ("21", [])
     with locked(database):
         assert found("fog") == "21"  # Nothing is noted, so nothing is written.
@@ -186,7 +186,7 @@ def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(clien
 def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, database, add, found, noted):
     for _ in range(3):
         add(title="Fog", tags=["Grey sky", "day"])
-    index.settle(database)
+    index.index_pending(database)
 
     def waits(q, tag=None):
         return len(index._pending(database, ListQuery(9, q=q, tag=tag)))
@@ -208,7 +208,7 @@ def test_of_a_content_the_first_100000_characters_are_found(found, post, databas
     post(title="東京", content=f"{'東' * 99_999}京都")
     post(title="Many", content=f"{'㌖' * 100_000}", tags=["later"])  # NFKD turns each into six letters.
     post(title="Different", content=" ".join(map(chr, range(0x20000, 0x20000 + 50_000))))
-    assert index.settle(database, seconds=60) == 0
+    assert index.index_pending(database, seconds=60) == 0
     assert [found(q) for q in ("fog", "lake", "sun", "excerpt large tag")] == ["1", "1", "", "1"]
     assert (found("東京"), found("京都"), found("later"), found("キロメートル")) == ("2", "", "3", "3")
     assert [found(chr(0x20000 + number)) for number in (0, 19_000, 49_999)] == ["4", "4", ""]
@@ -228,7 +228,7 @@ def test_a_post_that_changes_while_its_words_are_found_is_indexed_as_it_is(
 
     monkeypatch.setattr(words, "of_post", slowly)
     add(title="Large", content="fog " * (index.LARGE // 2), tags=["a"])
-    assert (index.settle(database, seconds=60), noted()) == (0, [2])
+    assert (index.index_pending(database, seconds=60), noted()) == (0, [2])
     assert found("large") == ("" if "title" in change else "1")
     assert found("a", status="published") == ("1" if "status" in change else "")
     assert found("b") == ("1" if "tags" in change else "")
@@ -251,7 +251,7 @@ def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, databa
     for number in (1, 2):
         published_at = rfc3339(clock.now + 10)
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
-    index.settle(database)
+    index.index_pending(database)
     database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 1)))
     clock.now += 10
     assert database.row(index.PENDING, published=True, now=database.now, limit=1)
@@ -263,7 +263,7 @@ def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, databa
 def test_the_index_of_many_small_changes_stays_in_few_parts(database, add):
     for _ in range(100):
         add(title="Fog")
-        index.settle(database)
+        index.index_pending(database)
     segments = "SELECT count(DISTINCT segid) FROM search_others_idx"
     assert database.row(SQL(segments))[0] < 20
 
@@ -288,7 +288,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
             client.patch(f"/v1/tags/{draw.choice(words)}", json={"name": draw.choice(words), "merge": True})
         clock.now += draw.randrange(2)
         if draw.random() < 0.3:
-            index.settle(database, draw.choice([None, ListQuery(1, q="fog", status="published")]))
+            index.index_pending(database, draw.choice([None, ListQuery(1, q="fog", status="published")]))
     queries = [
         {"q": q, "sort": sort} | filters
         for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
@@ -298,7 +298,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
     before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
     sound_posts(config.database)
     database.write(lambda tx: tx.execute(SQL(NOTE_ALL)))
-    index.settle(database)
+    index.index_pending(database)
     assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
     assert any(page.next for page in before)
 
@@ -386,7 +386,7 @@ def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client
 def test_words_that_never_meet_are_not_sought_again_for_each_of_the_first_posts(database, add):
     for _ in range(search.FIRST_READ):
         add(title="Even", status="published")
-    assert index.settle(database, seconds=60) == 0
+    assert index.index_pending(database, seconds=60) == 0
     many = "WITH RECURSIVE n(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)"
     words = "iif(n % 2, 'even', 'odd')"
     insert = f"{many} INSERT INTO search_published (rowid, title, text, labels) SELECT n, {words}, '', '' FROM n"

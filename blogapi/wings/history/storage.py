@@ -26,7 +26,7 @@ STATES = ("replaced", "deleted", "restored")
 State = Literal["replaced", "deleted"]
 
 
-def keep(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
+def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
     """Keep the current version of a post, which `author` replaces; at most MAX_REVISIONS per post."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
@@ -40,7 +40,7 @@ KEEP = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Rev
 DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
 
 
-def keep_tags(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
+def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
     """Keep a post's tags before a site-wide tag change."""
     tx.execute(KEEP_TAGS, id=post_id, now=tx.now, author=author, tags=json.dumps(tags, ensure_ascii=False))
 
@@ -53,7 +53,7 @@ KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id"
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Delete the versions of a post, and note its id. `clear` deletes those for which the time is too short."""
+    """Record the deletion of a post for good, and delete its versions; `clear` deletes those that take too long."""
     of_post = Revision.post_id == post_id
     tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))  # nothing finds the others without it
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))

@@ -1,10 +1,10 @@
-"""The index of the search: which posts wait for it, and the words of those that it has.
+"""The search index: the queue of posts to index, and the words of those that are indexed.
 
-A write only notes the post. A search first settles: it indexes the noted posts, as the background work does several
-times a second.
+A write only enqueues the post. A search first indexes what is pending, as the background work does several times a
+second. So a GET may write: it finds too little otherwise.
 
-The words of published posts are apart from those of all others: a search among published posts settles and reads no
-others, or its time would tell of them.
+The words of published posts are kept apart from those of all others. A search among published posts indexes and reads
+no others; otherwise response times would leak that they exist.
 """
 
 import time
@@ -24,7 +24,7 @@ from blogapi.text import fold
 from blogapi.wings.search import words
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
-SETTLE_SECONDS, SETTLED_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
+INDEX_SECONDS, PENDING_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
 INDEXED_POSTS = 64  # at most this many in one transaction, because others wait for it
 LARGE = 64 * 1024  # bytes of posts after which a transaction takes no more; their words are found in a thread
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
@@ -41,33 +41,35 @@ class Incomplete(Unavailable):
     reason = "posts wait for the search index"
 
 
-def note(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], *, only_tags: bool = False) -> None:
-    """Note that the words of a post changed; {} stands for no post. Fields that stay can be left out.
+def enqueue(
+    tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any], *, only_tags: bool = False
+) -> None:
+    """Queue a post for the index if its words changed; {} stands for no post. Unchanged fields can be left out.
 
-    With `only_tags`, a tag changed in every post, which `note_tag` names.
+    `only_tags` marks a site-wide change of a tag, which `enqueue_tag` names.
     """
     if any(old.get(name) != new.get(name) for name in FIELDS):
         published = "published" in (old.get("status"), new.get("status"))
-        tx.defer(NOTE, only_tags=only_tags, published=published, id=post_id)
+        tx.defer(ENQUEUE, only_tags=only_tags, published=published, id=post_id)
 
 
-def note_tag(tx: Transaction, name: str) -> None:
-    """Note that a tag changed in every post. Until these are indexed, searches for its words wait for them."""
-    tx.defer(NOTE_TAG, name=name)
+def enqueue_tag(tx: Transaction, name: str) -> None:
+    """Record a site-wide change of a tag. Searches for its words wait until its posts are indexed."""
+    tx.defer(ENQUEUE_TAG, name=name)
 
 
-def settle(database: Database, query: ListQuery | None = None, seconds: float = SETTLE_SECONDS) -> int:
-    """Index the posts that a search waits for, or all that are pending, in short transactions.
+def index_pending(database: Database, query: ListQuery | None = None, seconds: float = INDEX_SECONDS) -> int:
+    """Index the posts that a search waits for, or all pending ones, in short transactions, for at most `seconds`.
 
-    Return how many are left after some seconds. Raises Incomplete if the database cannot be written until then.
+    Return how many remain. Raises Incomplete if the database cannot be written until then.
     """
     until = time.monotonic() + seconds
     pending = _pending(database, query)
-    more = len(pending) >= SETTLED_POSTS
+    more = len(pending) >= PENDING_POSTS
     while pending and time.monotonic() < until:
         try:
-            with locked(database.settling, until):
-                _settle_some(database, until, pending)
+            with locked(database.indexing, until):
+                _index_batch(database, until, pending)
         except Unavailable as error:
             raise Incomplete(error, RETRY_SECONDS) from error
         time.sleep(PAUSE_SECONDS)
@@ -77,7 +79,7 @@ def settle(database: Database, query: ListQuery | None = None, seconds: float = 
 def _pending(database: Database, query: ListQuery | None) -> list[int]:
     """Return the posts that a search waits for: if their tags alone changed, only if it looks for these tags."""
     published = query is not None and query.status == "published"
-    values = {"published": published, "now": database.now, "limit": SETTLED_POSTS}
+    values = {"published": published, "now": database.now, "limit": PENDING_POSTS}
     rows = list(database.rows(PENDING, **values))
     pending = [post_id for post_id, _ in rows if post_id]
     if any(query is None or _concerns(query, tag) for post_id, tag in rows if not post_id):
@@ -91,7 +93,7 @@ def _concerns(query: ListQuery, tag: str) -> bool:
     return query.tag == fold(tag) or any(word.startswith(sought) for word in words.split(tag))
 
 
-def _settle_some(database: Database, until: float, pending: list[int]) -> None:
+def _index_batch(database: Database, until: float, pending: list[int]) -> None:
     """Index the first of some pending posts; leave those pending that change meanwhile."""
     states: dict[int, State] = {}
     size = 0
@@ -102,7 +104,7 @@ def _settle_some(database: Database, until: float, pending: list[int]) -> None:
         size += len(states[post_id].document or b"")
 
     def find() -> dict[int, Texts]:
-        return {post_id: _words_of(each) for post_id, each in states.items() if each.is_noted or each.is_due}
+        return {post_id: _words_of(each) for post_id, each in states.items() if each.is_queued or each.is_due}
 
     found = database.engine.loop.run_in_thread(find) if size > LARGE else find()
     pending[: len(states)] = database.write_alone(until, _index_some, states, found) if found else []
@@ -116,7 +118,7 @@ class State(NamedTuple):
 
     status: str = ""  # "" if the post is deleted
     is_due: bool = False
-    is_noted: bool = True  # else another search has indexed it
+    is_queued: bool = True  # else another search has indexed it
     document: bytes | None = b""  # None if it is damaged
 
 
@@ -153,29 +155,29 @@ def _index(tx: Transaction, post_id: int, state: State, texts: Texts) -> None:
         tx.defer(ADD[is_published], **values)
 
 
-NOTE = Prepared("INSERT INTO search_pending VALUES (:only_tags, :published, :id) ON CONFLICT DO NOTHING")
-NOTE_TAG = Prepared("INSERT INTO search_retagged VALUES (:name) ON CONFLICT DO NOTHING")
+ENQUEUE = Prepared("INSERT INTO search_pending VALUES (:only_tags, :published, :id) ON CONFLICT DO NOTHING")
+ENQUEUE_TAG = Prepared("INSERT INTO search_retagged VALUES (:name) ON CONFLICT DO NOTHING")
 OF_POST = "FROM search_pending WHERE only_tags IN (FALSE, TRUE) AND published IN (FALSE, TRUE) AND post_id = :id"
 FORGET = Prepared(f"DELETE {OF_POST}")
 FORGET_TAGS = Prepared(
     "DELETE FROM search_retagged WHERE NOT EXISTS (SELECT 1 FROM search_pending WHERE only_tags = TRUE)"
 )
-# The noted posts, and those that are due but not yet indexed as published, which they are before the database knows;
-# and the names of tags that changed in every post.
-NOTED = """
+# The names of tags with a site-wide change; the queued posts; and due posts not yet indexed as published, which they
+# are before the database says so
+QUEUED = """
     SELECT 0, name FROM search_retagged UNION ALL
     SELECT post_id, '' FROM search_pending WHERE only_tags = FALSE AND published >= :published UNION ALL
     SELECT post_id, '' FROM schedule WHERE published_at <= :now AND NOT EXISTS ({}) LIMIT :limit
 """
 PENDING = Prepared(
-    sqlite=NOTED.format("SELECT 1 FROM search_published WHERE rowid = schedule.post_id"),
-    postgresql=NOTED.format("SELECT 1 FROM search WHERE search.post_id = schedule.post_id AND published"),
+    sqlite=QUEUED.format("SELECT 1 FROM search_published WHERE rowid = schedule.post_id"),
+    postgresql=QUEUED.format("SELECT 1 FROM search WHERE search.post_id = schedule.post_id AND published"),
 )
 RETAGGED = Prepared(
     "SELECT post_id FROM search_pending WHERE only_tags = TRUE AND published >= :published LIMIT :limit"
 )
-_is_noted = SQL(f"EXISTS (SELECT 1 {OF_POST})")
-STATE = Prepared(Post.select(Post.status, publication.is_due, _is_noted, DOCUMENT).where(Post.id == Param("id")))
+_is_queued = SQL(f"EXISTS (SELECT 1 {OF_POST})")
+STATE = Prepared(Post.select(Post.status, publication.is_due, _is_queued, DOCUMENT).where(Post.id == Param("id")))
 REMOVE = [
     Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
     for table in TABLES.values()

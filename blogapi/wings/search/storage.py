@@ -14,7 +14,7 @@ from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import RETRY_SECONDS
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.index import TABLES, Incomplete, settle
+from blogapi.wings.search.index import TABLES, Incomplete, index_pending
 
 FIRST_READ = 200  # posts that are read in order before the index
 TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
@@ -23,7 +23,7 @@ UNION = " UNION ALL "
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, of posts as they are now, in a thread unless it is quick. Raises Incomplete."""
-    if left := settle(database, query):
+    if left := index_pending(database, query):
         raise Incomplete(f"{left} posts wait for the search index", RETRY_SECONDS)
     return page(database, query) if is_quick(query) else database.read_in_thread(client, page, query)
 
