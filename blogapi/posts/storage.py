@@ -82,7 +82,7 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
 def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
     """Publish a post if it is due; return it as it is now. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
-    _check_size(tx, document)
+    _check_size(tx, document or b"")  # NULL if it is damaged
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from blogapi.wings.history import storage as history
 from blogapi.wings.history.models import Revision
 from tests.api.fixtures import answers, with_key
 from tests.conftest import NOON, message
@@ -82,7 +83,7 @@ def test_the_trash_has_pages_with_the_latest_deletion_first(client, post, clock)
     assert [[entry["post"]["id"] for entry in page.json] for page in pages] == [["4", "5"], ["2", "1"], ["3"]]
 
 
-def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, post, count):
+def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, post, count, database):
     for number in (2, 3):
         post()
         client.patch(f"/v1/posts/{number}", json={"title": "Changed"})
@@ -93,6 +94,8 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
     assert client.delete("/v1/trash/2").status_code == 204
     assert client.delete("/v1/trash/2").status_code == 404
     assert client.get("/v1/trash").json == []
+    while database.write(history.clear):  # On a busy machine, some are left to the background work.
+        pass
     assert count(Revision) == 1
     assert post()["id"] == "4"
 
