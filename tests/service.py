@@ -1,4 +1,4 @@
-"""The real server, as the tests run it: gunicorn on a socket of the loopback interface."""
+"""The real server for tests: gunicorn on a socket of the loopback interface."""
 
 import http.client
 import json
@@ -31,12 +31,12 @@ def add_key(database, name, scope="full"):
 
 
 def unmeasured():
-    """The environment without what makes coverage look on."""
+    """The environment without the variables that start coverage."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "COV_"))}
 
 
 def without_rights(*command):
-    """A command that cannot read and write everything: root can, unless it gives that up."""
+    """A command without the right to read and write everything, which root would have."""
     if not os.geteuid():
         if not shutil.which("setpriv"):
             pytest.skip("root cannot give up its rights without setpriv")
@@ -52,7 +52,7 @@ def free_port():
 
 
 class Server:
-    """A gunicorn with a database; its log is a file, next to the database if that is a file.
+    """A gunicorn with a database. It logs to a file, which is next to the database if that is a file.
 
     It creates a key unless it gets the `key` of another server. `measured` lets coverage measure it, if coverage runs;
     that takes time and memory.
@@ -104,7 +104,7 @@ class Server:
             self.kill()
 
     def blogapi(self, *arguments, timeout=30):
-        """Run the command line beside the server; kill it after `timeout` seconds."""
+        """Run a command next to the server; kill it after `timeout` seconds."""
         return subprocess.run(
             [BIN / "blogapi", *arguments], env=self.environ, capture_output=True, text=True, timeout=timeout
         )
@@ -152,13 +152,13 @@ class Server:
 
     @property
     def worked(self):
-        """The seconds for which the worker's main thread had a processor."""
+        """The processor time of the worker's main thread, in seconds."""
         return int(Path(f"/proc/{self.worker}/schedstat").read_text().split()[0]) / 1e9
 
     def wait(self, target):
-        """Get something; return how many seconds the answer took, and for how many of them the worker was at work.
+        """GET a path; return how many seconds the answer took, and for how many of them the worker was busy.
 
-        The latter is the same on a machine that has much else to do.
+        The latter does not depend on how busy the machine is.
         """
         begun, worked = time.monotonic(), self.worked
         assert self.request("GET", target)[0] == 200
@@ -173,7 +173,7 @@ class Server:
     def connections(self):
         """How many connections the worker has open."""
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-        listening, closed = "0A", "0"  # states of a socket; the inode of one that no process has any more
+        listening, closed = "0A", "0"  # a socket state; the inode of a socket that no process holds any more
         return sum(
             local.endswith(f":{self.port:04X}") and state != listening and inode != closed
             for _, local, _, state, *_, inode in (row[:10] for row in rows)
@@ -181,7 +181,7 @@ class Server:
 
     @property
     def memory(self):
-        """The memory of master and workers in MB, shared pages counted once; without files, which others may share."""
+        """The memory of master and workers in MB; shared pages count once, and files not at all."""
         rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, *self.workers)]
         return sum(int(re.search(r"^Pss_Anon: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
@@ -193,7 +193,7 @@ class Server:
         return socket.create_connection((self.host, self.port), timeout=20)
 
     def request(self, method, path, body=None, **headers):
-        """Send a request on a connection of its own; return status, headers and the parsed or empty body."""
+        """Send a request on a new connection; return status, headers and the parsed or empty body."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
         try:
             headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -210,7 +210,7 @@ class Server:
             connection.close()
 
     def raw(self, data, end=False):
-        """Send bytes as they are, and with `end` nothing more; return status, headers and parsed body of the answer."""
+        """Send raw bytes, then end the stream if `end`; return status, headers and parsed body of the answer."""
         with self.connect() as sock:
             sock.sendall(data)
             if end:
@@ -218,12 +218,12 @@ class Server:
             return read_answer(sock)
 
     def head(self, line, *fields):
-        """Return the head of a request with a key, ready to be sent."""
+        """Return the header of a request with a key, ready to send."""
         lines = [line, "Host: localhost", f"Authorization: Bearer {self.key}", *fields]
         return "\r\n".join([*lines, "", ""]).encode()
 
     def creation(self, body, length=None, target="/v1/posts"):
-        """Return a request that creates a post from bytes, ready to be sent; it may say another length."""
+        """Return a request that creates a post from bytes, ready to send; it may state a different length."""
         fields = "Content-Type: application/json", f"Content-Length: {length or len(body)}"
         return self.head(f"POST {target} HTTP/1.1", *fields) + body
 
@@ -246,9 +246,9 @@ def read_answer(sock):
 
 
 def at_once(services, count, *request, **headers):
-    """Send the same request to all services in turn, all at the same moment; return the answers.
+    """Send the same request many times at once, to all services in turn; return the answers.
 
-    Who is told to try again, as the database is busy, does so.
+    Requests that are told to retry because the database is busy do so.
     """
 
     def ask(number):
@@ -264,9 +264,9 @@ def at_once(services, count, *request, **headers):
 
 
 def assert_100_of_150_are_served(services):
-    """Send 150 requests with one key at the same moment, to all services in turn, and look at what is answered."""
+    """Send 150 requests with one key at once, to all services in turn, and check the answers."""
     resets = set()
-    while len(resets) != 1:  # again if a minute ended meanwhile
+    while len(resets) != 1:  # again if a minute ended in between
         key = services[0].blogapi("keys", "create", f"key{len(resets)} {time.time()}").stdout.strip()
         sockets = [services[number % len(services)].connect() for number in range(150)]
         for sock in sockets:

@@ -1,4 +1,4 @@
-"""Times: how they are written, and shifted."""
+"""Times: formatting and shifting them."""
 
 from datetime import timedelta
 
@@ -38,7 +38,7 @@ def test_a_unix_time_is_written_in_utc():
         *("localtime", "posixrules", "Europe/Berlin\0", "Europe/Berlin/", "zone.tab", "tzdata.zi", "Ä", "\ud800"),
     ],
 )
-def test_what_is_no_name_of_a_zone_is_none(name):
+def test_anything_but_the_name_of_a_zone_gives_none(name):
     assert zone_named(name) is None
 
 
@@ -59,17 +59,17 @@ def test_what_is_no_name_of_a_zone_is_none(name):
         ("Sat, 02 Jan 2026 08:00:00 GMT", "2026-01-02T08:00:00Z"),
         ("Sat, 02 Jan 2026 08:00:00 -0000", "2026-01-02T08:00:00Z"),
         ("Sat, 02 Jan 2026 08:00:00 EST", "2026-01-02T13:00:00Z"),
-        # The clocks skip the first of these, which has the offset before that, and repeat the second: it is the first.
+        # The clocks skip the first, which gets the earlier offset, and repeat the second, which means the first time.
         ("2026-03-29 02:30", "2026-03-29T01:30:00Z"),
         ("2026-10-25 02:30", "2026-10-25T00:30:00Z"),
         ("0001-01-02", "0001-01-01T23:06:32Z"),
     ],
 )
-def test_a_time_without_an_offset_is_of_the_zone(text, expected):
+def test_a_time_without_an_offset_is_in_the_zone(text, expected):
     assert rfc3339_of(text, zone_named("Europe/Berlin")) == expected
 
 
 @pytest.mark.parametrize(("text", "zone"), [("0001-01-01", "Asia/Tokyo"), ("9999-12-31 23:00", "America/New_York")])
-def test_a_time_beyond_all_years_is_refused(text, zone):
+def test_a_time_outside_the_range_of_years_is_refused(text, zone):
     with pytest.raises(ValueError, match="must be a date"):
         rfc3339_of(text, zone_named(zone))

@@ -1,4 +1,4 @@
-"""The owner's page in a real browser, as it is seen and used."""
+"""The owner's page in a real browser, as people see and use it."""
 
 from contextlib import contextmanager, nullcontext
 
@@ -12,7 +12,7 @@ AXE = """
 const rules = { "target-size": { enabled: true } };
 axe.run({ rules }).then(found => arguments[0](found.violations.map(each => each.id)))
 """
-# Controls smaller than 24 pixels, links in running text apart, and those whose border has less contrast than 3:1
+# Controls smaller than 24 pixels (except links in running text), and those whose border contrast is below 3:1
 POOR_CONTROLS = r"""
 const size = (each) => Math.min(each.getBoundingClientRect().width, each.getBoundingClientRect().height);
 const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
@@ -40,7 +40,7 @@ LOOKS = ((390, "light"), (390, "dark"), (1280, "dark"), (1280, "light"))
 
 
 class Window:
-    """A window of a browser with the owner's page of a service."""
+    """A browser window with a service's owner's page."""
 
     def __init__(self, browser, service):
         self.browser = browser
@@ -55,7 +55,7 @@ class Window:
         self.click("Open")
 
     def click(self, label):
-        """Click the first button, or what asks again, whose name this is to a screen reader."""
+        """Click the first button (or the control that asks for confirmation) with this name for screen readers."""
         buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button, main summary, header button, a")
         button = next(each for each in buttons if each.is_displayed() and each.accessible_name.strip() == label)
         leaves = button.tag_name == "a" or (button.tag_name == "button" and button.get_attribute("type") == "submit")
@@ -65,16 +65,16 @@ class Window:
 
     @property
     def notice(self):
-        """What was done, as the page says it."""
+        """The page's notice of what was done."""
         return self.browser.find_element(By.CSS_SELECTOR, ".notice").text
 
     @contextmanager
     def next_page(self):
-        """Wait for the page that what happens in the block leads to."""
+        """Wait for the page to which the block leads."""
         self.browser.execute_script("document.documentElement.dataset.old = true")
         yield
         is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
-        # Between two pages chromedriver has errors of many kinds.
+        # Between two pages, chromedriver raises errors of many kinds.
         wait = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException])
         wait.until(lambda browser: browser.execute_script(is_new))
 
@@ -92,7 +92,7 @@ class Window:
 
     @property
     def shown(self):
-        """What is shown only once, in order."""
+        """The texts that are shown only once, in order."""
         return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, ".new code")]
 
     def press(self, *keys):
@@ -120,7 +120,7 @@ class Window:
             self.check(axe)
 
     def check(self, axe):
-        """Check that nobody is kept out and nothing scrolls sideways, in each width and theme."""
+        """Check that the page is accessible and nothing scrolls sideways, in each width and theme."""
         for width, theme in LOOKS:
             features = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
             self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)

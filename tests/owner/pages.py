@@ -1,4 +1,4 @@
-"""The owner's page as its tests use it: pages are read, and their forms are sent as a browser sends them."""
+"""The owner's page for its tests, which read pages and send their forms as a browser does."""
 
 from bs4 import BeautifulSoup
 from urllib3.filepost import encode_multipart_formdata
@@ -17,7 +17,7 @@ SECTIONS = (
 
 
 class Page:
-    """A page of a client, and what stands on it."""
+    """A page that a client sees, and its content."""
 
     def __init__(self, client, answer):
         self.client = client
@@ -29,7 +29,7 @@ class Page:
             each.decompose()
 
     def all(self, selector):
-        """The texts of elements, white space joined."""
+        """The texts of elements, with white space collapsed."""
         return [" ".join(each.text.split()) for each in self.soup.select(selector)]
 
     @property
@@ -42,7 +42,7 @@ class Page:
         return self.all(".posts a:not(.tag)")
 
     def form(self, label):
-        """The form with this button: its address, and its fields as they stand."""
+        """The form with this button: its address, and its current fields."""
         buttons = self.soup.select("form button, button[form]")
         button = next(each for each in buttons if " ".join(each.text.split()) == label)
         form = self.soup.find(id=button["form"]) if button.has_attr("form") else button.find_parent("form")
@@ -78,12 +78,12 @@ def send(client, action, fields):
 
 
 def sent(value):
-    """A text as a browser sends it; a file is its name and content."""
+    """A text as a browser sends it; a file is given by its name and content."""
     return value.replace("\n", "\r\n") if isinstance(value, str) else value
 
 
 def follow(client, answer):
-    """Return the page that an answer leads to."""
+    """Return the page to which an answer leads."""
     while answer.status_code in (302, 303):
         answer = client.get(answer.headers["Location"])
     return Page(client, answer)
@@ -94,7 +94,7 @@ def view(client, path):
 
 
 def pages(client, path, older="Older"):
-    """Yield the pages of a list, by their links."""
+    """Yield the pages of a list, following their links."""
     while path:
         page = view(client, path)
         yield page

@@ -1,4 +1,4 @@
-"""The owner's page in a real browser: used in every way, and kept from those who are not the owner."""
+"""The owner's page in a real browser: used in every way, and protected from everybody else."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def status(service, key):
 # The owner
 
 
-def test_the_line_that_is_shown_with_a_new_key_works(window):
+def test_the_command_shown_with_a_new_key_works(window):
     window.fill(name="laptop")
     window.click("Create key")
     key, line = window.shown
@@ -41,7 +41,7 @@ def test_the_line_that_is_shown_with_a_new_key_works(window):
     assert [entry["message"] for entry in window.browser.get_log("browser")] == []
 
 
-def test_a_key_is_copied(window):
+def test_a_key_can_be_copied(window):
     window.fill(name="laptop")
     window.click("Create key")
     rights = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": window.url}
@@ -90,12 +90,12 @@ def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe
     visitor.check_each(axe, *webhooks, "/settings/posts", "/settings/posts?status=x", "/settings/sessions")
 
 
-# Others
+# Everybody else
 
 
-def test_a_link_in_a_mail_opens_a_session(visitor):
+def test_a_link_in_an_email_opens_a_session(visitor):
     link = visitor.service.blogapi("login").stdout.strip()
-    visitor.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, and there all the same.
+    visitor.browser.get(f"data:text/html,<a href={link}>in a mail</a>")  # The cookie is strict, but sent all the same.
     with visitor.next_page():
         visitor.browser.find_element(By.TAG_NAME, "a").click()
     visitor.click("Open")
@@ -103,7 +103,7 @@ def test_a_link_in_a_mail_opens_a_session(visitor):
     assert "New post" in visitor.text
 
 
-def test_a_form_on_a_page_from_elsewhere_changes_nothing(window):
+def test_a_form_on_another_site_changes_nothing(window):
     token = window.browser.find_element(By.CSS_SELECTOR, "form[action$=create] [name=form_token]")
     fields = "<input name=name value=laptop><button>Win</button>"
     fields += f"<input name=form_token value={token.get_attribute('value')}>"

@@ -1,4 +1,4 @@
-"""Typing in a real browser, on bad networks and two devices: nothing is lost, overwritten or in a wrong place."""
+"""Typing in a real browser, on bad networks and two devices: nothing is lost, overwritten or misplaced."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ BAD_GATEWAY = "window.fetch = async () => new Response('<h1>Bad gateway</h1>', {
 
 @pytest.fixture
 def window(window):
-    """A window of the owner, whose blog has a published post."""
+    """A window for the owner of a blog with a published post."""
     post = {"title": "Evening", "content": "One.", "status": "published"}
     window.service.request("POST", "/v1/posts", post)
     yield window
@@ -57,7 +57,7 @@ def has(window, content):
 
 @contextmanager
 def another_tab(window):
-    """Another device, or a tab: with each, a page is loaded of its own."""
+    """Another tab or device, which loads a page of its own."""
     first = window.browser.current_window_handle
     window.browser.switch_to.new_window("tab")
     yield
@@ -66,7 +66,7 @@ def another_tab(window):
 
 @contextmanager
 def another_device(window):
-    """Another device, which has a session and a storage of its own: to a browser, this is another site."""
+    """Another device, with its own session and storage: for a browser, this is another site."""
     with another_tab(window):
         window.url = window.url.replace("127.0.0.1", "localhost")
         window.browser.get(window.service.blogapi("login").stdout.strip().replace("127.0.0.1", "localhost"))
@@ -76,12 +76,12 @@ def another_device(window):
 
 
 def come_back(window):
-    """Do what a tab does that is looked at again: a headless one is always visible."""
+    """Do what a tab does when it is shown again, because a headless one is always visible."""
     window.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")
 
 
 @pytest.mark.parametrize("conditions", [FAST, SLOW])
-def test_what_was_typed_a_moment_before_a_reload_is_there_after_it_and_the_post_is_as_it_was(window, conditions):
+def test_text_typed_just_before_a_reload_survives_it_and_the_post_is_unchanged(window, conditions):
     window.open(EDIT)
     network(window, conditions)
     window.fill(content=" Two.")
@@ -93,7 +93,7 @@ def test_what_was_typed_a_moment_before_a_reload_is_there_after_it_and_the_post_
     assert stored(window) == "One. Two."
 
 
-def test_a_new_post_is_found_again_by_its_address_and_in_the_list(window):
+def test_an_unsaved_new_post_can_be_found_by_its_address_and_in_the_list(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
     window.browser.refresh()
@@ -110,7 +110,7 @@ def test_a_new_post_is_found_again_by_its_address_and_in_the_list(window):
 
 
 @pytest.mark.parametrize("way", ["Cancel", "close"])
-def test_what_was_typed_a_moment_before_the_page_is_left_is_there_again(window, way):
+def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
     with another_tab(window):
         window.open(EDIT)
         window.fill(content=" Two.")
@@ -129,7 +129,7 @@ def test_what_was_typed_a_moment_before_the_page_is_left_is_there_again(window, 
     assert window.value("content") == "One. Two."
 
 
-def test_what_is_typed_without_a_pause_is_on_the_server_meanwhile(window):
+def test_text_typed_without_a_pause_reaches_the_server_meanwhile(window):
     window.open(EDIT)
     content = window.browser.find_element(By.ID, "content")
 
@@ -148,7 +148,7 @@ def own_browser(folder):
     return webdriver.Chrome(options, ChromeService(shutil.which("chromedriver")))
 
 
-def test_when_the_browser_is_killed_without_a_connection_nothing_is_lost_but_the_last_second(window):
+def test_killing_an_offline_browser_loses_no_more_than_the_last_second(window):
     words = " ".join(f"word{number}" for number in range(60))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         mine = Window(own_browser(folder), window.service)
@@ -169,12 +169,12 @@ def test_when_the_browser_is_killed_without_a_connection_nothing_is_lost_but_the
 
 
 def process_of(browser):
-    """The process of a browser, by the file that locks its profile."""
+    """The process of a browser, found through the lock file of its profile."""
     lock = os.path.join(browser.capabilities["chrome"]["userDataDir"], "SingletonLock")
     return int(os.readlink(lock).rpartition("-")[2])
 
 
-def test_the_phone_goes_on_and_the_laptop_comes_back(window):
+def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
     window.open(EDIT)
     window.fill(content=" Laptop.")
     said(window, "Saved")
@@ -186,7 +186,7 @@ def test_the_phone_goes_on_and_the_laptop_comes_back(window):
     has(window, "One. Laptop. Phone.")
 
 
-def test_of_two_that_go_on_with_the_same_text_neither_is_lost(window):
+def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     window.open(EDIT)
     window.fill(content=" Both.")
     said(window, "Saved")
@@ -242,7 +242,7 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
             window.enter()
     network(window, FAST)
     window.browser.execute_script("window.fetch = window.real ?? fetch")
-    said(window, "Saved")  # It goes on by itself.
+    said(window, "Saved")  # It continues by itself.
     window.click("Update")
     assert stored(window) == "One. Two."
 
@@ -270,7 +270,7 @@ def test_saved_and_failed_are_announced_once_each(window):
 
 
 @pytest.mark.parametrize("conditions", [FAST, SLOW])
-def test_a_post_is_saved_once_by_a_double_click_and_by_a_key_while_it_is_sent(window, conditions):
+def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(window, conditions):
     window.open(NEW)
     network(window, conditions)
     window.fill(title="Bread", content="Rises.")
@@ -312,7 +312,7 @@ def test_enter_in_a_line_of_a_published_post_publishes_nothing(window):
     assert titles(window) == ["Evening"]
 
 
-def test_a_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(window):
+def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(window):
     window.open(EDIT)
     window.browser.execute_script("document.querySelector('#content').value = ('x'.repeat(99) + '\\n').repeat(42_000)")
     window.fill(content="y")

@@ -10,7 +10,7 @@ from tests.images.pictures import exif, photograph, save
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
-# The file of the form, as a paste or a drop has it; nothing else can put a file on the clipboard of a test.
+# Pastes or drops the file from the form; a test cannot put a file on the clipboard in any other way.
 EVENT = """
 const data = new DataTransfer();
 data.items.add(window.chosen);
@@ -21,7 +21,7 @@ target.dispatchEvent(
     ? new ClipboardEvent(kind, { ...options, clipboardData: data })
     : new DragEvent(kind, { ...options, dataTransfer: data }));
 """
-# What is chosen next can be pasted and dropped again.
+# The next chosen file can be pasted and dropped again.
 CHOSEN = "document.getElementById('file').addEventListener('input', (event) => (window.chosen = event.target.files[0]))"
 SLOW_UPLOAD = """
 const real = fetch;
@@ -34,14 +34,14 @@ window.fetch = async (address, options) => {
 
 @pytest.fixture
 def loaf(tmp_path):
-    """The file of a photograph."""
+    """A photograph as a file."""
     path = tmp_path / "loaf.jpg"
     path.write_bytes(save(photograph(), "JPEG"))
     return path
 
 
 def is_shown(window):
-    """Whether all images of the page were loaded."""
+    """Whether all images on the page have been loaded."""
     script = "return [...document.querySelectorAll('main img')].every(each => each.complete && each.naturalWidth > 0)"
     return window.browser.execute_script(script)
 
@@ -66,7 +66,7 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
     assert [entry["message"] for entry in window.browser.get_log("browser")] == []
 
 
-def test_images_that_are_added_one_after_the_other_or_at_once_stand_on_lines_of_their_own(window, loaf):
+def test_images_added_one_by_one_or_together_get_separate_lines(window, loaf):
     window.open("/settings/posts/new")
     window.browser.execute_script(CHOSEN)
     window.fill(file=str(loaf))
@@ -78,7 +78,7 @@ def test_images_that_are_added_one_after_the_other_or_at_once_stand_on_lines_of_
     assert first == second == third
 
 
-def test_a_slow_upload_keeps_its_place_while_the_writer_goes_on_and_save_waits_for_it(window, loaf):
+def test_a_slow_upload_keeps_its_place_while_the_writer_continues_and_save_waits_for_it(window, loaf):
     window.open("/settings/posts/new")
     window.fill(title="Bread", content="Before. After.")
     window.browser.execute_script(CHOSEN + "; " + SLOW_UPLOAD)
@@ -93,7 +93,7 @@ def test_a_slow_upload_keeps_its_place_while_the_writer_goes_on_and_save_waits_f
     assert post["content"] == f"Before. Meanwhile.![loaf]({url}) After."
 
 
-def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tmp_path):
+def test_a_file_that_is_not_an_image_is_refused_and_nothing_typed_is_lost(window, tmp_path):
     (tmp_path / "a.jpg").write_text("Hello")
     window.open("/settings/posts/new")
     window.browser.execute_script(CHOSEN)
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_image_is_refused_and_nothing_typed_is_lost(window, tm
     ("size", "is_on", "stored"),
     [((2600, 1300), True, (1280, 2560)), ((2600, 1300), False, (1300, 2600)), ((800, 600), True, (600, 800))],
 )
-def test_a_photograph_over_2560_pixels_is_made_smaller_unless_the_box_says_no(window, tmp_path, size, is_on, stored):
+def test_a_photograph_over_2560_pixels_is_shrunk_unless_the_box_is_cleared(window, tmp_path, size, is_on, stored):
     (tmp_path / "a.jpg").write_bytes(save(photograph().resize(size), "JPEG", exif=exif(6)))  # held upright
     window.open("/settings/posts/new")
     if not is_on:
@@ -151,13 +151,13 @@ def test_the_picker_shows_twelve_at_a_time(window):
 
 
 def choose(window, name):
-    """Choose an image in the picker, whose list may be drawn again meanwhile."""
+    """Choose an image in the picker, whose list may be redrawn at the same time."""
     button = f".//dialog//li/button[normalize-space()='{name}']"
     wait = WebDriverWait(window.browser, 20, ignored_exceptions=[StaleElementReferenceException])
     wait.until(lambda browser: browser.find_element(By.XPATH, button).click() is None)
 
 
-def test_an_image_that_is_there_is_picked_for_the_text_and_for_the_cover(window, loaf, axe):
+def test_an_uploaded_image_can_be_picked_for_the_text_and_for_the_cover(window, loaf, axe):
     window.open("/settings/images")
     window.fill(file=str(loaf))
     window.click("Upload")

@@ -1,4 +1,4 @@
-"""Posts on the owner's page in a real browser: with the keyboard alone, by two at once, and for everybody."""
+"""Posts on the owner's page in a real browser: with the keyboard alone, by two people at once, and accessible."""
 
 import subprocess
 import sys
@@ -88,7 +88,7 @@ def test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back
     assert shown_after_going_back(window, typed) == typed
 
 
-def test_without_scripts_a_long_post_is_still_there_after_the_end_of_a_session(window):
+def test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended(window):
     window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     typed = type_long_post(window, 2_000_000)
     window.browser.delete_all_cookies()
@@ -103,7 +103,7 @@ def test_without_scripts_a_long_post_is_still_there_after_the_end_of_a_session(w
     assert shown_after_going_back(window, typed) == typed
 
 
-def test_the_reference_and_the_page_lead_to_each_other(window):
+def test_the_reference_and_the_page_link_to_each_other(window):
     window.click("API reference")
     assert window.browser.current_url == f"{window.url}/docs"
     window.click("Owner’s page")
@@ -143,7 +143,7 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     )
 
 
-def test_a_post_is_printed_without_what_is_pressed(window):
+def test_a_post_is_printed_without_buttons(window):
     window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
     window.open("/settings/posts/1")
     window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
@@ -153,7 +153,7 @@ def test_a_post_is_printed_without_what_is_pressed(window):
     window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_the_pictures_of_the_documentation_can_be_taken_again(tmp_path, browser):
+def test_the_pictures_in_the_documentation_can_be_renewed(tmp_path, browser):
     script = [sys.executable, CHECKOUT / "docs/pictures.py", tmp_path]
     subprocess.run(script, check=True, timeout=60)
     taken = {picture.name for picture in tmp_path.glob("*.png")}

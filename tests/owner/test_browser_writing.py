@@ -1,4 +1,4 @@
-"""Writing in a real browser: nothing typed is lost, and the post is seen as it will read."""
+"""Writing in a real browser: nothing typed is lost, and the preview shows the post as it will look."""
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -19,7 +19,7 @@ def posts(window):
     return [(each["title"], each["content"]) for each in window.service.request("GET", "/v1/posts")[2]]
 
 
-def test_buttons_and_keys_mark_what_is_selected_and_are_undone(window):
+def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     def mark(text, start, end, action):
         script = "const c = document.querySelector('#content'); c.value = arguments[0]; c.focus(); "
         window.browser.execute_script(f"{script} c.setSelectionRange({start}, {end})", text)
@@ -53,7 +53,7 @@ document.getElementById("content").dispatchEvent(new ClipboardEvent("paste", opt
 """
 
 
-def test_an_address_that_is_pasted_over_a_word_links_it(window):
+def test_pasting_an_address_over_a_word_links_it(window):
     window.fill(content="See the map")
     window.browser.execute_script("document.querySelector('#content').setSelectionRange(8, 11)")
     window.browser.execute_script(PASTE)
@@ -75,13 +75,13 @@ def test_ctrl_and_k_links_a_word_to_an_address_in_the_clipboard(window, copied, 
     eventually(lambda: window.value("content") == content)
 
 
-def test_enter_goes_on_with_a_list_and_ends_it(window):
+def test_enter_continues_a_list_and_ends_it(window):
     window.fill(content="- a")
     window.press(Keys.ENTER, "b", Keys.ENTER, Keys.ENTER, "9. c", Keys.ENTER, "d")
     assert window.value("content") == "- a\n- b\n9. c\n10. d"
 
 
-# The last two are the second at 200 and 400 %.
+# The last two are the second one at 200 and 400 %.
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (640, 400), (320, 200)])
 def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, height):
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -96,7 +96,7 @@ def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, hei
     assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-def test_the_buttons_are_one_stop_of_the_tab_key(window):
+def test_the_buttons_are_a_single_tab_stop(window):
     window.reach("Bold")
     window.press(Keys.ARROW_RIGHT)
     assert window.browser.switch_to.active_element.text == "Italic"
@@ -145,7 +145,7 @@ def test_the_preview_shows_what_is_typed_and_the_form_stays(window):
     assert posts(window) == []
 
 
-def test_tags_are_offered_for_the_last_one(window):
+def test_tags_are_suggested_for_the_last_one(window):
     window.service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["travel", "rain, snow"]})
     window.open("/settings/posts/new")
     window.fill(tags="hills, ")

@@ -1,4 +1,4 @@
-"""Copies of what is typed into the form of a post and not saved."""
+"""Copies of unsaved text from the form of a post."""
 
 import json
 
@@ -36,7 +36,7 @@ def form(owner):
 
 @pytest.fixture
 def contents(database):
-    """The contents of the copies in a state."""
+    """The contents of the copies in this state."""
 
     def read(*states):
         rows = database.rows(DraftCopy.select(DraftCopy.fields).where(DraftCopy.state.in_(states or ["open"])))
@@ -51,7 +51,7 @@ def test_a_copy_is_kept_as_typed_and_changes_no_post(put, form, owner, client, c
     half = {"title": "\0", "content": "\u00e9 half", "slug": "Not a slug", "params": "a: ["}
     assert put(fields, 1, **half).status_code == 200
     assert (contents(), count(Post), count(Event)) == (["\u00e9 half"], 0, 0)
-    assert form()["content"] == ""  # New post is another one, and leads to this.
+    assert form()["content"] == ""  # *New post* is a separate form, and links to this one.
     again = form(f"/settings/posts/new?copy={fields['copy']}")
     assert again.items() >= half.items()
     assert view(owner, "/settings/posts/new").soup.select_one(f"a[href$='copy={fields['copy']}']")
@@ -74,7 +74,7 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
 
 
-def test_of_two_forms_that_go_on_with_the_same_the_later_is_kept_aside(put, form, owner, post, contents):
+def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, form, owner, post, contents):
     post()
     put(form(*EDIT), 1, content="both")
     one, two = form(*EDIT), form(*EDIT)
@@ -93,7 +93,7 @@ def test_of_two_forms_that_go_on_with_the_same_the_later_is_kept_aside(put, form
     assert (contents("open"), contents("aside")) == ([], ["one more"])
 
 
-def test_a_form_asks_whether_another_went_on(put, form, post):
+def test_a_form_asks_whether_another_one_has_continued(put, form, post):
     post()
     one, two = form(*EDIT), form(*EDIT)
     assert put(one, 0).status_code == 200
@@ -103,24 +103,24 @@ def test_a_form_asks_whether_another_went_on(put, form, post):
     assert (put(two, 1).status_code, put(two, 2, content="two").status_code) == (409, 409)
 
 
-def test_a_save_that_comes_twice_is_one_post_and_one_revision(put, form, owner, client, contents, count):
+def test_a_save_that_arrives_twice_makes_one_post_and_one_revision(put, form, owner, client, contents, count):
     fields = form() | {"title": "A", "content": "A"}
     put(fields, 1)
     saved = fields | {"number": "1"}
     assert [send(owner, NEW[0], saved).status_code for _ in range(2)] == [303, 303]
-    assert put(fields, 1).status_code == 200  # It was late.
+    assert put(fields, 1).status_code == 200  # It arrived late.
     assert (count(Post), count(Revision), contents()) == (1, 0, [])
     assert send(owner, NEW[0], saved | {"content": "B"}).status_code == 303
     change = form(*EDIT) | {"content": "C"}
     client.patch("/v1/posts/1", json={"excerpt": "Short."})
     assert [send(owner, EDIT[0], change).status_code for _ in range(2)] == [303, 303]
     assert (count(Revision), client.get("/v1/posts/1").json["excerpt"]) == (3, "Short.")
-    assert send(owner, EDIT[0], change | {"content": "D"}).status_code == 303  # No conflict with itself
+    assert send(owner, EDIT[0], change | {"content": "D"}).status_code == 303  # no conflict with itself
     client.patch("/v1/posts/1", json={"content": "From the phone."})
     assert send(owner, EDIT[0], change | {"content": "E"}).status_code == 412
 
 
-def test_what_is_typed_after_a_save_whose_answer_was_lost_belongs_to_its_post(put, form, owner, count, contents):
+def test_text_typed_after_a_save_with_a_lost_answer_belongs_to_the_saved_post(put, form, owner, count, contents):
     fields = form() | {"title": "A", "content": "A"}
     send(owner, NEW[0], fields | {"number": "1"})
     answer = put(fields, 2, content="B")
@@ -130,7 +130,7 @@ def test_what_is_typed_after_a_save_whose_answer_was_lost_belongs_to_its_post(pu
     assert (count(Post), contents()) == (1, [])
 
 
-def test_a_new_post_that_another_form_has_saved_is_not_created_twice(put, form, owner, client, count):
+def test_a_new_post_already_saved_by_another_form_is_not_created_twice(put, form, owner, client, count):
     fields = form() | {"title": "A", "content": "A"}
     put(fields, 1)
     phone, laptop = (form(f"/settings/posts/new?copy={fields['copy']}") for _ in range(2))
@@ -153,7 +153,7 @@ def test_a_field_that_was_not_touched_follows_the_post(put, form, owner, client,
     assert client.get("/v1/posts/1").json.items() >= {"status": "published", "title": "Hi", "content": "Mine."}.items()
 
 
-def test_a_discard_is_undone(put, form, owner, post, contents):
+def test_a_discard_can_be_undone(put, form, owner, post, contents):
     post()
     put(form(*EDIT), 1, content="Changed.")
     page = view(owner, "/settings/posts/1/edit").press("Discard")
@@ -166,7 +166,7 @@ def test_a_discard_is_undone(put, form, owner, post, contents):
 @pytest.mark.parametrize(
     "sent", [{"copy": "short"}, {"copy": "x" * 65}, {"number": "x"}, {"number": "1" * 16}, {"post_id": "a"}]
 )
-def test_what_is_no_copy_is_refused(put, form, contents, sent):
+def test_anything_but_a_copy_is_refused(put, form, contents, sent):
     assert put(form() | sent, sent.get("number", 1)).status_code == 400
     assert contents() == []
 
@@ -197,7 +197,7 @@ def keep(database, name, size=1):
     database.write(copies.put, new, {"content": "x" * size}, "")
 
 
-def test_the_oldest_of_too_many_copies_go(database, count, clock, monkeypatch):
+def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, clock, monkeypatch):
     for number in range(copies.MAX_COPIES + 3):
         clock.now += 1
         keep(database, f"copy-{number:04}")
@@ -208,7 +208,7 @@ def test_the_oldest_of_too_many_copies_go(database, count, clock, monkeypatch):
     assert copies.find(database, "copy-large")
 
 
-def test_copies_are_pruned_after_their_days_and_those_without_text_after_one(put, form, owner, database, clock, count):
+def test_copies_are_pruned_after_some_days_and_those_without_text_after_one(put, form, owner, database, clock, count):
     put(form(), 1, content="Kept.")
     view(owner, "/settings/posts/new").press("Create", title="A", content="B")
     clock.now += DAY
@@ -217,7 +217,7 @@ def test_copies_are_pruned_after_their_days_and_those_without_text_after_one(put
     assert (database.write(copies.prune, 30), count(DraftCopy)) == (1, 0)
 
 
-def test_a_shared_preview_shows_what_is_saved_and_says_that_there_is_more(put, form, owner, stranger, post):
+def test_a_shared_preview_shows_the_saved_text_and_says_if_there_is_more(put, form, owner, stranger, post):
     post(title="Draft", content="Saved.")
     (link,) = view(owner, "/settings/posts/1").press("Share a preview").all("#link")
     path = link.removeprefix("http://127.0.0.1:8000")

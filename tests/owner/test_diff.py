@@ -35,7 +35,7 @@ def test_long_texts_that_differ_in_one_line_are_compared():
     assert shown(old, new) == [" 49998", " 49999", "-50000", "+x", " 50001", " 50002"]
 
 
-def test_a_long_part_that_differs_is_shown_as_a_whole_and_up_to_a_bound():
+def test_a_long_difference_is_shown_as_a_whole_up_to_a_limit():
     old = list(map(str, range(MAX_COMPARED + 6)))
     lines = shown(["first", *old], ["first", *reversed(old)])
     assert lines == [*(f"-{line}" for line in old), *(f"+{line}" for line in reversed(old))]
@@ -43,7 +43,7 @@ def test_a_long_part_that_differs_is_shown_as_a_whole_and_up_to_a_bound():
     assert lines == ["-a"] * MAX_LINES + ["~"]
 
 
-def test_the_worst_texts_are_compared_in_a_moment():
+def test_the_worst_texts_are_compared_quickly():
     count = MAX_COMPARED // 2
     repeated = [str(number // (MAX_COMPARED // 100 + 1)) for number in range(count)]
     old = [line for number, each in enumerate(repeated) for line in (each, f"a{number}")]

@@ -37,7 +37,7 @@ def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
     assert without_times(get(client)) == without_times(after)
 
 
-def test_nothing_to_undo_is_offered_if_nothing_was_changed(owner, post):
+def test_no_undo_is_offered_if_nothing_was_changed(owner, post):
     post()
     view(owner, "/settings/posts/1/edit").press("Save", title="First")
     page = view(owner, "/settings/posts/1/edit").press("Save")
@@ -52,7 +52,7 @@ def test_an_undo_without_a_version_is_not_found(owner, post, database):
     assert (page.status, page.said[0]) == (404, "No such revision.")
 
 
-def test_an_undo_does_not_undo_what_another_changed_since(owner, client, post):
+def test_an_undo_does_not_undo_later_changes_by_others(owner, client, post):
     post()
     page = view(owner, "/settings/posts/1/edit").press("Save", title="First")
     client.patch("/v1/posts/1", json={"excerpt": "theirs"})
@@ -95,7 +95,7 @@ def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, p
 
 
 @pytest.mark.parametrize("path", ["posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"])
-def test_what_is_not_kept_is_not_found(owner, client, post, path):
+def test_versions_that_are_not_kept_are_not_found(owner, client, post, path):
     post()
     client.delete("/v1/posts/1")
     view(owner, "/settings/trash/1").press("Yes, delete for good")
@@ -139,7 +139,7 @@ def test_the_trash_shows_the_latest_deleted_first_and_each_can_be_read_and_resto
     assert view(owner, "/settings/trash").titles == ["First"]
 
 
-def test_a_post_is_deleted_for_good_after_a_question(owner, client, post):
+def test_a_post_is_deleted_for_good_after_a_confirmation(owner, client, post):
     post(title="Hello")
     client.delete("/v1/posts/1")
     page = view(owner, "/settings/trash/1").press("Yes, delete for good")
@@ -164,7 +164,7 @@ def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
     assert titles == [str(number) for number in range(49, -1, -1)]
 
 
-def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post, monkeypatch):
+def test_if_deleted_posts_are_not_kept_the_page_says_so(app, owner, client, post, monkeypatch):
     monkeypatch.setattr(app.extensions[EXTENSION].database, "keeps_history", False)
     post(title="Hello")
     page = view(owner, "/settings/posts/1")
@@ -173,14 +173,14 @@ def test_if_nothing_is_kept_a_deletion_says_so(app, owner, client, post, monkeyp
     assert (page.said[0], page.soup.find("button", string="Undo")) == ("“Hello” was deleted.", None)
 
 
-def test_a_long_version_is_shown_in_part(owner, client, post):
+def test_only_part_of_a_long_version_is_shown(owner, client, post):
     post(content="\n".join(f"{number} {'x' * 3000}" for number in range(300)))
     client.patch("/v1/posts/1", json={"content": "x" * 900_000})
     page = view(owner, "/settings/posts/1/history/1")
     assert (page.status, len(page.text) < 600_000, "The rest is not shown here." in page.text) == (200, True, True)
 
 
-def test_of_a_long_version_the_history_counts_no_words(owner, client, post):
+def test_the_history_does_not_count_the_words_of_a_long_version(owner, client, post):
     post(content="fog " * 50_000)
     client.patch("/v1/posts/1", json={"content": "fog"})
     client.patch("/v1/posts/1", json={"content": "fog and lake"})

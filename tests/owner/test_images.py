@@ -1,4 +1,4 @@
-"""Images on the owner's page: uploads, the list, an image with its uses, and deletion."""
+"""Images on the owner's page: uploads, the list, the uses of an image, and deletion."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_an_uploaded_image_is_shown_with_its_markdown(owner):
     assert (listed.all(".card h2"), listed.all(".copied code")) == (["loaf.jpg"], [f"![loaf]({URL}{path})"])
 
 
-def test_a_name_is_text_in_markdown_too(owner):
+def test_a_name_is_plain_text_in_markdown_too(owner):
     page = upload(owner, png(), "a [b] <i>.png")[1]
     assert page.all(".copied code")[0].startswith(r"![a \[b\] <i>](http")
     assert page.soup.select("main i") == []
@@ -44,7 +44,7 @@ def test_a_name_is_text_in_markdown_too(owner):
     ],
     ids=["text", "cut", "large"],
 )
-def test_a_file_that_is_no_image_is_refused_and_with_it_its_post(owner, client, count, content, status, said):
+def test_a_file_that_is_not_an_image_is_refused_together_with_its_post(owner, client, count, content, status, said):
     answer, page = upload(owner, content)
     assert (answer.status_code, page.said[0]) == (status, said)
     page = view(owner, "/settings/posts/new").press("Create", title="A", content="B", file=("loaf.jpg", content))
@@ -61,7 +61,7 @@ def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, co
     assert (count(Image), count(ImagePart)) == (0, 0)
 
 
-def test_an_image_that_is_chosen_in_the_form_of_a_post_is_uploaded_with_it(owner, client):
+def test_an_image_chosen_in_the_form_of_a_post_is_uploaded_with_it(owner, client):
     typed = {"title": "A", "content": "B", "file": ("loaf.jpg", jpeg())}
     view(owner, "/settings/posts/new").press("Create", **typed)
     markdown = f"![loaf]({URL}/images/{client.get('/v1/images').json[0]['id']}.jpg)"
@@ -71,7 +71,7 @@ def test_an_image_that_is_chosen_in_the_form_of_a_post_is_uploaded_with_it(owner
 
 
 @pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
-def test_an_upload_in_the_form_of_a_post_saves_nothing_and_keeps_what_is_typed(owner, client, path):
+def test_an_upload_in_the_form_of_a_post_does_not_save_it_and_keeps_the_typed_text(owner, client, path):
     client.post("/v1/posts", json={"title": "A", "content": "B"})
     typed = {"title": "", "content": "C", "file": ("loaf.jpg", jpeg()), "upload": "on"}
     page = view(owner, path).press("Upload", **typed)
@@ -82,7 +82,7 @@ def test_an_upload_in_the_form_of_a_post_saves_nothing_and_keeps_what_is_typed(o
     assert "Not saved" not in page.text
 
 
-def test_the_form_of_a_post_shows_its_cover_if_it_is_an_image_of_this_service(owner, client):
+def test_the_form_of_a_post_shows_its_cover_if_the_image_is_on_this_service(owner, client):
     path = upload(owner, png())[0].headers["Location"].replace("/settings", "") + ".png"
     for number, (cover, shown) in enumerate(((URL + path, [path]), (f"https://a.example{path}", [])), 1):
         client.post("/v1/posts", json={"title": "A", "content": "B", "cover_image": cover})

@@ -51,7 +51,7 @@ def test_a_key_is_regenerated_and_revoked(owner, stranger, database):
     assert status(stranger, new) == 401
 
 
-def test_a_taken_or_empty_name_is_refused_beside_its_field_and_the_form_is_kept(owner, database):
+def test_a_taken_or_empty_name_is_refused_next_to_its_field_and_the_form_is_kept(owner, database):
     add_key(database, "laptop")
     page = view(owner, "/settings/keys").press("Create key", name="laptop", scope="read-only")
     assert (page.status, len(page.all(".wrong"))) == (400, 1)
@@ -59,12 +59,12 @@ def test_a_taken_or_empty_name_is_refused_beside_its_field_and_the_form_is_kept(
     fields = page.form("Create key")[1]
     assert (fields["name"], fields["scope"]) == ("laptop", "read-only")
     assert len(view(owner, "/settings/keys").press("Create key", name=" ").all(".wrong")) == 1
-    page = page.press("Create key", name="phone")  # and goes on from there
+    page = page.press("Create key", name="phone")  # continues from there
     assert page.all(".new h2") == ["Copy the key phone now"]
 
 
 @pytest.mark.parametrize("label", ["Yes, regenerate", "Yes, revoke"])
-def test_a_change_of_a_key_that_is_gone_is_refused(owner, database, label):
+def test_a_change_to_a_deleted_key_is_refused(owner, database, label):
     add_key(database, "laptop")
     page = view(owner, "/settings/keys").press(label, name="x<y")
     assert (page.status, "x<y" in page.said[0]) == (400, True)
@@ -80,7 +80,7 @@ def test_many_keys_come_in_pages(owner, database):
     assert found == [f"key & {number:03}" for number in range(250)]
 
 
-FORMS = {  # the button, what is typed, and something else
+FORMS = {  # the button, the typed fields, and other fields
     "keys": ("Create key", {"name": "laptop"}, {"name": "phone"}),
     "webhooks": ("Add webhook", {"url": "http://8.8.8.8"}, {"url": "http://8.8.4.4"}),
 }
@@ -100,7 +100,7 @@ def test_a_form_that_is_sent_twice_creates_one_and_shows_it_both_times(owner, co
     [("keys", "Yes, revoke", {}), ("keys", "Yes, regenerate", {"name": "phone"}), ("webhooks", "Yes, delete", {})],
     ids=["revoked key", "regenerated key", "deleted webhook"],
 )
-def test_a_form_that_is_sent_again_never_revives_what_is_gone(owner, stranger, count, path, button, then):
+def test_sending_a_form_again_never_revives_anything_deleted(owner, stranger, count, path, button, then):
     label, typed, _ = FORMS[path]
     action, fields = view(owner, f"/settings/{path}").form(label)
     secret = follow(owner, send(owner, action, fields | typed)).all(".new code")[0]
@@ -109,7 +109,7 @@ def test_a_form_that_is_sent_again_never_revives_what_is_gone(owner, stranger, c
     page = follow(owner, send(owner, action, fields | typed))
     assert (page.status, page.all(".wrong"), secret in page.text) == (400, [SENT_BEFORE], False)
     assert (status(stranger, secret), count(Webhook)) == (401, 0)
-    page = page.press(label, **then)  # of the same name, unless that is taken
+    page = page.press(label, **then)  # with the same name, unless that is taken
     assert (page.status, page.all(".new code")[0] != secret, status(stranger, secret)) == (200, True, 401)
 
 
@@ -145,7 +145,7 @@ def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count
     assert count(Webhook) == 0
 
 
-def test_the_page_offers_all_events_but_a_ping_which_is_always_sent(owner):
+def test_the_page_offers_all_events_except_ping_which_is_always_sent(owner):
     names = [each["value"] for each in view(owner, "/settings/webhooks").soup.select("[name=events]")]
     assert "post.created" in names
     assert "ping" not in names
@@ -199,7 +199,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
         ({"body": "x"}, "Must be one of"),
     ],
 )
-def test_a_webhook_that_the_api_would_refuse_is_neither_added_nor_changed(owner, database, typed, message):
+def test_webhooks_that_the_api_would_refuse_are_neither_added_nor_changed(owner, database, typed, message):
     database.write(webhooks.add, "http://8.8.8.8/", ["ping"])
     before = webhooks.listing(database)
     typed = {"url": "http://8.8.4.4/", "events": ["ping"], "preset": "chosen"} | typed
@@ -242,7 +242,7 @@ def test_a_webhook_is_edited_and_the_values_of_its_headers_are_never_shown(owner
 
 
 @pytest.mark.parametrize("host", ["Netlify", "Vercel", "Cloudflare Pages", "GitHub workflow"])
-def test_the_form_of_a_webhook_is_filled_for_a_host(owner, host):
+def test_the_form_of_a_webhook_is_filled_in_for_a_host(owner, host):
     page = view(owner, "/settings/webhooks")
     (link,) = [each["href"] for each in page.soup.select(".hint a") if each.text == host]
     fields = view(owner, link).form("Add webhook")[1]
@@ -262,7 +262,7 @@ def test_deliveries_name_their_post_or_tag(owner, database, client):
     assert rows == ["ping", "tag.deleted of “rye”", "post.created of “<b>Loaf”"]
 
 
-def test_a_placeholder_of_a_host_is_refused(owner, database):
+def test_a_hosts_placeholder_is_refused(owner, database):
     page = view(owner, "/settings/webhooks?for=GitHub+workflow")
     page = page.press("Add webhook")
     assert (page.status, page.all(".wrong")) == (400, ["Still has “OWNER”: put your own in its place."])

@@ -1,4 +1,4 @@
-"""Posts on the owner's page: the list, a post to read, and its status."""
+"""Posts on the owner's page: the list, reading a post, and its status."""
 
 import pytest
 from flask import g
@@ -28,7 +28,7 @@ def test_an_empty_blog_says_what_to_do_first(owner):
 # The list
 
 
-def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, database):
+def test_posts_are_counted_by_their_current_status(owner, client, post, clock, database):
     for status in ("published", "draft", "draft"):
         post(status=status)
     client.patch("/v1/posts/2", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
@@ -42,7 +42,7 @@ def test_posts_are_counted_by_status_as_of_now(owner, client, post, clock, datab
     assert [each["href"] for each in page.soup.select(".posts a")] == ["/settings/posts/2"]
 
 
-def test_counting_reads_an_index_and_has_a_bound(plan, database):
+def test_counting_reads_an_index_and_is_limited(plan, database):
     posts = count_query(Post.select(Post.id).where(Post.status == "draft"))
     due = count_query(Schedule.select(Schedule.post_id).where(Schedule.published_at <= "2026"))
     assert any("COVERING INDEX" in step and "(status=?)" in step for step in plan(posts))
@@ -51,7 +51,7 @@ def test_counting_reads_an_index_and_has_a_bound(plan, database):
 
 
 @pytest.mark.parametrize(("query", "marked"), [("", ["All"]), ("?status=draft", ["Draft 1"]), ("?q=title", ["All"])])
-def test_the_filter_that_is_on_is_marked(owner, post, query, marked):
+def test_the_active_filter_is_marked(owner, post, query, marked):
     post()
     assert view(owner, f"/settings/posts{query}").all("[aria-current=true]") == marked
 
@@ -80,16 +80,16 @@ def test_a_search_keeps_the_filter_and_a_filter_the_search(owner, post):
         ("q=bread", None),
     ],
 )
-def test_a_word_that_finds_little_leads_to_longer_ones(owner, post, query, link):
+def test_a_word_that_finds_little_suggests_longer_ones(owner, post, query, link):
     for title in ("Kardamom", "Bread 1", "Bread 2", "Bread 3"):
         post(title=title)
     found = view(owner, f"/settings/posts?{query}").soup.select_one("main p.muted a")
     assert (found and found["href"].partition("?")[2]) == link
 
 
-def test_the_post_that_was_changed_last_is_first_and_all_pages_lead_back_and_forth(owner, client, post, clock):
+def test_the_latest_change_comes_first_and_pages_link_back_and_forth(owner, client, post, clock):
     for number in range(45):
-        clock.now += number % 2  # some in the same second
+        clock.now += number % 2  # some within the same second
         post(title=str(number))
     clock.now += 1
     client.patch("/v1/posts/1", json={"title": "changed"})
@@ -131,7 +131,7 @@ def test_a_damaged_post_in_the_trash_can_be_deleted(owner, client, post, damage)
 # A post
 
 
-def test_a_post_is_shown_with_all_that_it_has(owner, post):
+def test_a_post_is_shown_with_all_its_fields(owner, post):
     fields = {"excerpt": "Short.", "tags": ["One, two", "<i>"], "cover_image": "https://example.org/a.jpg"}
     post(title="Hello", content="\n# A\n\n<b>b</b>", status="published", **fields)
     page = view(owner, "/settings/posts/1")
@@ -195,7 +195,7 @@ def test_a_change_of_the_status_can_be_undone_exactly(owner, client, post, clock
 
 
 @pytest.mark.parametrize("label", ["Publish", "Archive", "Schedule", "Yes, delete"])
-def test_a_button_does_nothing_to_a_post_that_was_changed_since_it_was_shown(owner, client, post, label):
+def test_a_button_does_nothing_if_the_post_has_changed_since_it_was_shown(owner, client, post, label):
     post(title="Hello", content="One.")
     page = view(owner, "/settings/posts/1")
     changed = client.patch("/v1/posts/1", json={"content": "Two."}).json
@@ -208,7 +208,7 @@ def test_a_button_does_nothing_to_a_post_that_was_changed_since_it_was_shown(own
 
 
 @pytest.mark.parametrize("time", ["", "2026-11-20T11:00", "tomorrow"])
-def test_an_impossible_time_is_refused_beside_its_field_which_keeps_it(owner, client, post, time):
+def test_an_impossible_time_is_refused_next_to_its_field_which_keeps_it(owner, client, post, time):
     post()
     page = view(owner, "/settings/posts/1").press("Schedule", published_at=time)
     assert (page.status, len(page.all(".wrong"))) == (400, 1)

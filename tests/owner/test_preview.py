@@ -1,4 +1,4 @@
-"""The preview of a post: as it will read, and nothing in it can act."""
+"""The preview of a post: it looks as it will be, and nothing in it is active."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def preview(owner, **fields):
         (f"{'|a' * 200}|\n{'|-' * 200}|\n" + "b\n" * 99 + "\nc", "too large for the preview.)</p>\n<p>c</p>"),
     ],
 )
-def test_markdown_is_shown_and_html_is_text(owner, content, html):
+def test_markdown_is_rendered_and_html_is_shown_as_text(owner, content, html):
     answer = preview(owner, content=content)
     assert (answer.status_code, html in answer.text) == (200, True)
     assert answer.headers["Content-Security-Policy"] == POLICY
@@ -46,7 +46,7 @@ def test_the_cover_is_on_top_and_the_title_is_text(owner):
 
 
 @pytest.mark.parametrize("content", ["# A\n\nB", "B"])
-def test_a_preview_shows_its_title_once_and_its_window_has_it(owner, content):
+def test_a_preview_shows_its_title_once_and_as_the_window_title(owner, content):
     page = Page(owner, preview(owner, title="A", content=content))
     assert (page.all("h1"), page.all("title")) == (["A"], ["Preview of A – blogapi"])
 
@@ -70,13 +70,13 @@ def test_an_ended_session_says_so_inside_the_frame(owner, database):
     assert "frame-ancestors 'self'" in answer.headers["Content-Security-Policy"]
 
 
-def test_a_long_content_is_cut(owner):
+def test_long_content_is_cut(owner):
     answer = preview(owner, content="x " * 150_000)
     assert "The rest is not shown in the preview." in answer.text
     assert len(answer.text) < 210_000
 
 
-def test_a_content_of_many_brackets_is_cut(owner):
+def test_content_with_many_brackets_is_cut(owner):
     answer = preview(owner, content="![" * 20_000)
     assert ("The rest is not shown" in answer.text, "![" * 19_999 in answer.text) == (False, True)
     assert "The rest is not shown" in preview(owner, content="![" * 20_001).text

@@ -28,8 +28,8 @@ def open_by_link(client):
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete", "/settings/posts/1/share"])
-def test_without_a_session_the_page_says_just_that(stranger, client, method, path):
-    for each in (stranger, client):  # a key is no session
+def test_without_a_session_the_page_says_only_that(stranger, client, method, path):
+    for each in (stranger, client):  # a key is not a session
         answer = each.open(path, method=method, content_type="multipart/form-data; boundary=x")
         assert (answer.status_code, answer.mimetype) == (403, "text/html")
         if method != "HEAD":
@@ -38,7 +38,7 @@ def test_without_a_session_the_page_says_just_that(stranger, client, method, pat
 
 def test_a_link_works_once(app, database, stranger):
     link = database.write(sessions.add, sessions.LINK)
-    for _ in range(2):  # A look at it does not use it up.
+    for _ in range(2):  # Looking at it does not use it up.
         page = view(stranger, f"/settings/open?link={link}")
         assert (page.status, page.form("Open")[1]["link"]) == (200, link)
     assert open_session(stranger, link).status_code == 303
@@ -70,7 +70,7 @@ def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, s
     assert count(OwnerSession) == 1  # Ended ones are deleted.
 
 
-def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, owner):
+def test_a_link_is_not_a_session_and_a_session_is_not_a_link(app, database, stranger, owner):
     stranger.set_cookie("blogapi", database.write(sessions.add, sessions.LINK), path="/settings")
     assert stranger.get("/settings").status_code == 403
     cookie = owner.get_cookie("blogapi", path="/settings")
@@ -81,14 +81,14 @@ def test_a_link_is_no_session_and_a_session_no_link(app, database, stranger, own
     ("url", "name", "secure"),
     [("http://127.0.0.1:8000", "blogapi", ""), ("https://blog.example.org", "__Secure-blogapi", "Secure; ")],
 )
-def test_the_cookie_is_for_this_page_alone(own_app, url, name, secure):
+def test_the_cookie_is_only_for_this_page(own_app, url, name, secure):
     answer = open_by_link(own_app(url=url).test_client())
     token = r"blog_session_[A-Za-z0-9_-]{43}"
     cookie = re.sub("Expires=[^;]+; ", "", answer.headers["Set-Cookie"])
     assert re.fullmatch(f"{name}={token}; Max-Age=43200; {secure}HttpOnly; Path=/settings; SameSite=Strict", cookie)
 
 
-def test_ending_a_session_ends_it_for_everybody_with_its_cookie(app, database, owner):
+def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, database, owner):
     thief = app.test_client()
     thief.set_cookie("blogapi", owner.get_cookie("blogapi", path="/settings").value, path="/settings")
     other = enter(app, database)
@@ -113,7 +113,7 @@ def test_only_digests_of_sessions_are_stored(database, owner):
         ("x" * 200, "x" * 60),
     ],
 )
-def test_a_session_is_named_for_its_browser_and_system(app, database, user_agent, name):
+def test_a_session_is_named_after_its_browser_and_system(app, database, user_agent, name):
     client = enter(app, database, browser=user_agent)
     assert view(client, "/settings/sessions").all("h2") == [f"{name} this one"]
 
@@ -126,7 +126,7 @@ def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
         address = f"http://127.0.0.1:{service.port}/settings/open"
         answer = urllib3.request("POST", address, fields={"link": match[1]}, redirect=False)
         cookie = answer.headers["Set-Cookie"].partition(";")[0]
-        in_fields_of_their_own = f"a=b\r\nCookie: {cookie}\r\nCookie: c=d"  # as HTTP/2 has them
+        in_fields_of_their_own = f"a=b\r\nCookie: {cookie}\r\nCookie: c=d"  # as in HTTP/2
         assert (status(service, cookie), status(service, in_fields_of_their_own)) == (200, 200)
         service.stop()
         service.start()
@@ -166,7 +166,7 @@ def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_another_site_can_send_nothing(owner, database, stranger, site):
+def test_another_site_cannot_send_anything(owner, database, stranger, site):
     headers = {"Sec-Fetch-Site": site}
     action, fields = view(owner, "/settings/keys").form("Create key")
     for client, path, sent in (
@@ -199,12 +199,12 @@ PART = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n%b\r\n'
         (b"--x--", MULTIPART, 403),
     ],
 )
-def test_a_body_that_is_no_form_is_refused_with_a_page(owner, body, content_type, expected):
+def test_a_body_that_is_not_a_form_is_refused_with_a_page(owner, body, content_type, expected):
     answer = owner.post("/settings/keys/create", data=body, content_type=content_type)
     assert (answer.status_code, answer.mimetype) == (expected, "text/html")
 
 
-def test_no_answer_is_stored_framed_or_told_to_other_pages(owner, stranger):
+def test_no_answer_is_stored_framed_or_revealed_to_other_pages(owner, stranger):
     for client, path in [*((owner, path) for path in PATHS), (stranger, "/settings/open")]:
         headers = client.get(path).headers
         assert headers.getlist("Cache-Control") == ["no-store"]
@@ -234,7 +234,7 @@ def test_a_busy_database_is_answered_with_a_page(config, owner):
 # Notices
 
 
-def test_a_notice_is_shown_once_and_to_its_session_alone(app, database, owner):
+def test_a_notice_is_shown_once_and_only_to_its_session(app, database, owner):
     page = view(owner, "/settings/keys").press("Create key", name="laptop")
     assert page.all(".new h2") == ["Copy the key laptop now"]
     assert view(owner, "/settings/keys").all(".new") == []
@@ -260,7 +260,7 @@ def test_a_notice_waits_until_its_own_page_is_shown(owner, config):
     assert view(owner, "/settings/keys").all(".new h2") == ["Copy the key laptop now"]
 
 
-def test_a_notice_that_was_changed_is_not_shown(owner):
+def test_a_tampered_notice_is_not_shown(owner):
     for value in ("x", "x.y", f"{'0' * 64}.e30=", "é.e30="):
         owner.set_cookie("blogapi-notice", value, path="/settings")
         assert view(owner, "/settings/keys").all(".notice, .new") == []
@@ -276,7 +276,7 @@ def test_every_address_is_below_the_path_of_the_public_address(own_app):
     assert answer.headers["Location"] == "/blog/settings"
     name, value = answer.headers["Set-Cookie"].split(";")[0].split("=")
     assert "Path=/blog/settings;" in answer.headers["Set-Cookie"]
-    client.set_cookie(name, value, path="/settings", secure=True)  # The proxy hands it on without the path.
+    client.set_cookie(name, value, path="/settings", secure=True)  # The proxy passes it on without the path.
     for path in ("/settings/keys", "/settings/posts", "/settings/posts/new", "/settings/webhooks", "/settings/x"):
         page = Page(client, client.get(path))
         addresses = [each.get(name) for each in page.soup.find_all() for name in ("href", "src", "action")]
@@ -286,10 +286,10 @@ def test_every_address_is_below_the_path_of_the_public_address(own_app):
     assert answer.headers["Location"] == "/blog/settings/posts/1"
 
 
-# Sessions that last
+# Long sessions
 
 
-def test_a_session_of_days_lasts_from_its_last_use(app, database, clock):
+def test_a_session_of_several_days_lasts_from_its_last_use(app, database, clock):
     day = 24 * 3600
     client = enter(app, database, days=7)
     for _ in range(5):
@@ -302,7 +302,7 @@ def test_a_session_of_days_lasts_from_its_last_use(app, database, clock):
 @pytest.mark.parametrize(
     ("days", "period"), [(0, "for twelve hours"), (1, "until it is not used for 1 day"), (30, "not used for 30 days")]
 )
-def test_the_page_of_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
+def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, database, days, period):
     link = database.write(sessions.add, sessions.LINK, days)
     assert f"{period}. It works once." in view(stranger, f"/settings/open?link={link}").text
 
@@ -322,7 +322,7 @@ def test_sessions_are_listed_and_ended(app, database, clock):
     assert desk.get("/settings/posts").status_code == 403
 
 
-def test_the_command_line_prints_a_link_for_days_and_a_code(service):
+def test_the_command_line_prints_a_link_for_several_days_and_a_qr_code(service):
     ended = service.blogapi("login", "--days", "30", "--qr")
     printed = ended.stdout.splitlines()
     assert "A phone cannot open http://127.0.0.1" in ended.stderr

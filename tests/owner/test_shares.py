@@ -1,4 +1,4 @@
-"""Previews of the owner's page that are shared with somebody without a session."""
+"""Previews that are shared with somebody without a session."""
 
 import re
 
@@ -37,7 +37,7 @@ def test_a_preview_shows_the_post_as_it_is_now_without_a_session_until_it_is_wit
     assert stranger.get(path).status_code == 404
 
 
-def test_a_version_of_a_post_is_rendered_once_however_often_it_is_asked_for(
+def test_a_version_of_a_post_is_rendered_once_however_often_it_is_requested(
     owner, client, stranger, draft, monkeypatch
 ):
     monkeypatch.setattr(preview, "pages", {})
@@ -51,7 +51,7 @@ def test_a_version_of_a_post_is_rendered_once_however_often_it_is_asked_for(
     assert "Other words." in stranger.get(path).text
 
 
-def test_the_pages_that_are_kept_have_a_limited_size(monkeypatch):
+def test_the_cached_pages_have_a_limited_size(monkeypatch):
     monkeypatch.setattr(preview, "pages", {})
     monkeypatch.setattr(preview, "MAX_RENDERED", 100)
     for number in range(20):
@@ -59,7 +59,7 @@ def test_the_pages_that_are_kept_have_a_limited_size(monkeypatch):
     assert list(preview.pages) == ["*16*", "*17*", "*18*", "*19*"]
 
 
-def test_a_shared_preview_is_neither_indexed_nor_stored_and_can_do_nothing(owner, stranger, draft):
+def test_a_shared_preview_is_neither_indexed_nor_stored_and_cannot_do_anything(owner, stranger, draft):
     headers = stranger.get(share(owner)).headers
     assert (headers["X-Robots-Tag"], headers["Cache-Control"]) == ("noindex", "no-store")
     assert (
@@ -75,11 +75,11 @@ def test_it_ends_after_seven_days(owner, stranger, draft, clock, app, database):
     clock.now += 1
     assert view(stranger, path).said[0] == ENDED
     database.write(shares.add, 1)
-    assert len(shares.listing(database, 1)) == 1  # The one that has ended is deleted.
+    assert len(shares.listing(database, 1)) == 1  # The expired one is deleted.
     assert [*database.rows(PreviewLink.select(PreviewLink.post_id))] == [(1,)]
 
 
-def test_a_wrong_address_and_that_of_a_deleted_post_are_the_same(owner, client, stranger, draft):
+def test_a_wrong_address_and_that_of_a_deleted_post_give_the_same_answer(owner, client, stranger, draft):
     path = share(owner)
     wrong = [view(stranger, each) for each in ("/settings/shared", f"{path[:-1]}", "/settings/shared?token=%00")]
     client.delete("/v1/posts/1")
@@ -96,7 +96,7 @@ def test_its_token_is_neither_logged_nor_stored_nor_shown_again(owner, draft, da
     assert token not in view(owner, "/settings/posts/1").text
 
 
-def test_images_of_other_sites_are_shown_when_they_are_asked_for(owner, client, stranger, draft):
+def test_images_from_other_sites_are_shown_on_request(owner, client, stranger, draft):
     client.patch("/v1/posts/1", json={"content": "![](https://example.org/a.jpg)"})
     path = share(owner)
     (shown,) = [each["href"] for each in view(stranger, path).soup.select("a")]
@@ -104,7 +104,7 @@ def test_images_of_other_sites_are_shown_when_they_are_asked_for(owner, client, 
     assert "img-src http: https:" in answer.headers["Content-Security-Policy"]
 
 
-def test_a_post_has_at_most_ten(owner, draft):
+def test_a_post_can_have_at_most_ten(owner, draft):
     for _ in range(shares.MAX_LINKS):
         share(owner)
     page = view(owner, "/settings/posts/1").press("Share a preview")

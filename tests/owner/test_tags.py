@@ -1,4 +1,4 @@
-"""Tags on the owner's page: filtered by, renamed, merged, deleted, and undone."""
+"""Tags on the owner's page: filtering, renaming, merging, deleting, and undoing that."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,7 +31,7 @@ def press(client, tag, label, **typed):
     return follow(client, send(client, form["action"], fields | typed))
 
 
-def test_tags_are_listed_with_their_posts_and_lead_to_them(owner, tagged):
+def test_tags_are_listed_with_their_number_of_posts_and_link_to_them(owner, tagged):
     page = view(owner, "/settings/tags")
     assert page.all("tbody th, tbody td:nth-child(2)") == ["a", "1", "b", "1", "travel", "2"]
     found = view(owner, row(page, "travel").a["href"])
@@ -55,7 +55,7 @@ def test_a_tag_is_renamed_merged_and_deleted_and_each_is_undone(owner, tagged, c
         clock.now += 5
 
 
-def test_a_name_that_is_taken_needs_a_merge(owner, tagged, client):
+def test_a_taken_name_requires_a_merge(owner, tagged, client):
     page = press(owner, "a", "Rename", name="b")
     assert (page.status, page.all(".problem p")) == (400, ["Nothing was changed: there is a tag “b” already."])
     assert tags(client) == {"a": 1, "b": 1, "travel": 2}
@@ -65,14 +65,14 @@ def test_a_name_that_is_taken_needs_a_merge(owner, tagged, client):
     assert (page.status, "must have 1 to 64 characters" in page.all(".problem")[0]) == (400, True)
 
 
-def test_an_undo_leaves_another_change_of_the_same_second(owner, tagged, client):
+def test_an_undo_leaves_another_change_in_the_same_second_alone(owner, tagged, client):
     page = press(owner, "a", "Rename", name="x")
     press(owner, "b", "Rename", name="y")
     assert page.press("Undo").said[0] == "The tags of 1 post are as they were."
     assert tags(client) == {"a": 1, "travel": 2, "y": 1}
 
 
-def test_an_undo_leaves_a_post_whose_tags_were_changed_since(owner, tagged, client):
+def test_an_undo_leaves_a_post_alone_if_its_tags_have_changed_since(owner, tagged, client):
     page = press(owner, "a", "Rename", name="x")
     last = press(owner, "travel", "Rename", name="trips")
     assert page.press("Undo").said[0] == "The tags of 0 posts are as they were."
@@ -82,7 +82,7 @@ def test_an_undo_leaves_a_post_whose_tags_were_changed_since(owner, tagged, clie
 
 
 def test_a_tag_is_changed_in_a_thread(owner, tagged, client, database):
-    with ThreadPoolExecutor(1) as pool:  # As in a server, a thread knows nothing of the request.
+    with ThreadPoolExecutor(1) as pool:  # As in a server, a thread knows nothing about the request.
         database.engine.loop = Loop()
         database.engine.loop.run_in_thread = lambda function, **options: pool.submit(function).result()
         page = press(owner, "a", "Rename", name="x")
@@ -92,6 +92,6 @@ def test_a_tag_is_changed_in_a_thread(owner, tagged, client, database):
         assert tags(client) == {"a": 1, "travel": 2}
 
 
-def test_tags_are_searched(owner, tagged):
+def test_tags_can_be_searched(owner, tagged):
     assert view(owner, "/settings/tags?q=RAV").all("tbody th") == ["travel"]
     assert view(owner, "/settings/tags?q=zz").said[0] == "No tag has this in its name."

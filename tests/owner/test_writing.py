@@ -24,12 +24,12 @@ FULL = {
 
 
 def shown(page, label="Save"):
-    """The fields of the form, without those that a person does not see."""
+    """The visible fields of the form."""
     hidden = ("form_token", "preview_token", "etag", "base", "copy", "number", "over", "post_id", "file")
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 
-# New
+# Creating
 
 
 def test_a_post_is_created_with_all_its_fields(owner, client):
@@ -49,7 +49,7 @@ def test_a_post_is_created_with_all_its_fields(owner, client):
         ("archived", "", None),
     ],
 )
-def test_a_post_is_created_with_each_status_and_date(owner, client, status, time, published_at):
+def test_a_post_can_be_created_with_any_status_and_date(owner, client, status, time, published_at):
     typed = {"title": "A", "content": "B", "status": status, "published_at": time}
     view(owner, "/settings/posts/new").press("Create", **typed)
     post = client.get("/v1/posts/1").json
@@ -100,7 +100,7 @@ def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_anothe
         ("params", "a: [{b: .inf}]", "A[0].b: must be a finite number."),
     ],
 )
-def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, client, post, name, value, message):
+def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, post, name, value, message):
     post(slug="taken")
     post(slug="mine")
     typed = FULL | {"published_at": "2020-01-01T00:00", name: value}
@@ -117,10 +117,10 @@ def test_an_error_is_said_beside_its_field_and_nothing_typed_is_lost(owner, clie
         assert page.said[0].startswith("“Hello” was")
 
 
-# A change
+# Changing
 
 
-def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, post):
+def test_the_form_of_a_post_shows_it_and_saves_changes(owner, client, post):
     text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "status": "published"}
     before = post(**text, tags=["a", "b"], params={"a": 1, "b": {"c": True}})
     page = view(owner, "/settings/posts/1/edit")
@@ -135,7 +135,7 @@ def test_the_form_of_a_post_shows_it_and_saves_what_is_changed(owner, client, po
     assert "params" not in client.get("/v1/posts/1").json
 
 
-def test_saving_what_is_not_changed_changes_nothing(owner, client, post, clock):
+def test_saving_without_changes_changes_nothing(owner, client, post, clock):
     for content in ("a\nb", "a\r\nb\r\n", "a\r\nb\n", "a\rb", "a\r\rb\r\nc\n"):
         fields = {"excerpt": content, "params": {"a": content}}
         before = post(content=content, published_at="2020-01-01T00:00:07Z", **fields)
@@ -147,7 +147,7 @@ def test_saving_what_is_not_changed_changes_nothing(owner, client, post, clock):
         assert client.get(path).json == before | {"title": "B", "updated_at": client.get(path).json["updated_at"]}
 
 
-def test_a_date_that_is_emptied_is_cleared(owner, client, post):
+def test_emptying_a_date_clears_it(owner, client, post):
     post(title="Hello", published_at="2020-01-01T00:00:00Z")
     page = view(owner, "/settings/posts/1/edit").press("Save", published_at="")
     assert (page.said[0], "published_at" in client.get("/v1/posts/1").json) == ("“Hello” was saved.", False)
@@ -158,7 +158,7 @@ def test_a_date_that_is_emptied_is_cleared(owner, client, post):
     assert client.get("/v1/posts/1").json.items() >= scheduled.items()
 
 
-def test_a_content_keeps_the_line_breaks_that_it_had(owner, client, post):
+def test_content_keeps_its_line_breaks(owner, client, post):
     for old, typed, new in (("a\r\nb", "a\nb\nc", "a\r\nb\r\nc"), ("a\nb", "a\nb\nc", "a\nb\nc"), ("a", "a\n", "a\n")):
         post_id = post(content=old)["id"]
         view(owner, f"/settings/posts/{post_id}/edit").press("Save", content=typed)
@@ -203,7 +203,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was changed elsewhere, too"])
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
     assert shown(page)["content"] == "One.\nTwo.\nThree!"
-    assert page.all("section h3") == ["Content"]  # The title was changed here alone, the tags there alone.
+    assert page.all("section h3") == ["Content"]  # Only this form changed the title, and only the other one the tags.
     assert (page.all("del"), page.all("ins")) == (["2.", "Three."], ["Two.", "Three!"])
     assert (shown(page)["title"], shown(page)["tags"]) == ("Hi", "new")
     page = page.press("Save", content="One.\n2.\nThree!")
@@ -211,7 +211,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown
     assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"
 
 
-def test_a_post_that_was_deleted_meanwhile_can_be_created_again(owner, client, post):
+def test_a_post_that_was_deleted_in_the_meantime_can_be_created_again(owner, client, post):
     post()
     page = view(owner, "/settings/posts/1/edit")
     client.delete("/v1/posts/1")
@@ -223,7 +223,7 @@ def test_a_post_that_was_deleted_meanwhile_can_be_created_again(owner, client, p
 
 
 @pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
-def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app, database, owner, client, post, path):
+def test_after_a_session_has_ended_the_form_is_kept_until_there_is_a_new_one(app, database, owner, client, post, path):
     post()
     label = "Create" if path.endswith("new") else "Save"
     page = view(owner, path)
@@ -240,7 +240,7 @@ def test_after_the_end_of_a_session_the_form_is_kept_until_there_is_another(app,
 
 
 @pytest.mark.parametrize(("content", "is_kept"), [("'" * 60_000, True), ("x" * 70_000, False)])
-def test_without_a_session_what_is_sent_back_is_bounded(stranger, content, is_kept):
+def test_without_a_session_the_size_of_the_returned_form_is_limited(stranger, content, is_kept):
     page = Page(stranger, send(stranger, "/settings/posts/new", FULL | {"content": content}))
     assert (page.status, content in page.soup.text) == (403, is_kept)
 
@@ -259,7 +259,7 @@ def test_if_the_database_fails_the_form_is_kept_until_it_works(config, owner, cl
     assert client.get("/v1/posts/by-slug/hi").json["content"] == FULL["content"]
 
 
-def test_a_stranger_can_write_nothing(app, database, client, post, count):
+def test_a_stranger_cannot_write_anything(app, database, client, post, count):
     post()
     theirs = view(enter(app, database), "/settings/posts/new").form("Create")[1]
     stranger = app.test_client()
@@ -290,14 +290,14 @@ def test_commas_separate_tags(owner, client, post, line, tags):
     assert client.get("/v1/posts/1").json["tags"] == tags
 
 
-def test_tags_that_exist_are_offered_but_not_to_a_stranger(owner, stranger, post):
+def test_existing_tags_are_suggested_but_not_to_a_stranger(owner, stranger, post):
     post(tags=["secret"])
     assert [each["value"] for each in view(owner, "/settings/posts/new").soup.select("datalist option")] == ["secret"]
     assert "secret" not in Page(stranger, send(stranger, "/settings/posts/new", FULL)).text
 
 
 @pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
-def test_all_fields_that_are_wrong_are_named_at_once(owner, post, path):
+def test_all_wrong_fields_are_named_at_once(owner, post, path):
     post()
     typed = {"title": "", "content": "B", "slug": "A B", "params": "a: [", "tags": "x" * 140_000}
     page = view(owner, path).press("Create" if path.endswith("new") else "Save", **typed)
@@ -305,7 +305,7 @@ def test_all_fields_that_are_wrong_are_named_at_once(owner, post, path):
     assert len(page.all(".wrong")) == 4
 
 
-def test_every_field_of_a_post_takes_text_in_both_directions(owner):
+def test_every_field_of_a_post_accepts_text_in_both_directions(owner):
     fields = view(owner, "/settings/posts/new").soup.select("[dir=auto]")
     assert [each["name"] for each in fields] == ["title", "tags", "excerpt", "params"]
     assert re.search("#content {[^}]*unicode-bidi: plaintext", owner.get("/settings/owner.css").text)
@@ -323,12 +323,12 @@ def test_a_form_of_a_blog_with_many_tags_and_posts_is_small(owner, post):
 
 @pytest.fixture
 def tokyo(own_app, clock):
-    """The page of a service whose zone is that of Tokyo."""
+    """The owner's page of a service in Tokyo's time zone."""
     app = own_app(timezone=zone_named("Asia/Tokyo"))
     return enter(app, app.extensions["blogapi"].database)
 
 
-def test_without_scripts_times_are_those_of_the_zone_which_is_named(tokyo, client):
+def test_without_scripts_times_are_in_the_zone_that_the_page_names(tokyo, client):
     typed = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-21T08:00"}
     page = view(tokyo, "/settings/posts/new").press("Create", **typed)
     assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T23:00:00Z"
@@ -345,7 +345,7 @@ def test_without_scripts_times_are_those_of_the_zone_which_is_named(tokyo, clien
     assert client.get("/v1/posts/1").json["published_at"] == "2026-11-22T00:00:00Z"
 
 
-def test_a_time_that_is_not_touched_stays_even_if_the_clocks_repeat_it(own_app, client, post):
+def test_an_untouched_time_does_not_change_even_if_the_clocks_repeat_it(own_app, client, post):
     app = own_app(timezone=zone_named("Europe/Berlin"))
     owner = enter(app, app.extensions["blogapi"].database)
     post(status="published", published_at="2025-10-26T01:30:00Z")  # 2:30 for the second time
@@ -355,7 +355,7 @@ def test_a_time_that_is_not_touched_stays_even_if_the_clocks_repeat_it(own_app, 
     assert client.get("/v1/posts/1").json.items() >= {"title": "B", "published_at": "2025-10-26T01:30:00Z"}.items()
 
 
-def test_a_new_slug_says_that_it_leaves_a_former_one_behind(owner, post):
+def test_after_a_new_slug_the_page_says_that_the_old_one_is_kept(owner, post):
     post(slug="a", status="published")
     page = view(owner, "/settings/posts/1/edit").press("Update", slug="b")
     assert "“A title” was saved. Its former slug a still leads to it." in page.said[0]

@@ -9,7 +9,7 @@ from blogapi.wings.search import storage as search
 from tests.conftest import message
 from tests.posts.test_list import walk
 
-FOUND = {  # what finds post 1, which finds 2, and so on; see `some`
+FOUND = {  # queries that find post 1, post 2, and so on; see `some`
     "1": [
         "fog", "FOG", "lake fog", "strasse", "STRAẞE",
         "f*", "fo*", "fog*", "stras* l*", "(stras*), l*.",
@@ -91,11 +91,11 @@ def test_results_by_date_are_in_the_order_of_the_list(client, clock, post, statu
         ("a\0", "must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"),
     ],
 )
-def test_a_search_without_words_or_of_a_wrong_length_is_refused(client, q, wrong):
+def test_a_search_without_words_or_with_a_wrong_length_is_refused(client, q, wrong):
     assert message(client.get("/v1/posts", query_string={"q": q})) == f"q: {wrong}"
 
 
-def test_old_posts_are_found_as_new_ones_are(database, found, post, add):
+def test_old_posts_are_found_like_new_ones(database, found, post, add):
     post(title="Red fox", content="In the snow.", status="published", tags=["a"])
     post(title="Fox red", content="In the fog.")
     post(title="Long", content="red fox " + "слово " * 15_000, status="published", tags=["a"])

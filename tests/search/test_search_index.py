@@ -1,4 +1,4 @@
-"""The index of the search: when it follows the changes of posts, and when a search runs in a thread."""
+"""The search index: when it is updated, and when a search runs in a thread."""
 
 import random
 import sqlite3
@@ -29,7 +29,7 @@ def noted(database):
     return lambda: sorted({number for (number,) in database.rows(SQL("SELECT post_id FROM search_pending"))})
 
 
-def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
+def test_a_search_finds_the_current_text_and_not_the_old_one(client, found, post):
     post(title="Alpha", content="one two", tags=["red"])
     post(title="Other", content="one")
     client.patch("/v1/posts/1", json={"content": "two three"})
@@ -43,7 +43,7 @@ def test_a_post_is_found_as_it_is_and_not_as_it_was(client, found, post):
     assert (found("gamma"), found("one")) == ("", "2")
 
 
-def test_a_post_that_was_refused_is_not_found(client, found, post):
+def test_a_refused_post_is_not_found(client, found, post):
     post(slug="taken")
     assert client.post("/v1/posts", json={"title": "Words", "content": "x", "slug": "taken"}).status_code == 400
     assert found("x") == ""
@@ -69,7 +69,7 @@ def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, c
     sound_posts(config.database)
 
 
-def test_a_damaged_post_that_was_deleted_takes_no_place_on_a_page(client, found, post, database):
+def test_a_deleted_damaged_post_takes_no_place_on_a_page(client, found, post, database):
     for title in "abc":
         post(title=f"word {title}")
     database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 3)))
@@ -78,10 +78,10 @@ def test_a_damaged_post_that_was_deleted_takes_no_place_on_a_page(client, found,
     assert client.get("/v1/posts?q=word&limit=2").headers.get("Link") is None
 
 
-# The posts that are noted
+# Queued posts
 
 
-def test_a_write_notes_a_post_and_the_next_search_indexes_it(client, found, post, noted):
+def test_a_write_queues_a_post_and_the_next_search_indexes_it(client, found, post, noted):
     post(title="Fog")
     post(title="Sun")
     client.patch("/v1/posts/1", json={"content": "Lake"})
@@ -94,7 +94,7 @@ def test_a_write_notes_a_post_and_the_next_search_indexes_it(client, found, post
     assert (noted(), found("lake"), noted()) == ([1], "", [])
 
 
-def test_a_search_among_published_posts_indexes_these_and_those_that_were_and_no_others(client, found, post, noted):
+def test_a_search_among_published_posts_indexes_only_posts_that_are_or_were_published(client, found, post, noted):
     post(title="Hidden")
     post(title="Shown", status="published")
     assert (found("shown", status="published"), noted()) == ("2", [1])
@@ -124,7 +124,7 @@ def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch, co
     assert (left[0], left[-1]) == (index.INDEXED_POSTS + 3 - at_a_time, 0)
 
 
-def test_a_search_that_cannot_index_all_noted_posts_in_time_is_503(client, add, found, monkeypatch):
+def test_a_search_that_cannot_index_all_queued_posts_in_time_is_503(client, add, found, monkeypatch):
     for _ in range(3):
         add(title="Fog")
     with monkeypatch.context() as patched:
@@ -142,7 +142,7 @@ def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
     assert (index.index_pending(database), noted()) == (0, [])
 
 
-def test_a_search_waits_for_no_post_that_is_noted_after_it_began(database, add, noted, monkeypatch):
+def test_a_search_does_not_wait_for_posts_queued_after_it_began(database, add, noted, monkeypatch):
     add(title="Fog")
 
     def write_alone(until, operation, *arguments):
@@ -173,14 +173,14 @@ def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(clien
     assert found("fog") == "1"
     add(title="More fog", status="draft")
     with locked(database):
-        assert found("fog", status="published") == ""  # It waits for no drafts.
+        assert found("fog", status="published") == ""  # It does not wait for drafts.
         begun = time.monotonic()
         answer = client.get("/v1/posts?q=fog")
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
         assert time.monotonic() < begun + 1.5 * index.INDEX_SECONDS
     assert (found("fog"), noted()) == ("21", [])
     with locked(database):
-        assert found("fog") == "21"  # Nothing is noted, so nothing is written.
+        assert found("fog") == "21"  # Nothing is queued, so nothing is written.
 
 
 def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, database, add, found, noted):
@@ -203,7 +203,7 @@ def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, dat
     assert (found("blue"), noted(), list(database.rows(SQL("SELECT * FROM search_retagged")))) == ("", [], [])
 
 
-def test_of_a_content_the_first_100000_characters_are_found(found, post, database):
+def test_the_first_100000_characters_of_the_content_are_searched(found, post, database):
     post(title="Large", content=f"{'fog ' * 24_999}lake sun", excerpt="Excerpt", tags=["tag"])
     post(title="東京", content=f"{'東' * 99_999}京都")
     post(title="Many", content=f"{'㌖' * 100_000}", tags=["later"])  # NFKD turns each into six letters.
@@ -215,7 +215,7 @@ def test_of_a_content_the_first_100000_characters_are_found(found, post, databas
 
 
 @pytest.mark.parametrize("change", [{"title": "Larger"}, {"status": "published"}, {"tags": ["b"]}])
-def test_a_post_that_changes_while_its_words_are_found_is_indexed_as_it_is(
+def test_a_post_that_changes_during_indexing_is_indexed_in_its_new_version(
     database, add, found, noted, monkeypatch, change
 ):
     of_post, others = words.of_post, []
@@ -260,7 +260,7 @@ def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, databa
 
 
 @pytest.mark.sqlite
-def test_the_index_of_many_small_changes_stays_in_few_parts(database, add):
+def test_many_small_changes_leave_the_index_in_few_parts(database, add):
     for _ in range(100):
         add(title="Fog")
         index.index_pending(database)
@@ -269,7 +269,7 @@ def test_the_index_of_many_small_changes_stays_in_few_parts(database, add):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_search_finds_the_same_however_the_index_was_made(client, clock, database, config, seed):
+def test_a_search_finds_the_same_however_the_index_was_built(client, clock, database, config, seed):
     draw = random.Random(seed)
     words, statuses = ["fog", "lake", "sun", "東京"], ["published", "draft", "archived"]
     for step in range(60):
@@ -307,7 +307,7 @@ def test_a_search_finds_the_same_however_the_index_was_made(client, clock, datab
 
 
 @pytest.mark.sqlite
-def test_a_post_is_forgotten_by_its_key(plan):
+def test_a_post_is_removed_from_the_index_by_its_key(plan):
     key = "only_tags=? AND published=? AND post_id=?"
     assert plan(index.FORGET) == [f"SEARCH search_pending USING PRIMARY KEY ({key})"]
 
@@ -345,7 +345,7 @@ SLOW = [
 @pytest.mark.sqlite
 @pytest.mark.in_process
 @pytest.mark.parametrize("query", QUICK + SLOW)
-def test_a_search_that_can_take_long_runs_in_a_thread(database, in_thread, query):
+def test_a_potentially_long_search_runs_in_a_thread(database, in_thread, query):
     asked = ListQuery(10, **dict(each.split("=") for each in query.split("&")))
     assert search.find(database, asked, "tests").items == []
     assert len(in_thread) == (query in SLOW)

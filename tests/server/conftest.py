@@ -1,4 +1,4 @@
-"""Services on one database of PostgreSQL, and many connections to a service."""
+"""Services that share a PostgreSQL database, and many connections to a service."""
 
 import resource
 from contextlib import ExitStack
@@ -18,7 +18,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def ask(url):
-    """Ask the database something."""
+    """Query the database."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield lambda query, *values: connection.execute(query, values).fetchall()
 
@@ -42,14 +42,14 @@ def serve_together(url, tmp_path):
 
 @pytest.fixture
 def opened():
-    """What a test leaves open, which is closed at its end."""
+    """Things that a test opens, which are closed at its end."""
     with ExitStack() as opened:
         yield opened
 
 
 @pytest.fixture
 def many_files():
-    """Let this process, and those it starts, have as many files as they may."""
+    """Let this process and those it starts open as many files as possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4096:
         pytest.skip("this machine does not allow a process 4,096 files")

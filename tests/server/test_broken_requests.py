@@ -1,4 +1,4 @@
-"""Broken requests: each gets the Error body with the rate limit's headers, stores nothing, is one line of the log."""
+"""Broken requests: each gets the Error body with rate-limit headers, stores nothing, and is logged in one line."""
 
 import itertools
 import json
@@ -19,12 +19,12 @@ marks = itertools.count(1000)
 
 
 def head_of(*lines):
-    """The lines of a head as bytes."""
+    """The lines of a header as bytes."""
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def exchange(service, data):
-    """Send bytes and the end; return all that comes."""
+    """Send bytes and end the stream; return everything received."""
     with service.connect() as sock:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
@@ -32,7 +32,7 @@ def exchange(service, data):
 
 
 def statuses_of(received):
-    """Give the status of each answer; errors must have the Error body."""
+    """Yield the status of each answer; errors must have the Error body."""
     while received:
         head, _, received = received.partition(b"\r\n\r\n")
         status = int(re.match(rb"HTTP/1\.1 (\d{3}) ", head)[1])
@@ -170,7 +170,7 @@ def test_a_broken_request_is_refused(server, data, end, answer):
 
 
 @pytest.mark.sqlite
-def test_many_small_chunks_leave_others_their_turn(service):
+def test_many_small_chunks_let_others_have_their_turn(service):
     data = CHUNKED.replace(b"{key}", service.key.encode()) + b"1\r\n \r\n" * 1_500_000
     waits = []
     with service.connect() as sock:
@@ -214,7 +214,7 @@ def test_an_answer_arrives_even_if_16_mb_are_sent_before_it_is_read(server, key,
     assert refused(server, head + b" " * min(length, 16_000_000))[0] == status
 
 
-# What is unusual and right
+# Unusual but valid requests
 
 
 def test_expect_100_continue_is_answered_when_the_body_is_wanted(server):
@@ -229,7 +229,7 @@ def test_expect_100_continue_is_answered_when_the_body_is_wanted(server):
     server.request("DELETE", f"/v1/posts/{post['id']}")
 
 
-def test_a_chunked_body_is_taken(server):
+def test_a_chunked_body_is_accepted(server):
     data = CHUNKED.replace(b"{key}", server.key.encode())
     status, _, post = server.raw(data + b"1e;a=b\r\n" + BODY + b"\r\n0\r\nX-Sum: 1\r\n\r\n")
     assert status == 201

@@ -1,4 +1,4 @@
-"""Nothing acknowledged is lost: the disk fails, the file goes away, another program holds the lock."""
+"""Nothing acknowledged is lost if the disk fails, the file disappears, or another program holds the lock."""
 
 import os
 import resource
@@ -30,7 +30,7 @@ def ids(service):
     return {post["id"] for post in service.request("GET", "/v1/posts?limit=1000")[2]}
 
 
-def test_a_lock_that_lasts_costs_writers_3_s_and_readers_nothing(service):
+def test_a_lasting_lock_costs_writers_3_s_and_readers_nothing(service):
     assert write(service)[0] == 201
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -42,7 +42,7 @@ def test_a_lock_that_lasts_costs_writers_3_s_and_readers_nothing(service):
     answers = [each.result() for each in writes]
     assert [(status, retry_after) for status, retry_after, _ in answers] == [(503, "1")] * 20
     assert max(seconds for _, _, seconds in answers) < 3
-    assert max(waits) < 1  # A writer waits for two.
+    assert max(waits) < 1  # A writer waits two seconds.
     other.execute("ROLLBACK")
     other.close()
     assert write(service)[0] == 201
@@ -50,7 +50,7 @@ def test_a_lock_that_lasts_costs_writers_3_s_and_readers_nothing(service):
 
 
 def fill(service, reason):
-    """Create posts until one is refused for this reason; return the ids acknowledged."""
+    """Create posts until one is refused for this reason; return the acknowledged ids."""
     acknowledged = set()
     while True:
         status, _, body = service.request("POST", "/v1/posts", POST)
@@ -61,12 +61,12 @@ def fill(service, reason):
 
 
 def limit_files(service, size):
-    """Let the worker write no file beyond `size` bytes, which is as good as a full disk."""
+    """Keep the worker from writing files beyond `size` bytes, which is as good as a full disk."""
     _, hard = resource.prlimit(service.worker, resource.RLIMIT_FSIZE)
     resource.prlimit(service.worker, resource.RLIMIT_FSIZE, (size, hard))
 
 
-def test_a_disk_that_takes_no_more_costs_only_the_writes(service):
+def test_a_disk_that_accepts_no_more_data_fails_only_the_writes(service):
     limit_files(service, 300_000)
     acknowledged = fill(service, "the database is not available")
     assert ids(service) == acknowledged
@@ -75,7 +75,7 @@ def test_a_disk_that_takes_no_more_costs_only_the_writes(service):
     assert acknowledged < sound_posts(service.database).keys()
 
 
-def test_a_full_disk_costs_only_the_writes(small_disk):
+def test_a_full_disk_fails_only_the_writes(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 1_000_000)
     with Server(small_disk / "blog.db") as service:
@@ -119,7 +119,7 @@ def moved_away(service):
 
 
 @pytest.mark.parametrize("fault", [read_only, moved_away])
-def test_a_database_that_is_read_only_or_moved_away_costs_only_the_writes(tmp_path, fault):
+def test_a_database_that_is_read_only_or_moved_away_fails_only_the_writes(tmp_path, fault):
     with Server(tmp_path / "blog.db", command=without_rights(BIN / "gunicorn")) as service:
         assert write(service)[0] == 201
         with fault(service):
@@ -132,7 +132,7 @@ def test_a_database_that_is_read_only_or_moved_away_costs_only_the_writes(tmp_pa
         assert write(service)[0] == 201
 
 
-def test_corruption_that_sqlite_reports_is_503_until_it_is_mended(service):
+def test_corruption_that_sqlite_reports_is_503_until_it_is_repaired(service):
     for _ in range(50):
         write(service)
     service.stop()
@@ -150,7 +150,7 @@ def test_corruption_that_sqlite_reports_is_503_until_it_is_mended(service):
     assert write(service)[0] == 201
 
 
-def test_another_database_in_its_place_takes_no_writes_until_a_restart(service):
+def test_another_database_in_its_place_gets_no_writes_until_a_restart(service):
     service.blogapi("backup", service.database.with_name("copy.db"))
     assert write(service)[0] == 201
     service.database.with_name("copy.db").replace(service.database)

@@ -1,4 +1,4 @@
-"""Behind a proxy: whose address a request has."""
+"""Behind a proxy: which address counts as the client's."""
 
 from ipaddress import ip_network
 
@@ -23,14 +23,14 @@ CLIENT = "203.0.113.7"
         ("127.0.0.1", f"::ffff:{CLIENT}", CLIENT),
         ("::ffff:127.0.0.1", CLIENT, CLIENT),
         ("2001:db8::7", CLIENT, CLIENT),
-        # From the right, past those that are trusted: what comes before anybody can have written.
+        # Read from the right, past the trusted ones: anybody can have written what comes before.
         ("127.0.0.1", f"198.51.100.1, {CLIENT}", CLIENT),
         ("127.0.0.1", f"198.51.100.1,{CLIENT}, 10.1.2.3 ,[2001:db8::1]:80", CLIENT),
         ("127.0.0.1", "10.0.0.2, 10.0.0.3", "10.0.0.2"),
-        # None that is trusted passes it on.
+        # Not passed on by a trusted proxy.
         (CLIENT, "198.51.100.1", CLIENT),
         ("fe80::1%eth0", "198.51.100.1", "fe80::1%eth0"),
-        # Nothing, or something malformed
+        # Missing or malformed
         ("127.0.0.1", "", "127.0.0.1"),
         ("127.0.0.1", "unknown", "127.0.0.1"),
         ("127.0.0.1", "198.51.100.1, unknown", "127.0.0.1"),
@@ -46,19 +46,19 @@ CLIENT = "203.0.113.7"
         ("127.0.0.1", "198.51.100.1," + "10.0.0.1," * 1000 + "10.0.0.1", "10.0.0.1"),
     ],
 )
-def test_the_client_is_the_last_that_is_no_trusted_proxy(peer, forwarded_for, client):
+def test_the_client_is_the_last_address_that_is_not_a_trusted_proxy(peer, forwarded_for, client):
     assert client_address(peer, forwarded_for, TRUSTED) == client
 
 
 def logged(service, target, **headers):
-    """Send a request; return the address that its line in the log has."""
+    """Send a request; return the address in its log line."""
     service.request("GET", target, **headers)
     eventually(lambda: f'"GET {target}"' in service.log)
     return next(line.split()[1] for line in service.log.splitlines() if target in line)
 
 
 @pytest.mark.sqlite
-def test_the_log_has_the_client_of_a_trusted_proxy(serve):
+def test_the_log_shows_the_client_behind_a_trusted_proxy(serve):
     service = serve(BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1")
     assert logged(service, "/v1/posts?a", X_Forwarded_For=f"198.51.100.1, {CLIENT}") == CLIENT
     assert logged(service, "/v1/posts?b") == "127.0.0.1"
@@ -68,5 +68,5 @@ def test_the_log_has_the_client_of_a_trusted_proxy(serve):
     eventually(lambda: '203.0.113.8 - "GET /v1/posts?d" 400' in service.log)
 
 
-def test_a_proxy_that_is_not_trusted_is_not_believed(service):
+def test_an_untrusted_proxy_is_not_believed(service):
     assert logged(service, "/v1/posts?a", X_Forwarded_For=CLIENT) == "127.0.0.1"

@@ -9,7 +9,7 @@ ROUNDS, CONNECTIONS = 4, 16
 
 
 def commits(wal):
-    """Count the commits in a -wal: the last frame of each has the size of the database."""
+    """Count the commits in a -wal: the last frame of each contains the size of the database."""
     data = wal.read_bytes()
     page_size, _, salt = struct.unpack(">8xII8s", data[:24])
     frames = (data[start : start + 24] for start in range(32, len(data), page_size + 24))
@@ -21,7 +21,7 @@ def test_sixteen_creations_share_a_few_commits(service, opened):
     request = service.creation(json.dumps({"title": "A", "content": "word " * 100}).encode())
     connections = [opened.enter_context(service.connect()) for _ in range(CONNECTIONS)]
     wal = service.database.with_name("blog.db-wal")
-    service.request("GET", "/v1/posts")  # The use of the key is written down.
+    service.request("GET", "/v1/posts")  # The use of the key is recorded.
     before = commits(wal)
     for _ in range(ROUNDS):
         for connection in connections:

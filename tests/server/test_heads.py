@@ -45,14 +45,14 @@ TARGETS = st.text('/ab:;?#[]@%+"\\\t ', max_size=8).map(lambda target: f"GET /{t
     st.sampled_from(LINES) | st.sampled_from(STRANGE_LINES) | TARGETS,
     st.lists(st.sampled_from(FIELDS) | st.sampled_from(STRANGE_FIELDS), max_size=5),
 )
-def test_a_head_means_what_gunicorn_says_whether_it_is_known_or_new(line, fields):
+def test_a_header_means_what_gunicorn_says_whether_cached_or_new(line, fields):
     data = "\r\n".join([line, *fields, "", ""]).encode("latin-1")
     expected = outcome(by_gunicorn, data)
     assert outcome(by_us, data) == expected
     assert outcome(by_us, data) == expected
 
 
-def test_few_heads_are_remembered():
+def test_only_a_few_headers_are_cached():
     for number in range(2 * REMEMBERED):
         by_us(f"GET /{number} HTTP/1.1\r\nHost: a{number}\r\n\r\n".encode())
     before = parse_fields.cache_info()

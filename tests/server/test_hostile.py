@@ -1,4 +1,4 @@
-"""Hostile requests, very many of them: good ones and broken ones, and what a few wrong bytes make of them."""
+"""Very many hostile requests: valid and broken ones, and both with a few wrong bytes."""
 
 import random
 import re
@@ -13,14 +13,14 @@ from tests.server.test_broken_requests import BROKEN, exchange, statuses_of
 pytestmark = pytest.mark.slow
 
 CLIENTS = 4
-COUNT = 2_500  # requests of each client, in a quick run
+COUNT = 2_500  # requests per client in a quick run
 MEGABYTES = 250
 STATUSES = {100, 200, 201, 204, 304, 400, 401, 404, 405, 412, 413, 414, 415, 417, 431, 501}
 JSON = b"Content-Type: application/json"
 
 
 def request(method, target, body=b"", *fields):
-    """Return a request as bytes, with places for a key and for the id of a post."""
+    """Return a request as bytes, with placeholders for a key and the id of a post."""
     head = [method + b" " + target + b" HTTP/1.1", b"Host: a", b"Authorization: Bearer {key}", *fields]
     if body:
         head += [JSON, b"Content-Length: %d" % len(body)]
@@ -41,7 +41,7 @@ REQUESTS = [
     request(b"GET", b"/v1/posts/{id}", b"", b"Accept: text/markdown;q=0.5, */*", b"Connection: close, te"),
     request(b"GET", b"/v1/posts/{id}", b"", b'If-None-Match: W/"x", "y"', b"Range: bytes=0-1"),
     request(b"OPTIONS", b"/v1/posts", b"", b"Origin: https://a.example", b"Access-Control-Request-Method: GET"),
-    # what takes ways that hardly anything else takes
+    # requests that take rarely used paths through the code
     request(b"POST", b"/v1/posts", b"{}", b"Expect: 100-continue"),
     request(b"POST", b"/v1/posts", b"", JSON, b"Content-Length: 5000000"),
     request(b"GET", b"/v1/posts/{id}", b"", b"If-None-Match: *"),
@@ -53,7 +53,7 @@ REQUESTS = [
 
 
 def spoilt(chance, corpus):
-    """Return a request of the corpus, or what some wrong bytes make of it."""
+    """Return a request from the corpus, perhaps with some wrong bytes."""
     data = chance.choice(corpus)
     for _ in range(chance.choice([0, 0, 1, 1, 2, 5])):
         start, end = sorted(chance.choices(range(len(data) + 1), k=2))
@@ -72,9 +72,9 @@ def spoilt(chance, corpus):
 
 
 def attack(service, corpus, number, count):
-    """Send the corpus as it is, and then spoilt, each request on a connection of its own.
+    """Send the corpus unchanged and then corrupted, each request on its own connection.
 
-    Returns how often each status came, and the most memory there was.
+    Returns how often each status occurred, and the peak memory.
     """
     chance = random.Random(number)
     statuses, memory, post = Counter(), 0, "1"
@@ -95,7 +95,7 @@ def attack(service, corpus, number, count):
     return statuses, memory
 
 
-def test_hostile_requests_end_in_no_500_no_restart_and_no_more_memory(service, scale):
+def test_hostile_requests_cause_no_500_no_restart_and_no_memory_growth(service, scale):
     corpus = REQUESTS + [data for data, *_ in BROKEN.values() if len(data) < 100_000]
     worker = service.worker
     with ThreadPoolExecutor(CLIENTS) as pool:
@@ -105,6 +105,6 @@ def test_hostile_requests_end_in_no_500_no_restart_and_no_more_memory(service, s
     assert max(memory for _, memory in ended) < MEGABYTES
     assert service.worker == worker
     tracebacks = re.findall("^Traceback", service.log, re.MULTILINE)
-    refusals = re.findall("^20.*failed with (?:NotFound|Rejected)$", service.log, re.MULTILINE)  # of gevent's threads
+    refusals = re.findall("^20.*failed with (?:NotFound|Rejected)$", service.log, re.MULTILINE)  # from gevent's threads
     assert len(tracebacks) == len(refusals)
     sound_posts(service.database)

@@ -1,4 +1,4 @@
-"""Clients that ask for much: what they make the server keep is bounded, and others are served."""
+"""Demanding clients: what they make the server keep is limited, and others are still served."""
 
 import json
 import os
@@ -40,18 +40,18 @@ def few_files(tmp_path):
 
 
 def send(service, opened, data):
-    """Send on a connection of its own that takes little; return it."""
+    """Send on a new connection with a small receive buffer; return it."""
     sock = opened.enter_context(socket.socket())
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.settimeout(20)
     sock.connect((service.host, service.port))
-    with suppress(ConnectionError):  # It may be refused half-way.
+    with suppress(ConnectionError):  # It may be refused halfway.
         sock.sendall(data)
     return sock
 
 
 def statuses(sockets):
-    """What the connections were answered so far."""
+    """The answers on the connections so far."""
     answers = []
     for sock in sockets:
         sock.setblocking(False)
@@ -63,13 +63,13 @@ def statuses(sockets):
 
 
 def first_bytes(sock):
-    """Wait for the status of an answer, and leave it to be read; nothing if the connection was ended."""
+    """Wait for the status of an answer without consuming it; return nothing if the connection was closed."""
     with suppress(ConnectionError):
         return sock.recv(12, socket.MSG_PEEK)
     return b""
 
 
-def test_a_page_is_in_memory_once_however_many_do_not_read_it(service, opened):
+def test_a_page_is_in_memory_only_once_however_many_clients_do_not_read_it(service, opened):
     request = b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n"
     sockets = [send(service, opened, request) for _ in range(500)]
     assert service.request("GET", "/v1/posts")[0] == 200
@@ -77,7 +77,7 @@ def test_a_page_is_in_memory_once_however_many_do_not_read_it(service, opened):
     assert service.memory < 90
 
 
-def test_responses_that_nobody_reads_are_bounded_together(service, opened):
+def test_the_total_size_of_unread_responses_is_limited(service, opened):
     for _ in range(5):
         service.request("POST", "/v1/posts", LARGE)
     sockets = [send(service, opened, service.head("GET /v1/posts HTTP/1.1")) for _ in range(60)]
@@ -87,7 +87,7 @@ def test_responses_that_nobody_reads_are_bounded_together(service, opened):
     assert without_id(body["message"]) == "too many large responses are being sent; try again"
     assert service.memory < MAX_MEMORY
     assert service.request("GET", "/v1/tags")[0] == 200
-    eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Those that take nothing have to go.
+    eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Clients that read nothing have to go.
 
 
 def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
@@ -99,7 +99,7 @@ def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
     assert service.memory < MAX_MEMORY
 
 
-def test_many_changes_of_a_large_post_keep_no_copy_of_it_each_and_no_answer_is_cut(service):
+def test_many_changes_to_a_large_post_do_not_keep_a_copy_each_and_no_answer_is_cut(service):
     service.request("POST", "/v1/posts", CYRILLIC, Content_Type="application/json")
     done, memory = threading.Event(), []
 
@@ -119,7 +119,7 @@ def test_many_changes_of_a_large_post_keep_no_copy_of_it_each_and_no_answer_is_c
     assert max(memory) < MAX_MEMORY
 
 
-def test_large_bodies_that_never_end_are_bounded_together(service, opened):
+def test_the_total_size_of_endless_bodies_is_limited(service, opened):
     request = service.creation(b" " * 4 * 2**20)
     sockets = [send(service, opened, request[:-1]) for _ in range(10)]
     status, headers, body = read_answer(sockets[9])
@@ -127,14 +127,14 @@ def test_large_bodies_that_never_end_are_bounded_together(service, opened):
     assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
     other = service.blogapi("keys", "create", "other").stdout.strip()
     assert service.request("POST", "/v1/posts", LARGE, Authorization=f"Bearer {other}")[0] == 201
-    assert read_answer(sockets[0])[2]["message"] == "body: did not arrive in time"  # It had to make room.
+    assert read_answer(sockets[0])[2]["message"] == "body: did not arrive in time"  # It had to make room for others.
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 
 
 @pytest.mark.parametrize("mebibytes", [1, 4])
-def test_forms_of_strangers_are_bounded_and_keep_no_upload_out(service, opened, mebibytes):
-    """The form of a post is shown again without a session, too: each quote becomes five bytes."""
+def test_strangers_forms_are_limited_and_do_not_block_uploads(service, opened, mebibytes):
+    """The form of a post is shown again even without a session, and each quote becomes five bytes."""
     start = b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\n'
     form = start + b"'" * (mebibytes * 2**20 - len(start) - 9) + b"\r\n--b--\r\n"
     fields = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(form)}"
@@ -150,16 +150,16 @@ def test_forms_of_strangers_are_bounded_and_keep_no_upload_out(service, opened, 
     assert service.memory < 140
 
 
-def test_headers_that_begin_and_never_end_are_bounded_together(service, opened):
+def test_the_total_size_of_endless_headers_is_limited(service, opened):
     head = b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 7900
     for _ in range(3000):
         send(service, opened, head)
     assert service.request("GET", "/v1/posts")[0] == 200
-    assert service.memory < 140  # 170 without a bound
+    assert service.memory < 140  # 170 without a limit
 
 
 @pytest.mark.parametrize("kind", ["header", "body"])
-def test_small_requests_that_never_end_are_bounded_together(service, opened, kind):
+def test_the_number_of_small_endless_requests_is_limited(service, opened, kind):
     data = {"header": ENDLESS, "body": service.creation(b" " * 60_000)[:-1]}[kind]
     sockets = [send(service, opened, data) for _ in range(400)]
     eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
@@ -167,7 +167,7 @@ def test_small_requests_that_never_end_are_bounded_together(service, opened, kin
     assert service.memory < MAX_MEMORY
 
 
-def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, opened):
+def test_a_new_connection_is_quickly_accepted_behind_many_endless_ones(service, opened):
     assert service.request("GET", "/v1/posts")[0] == 200  # The key is known now.
     os.kill(service.worker, signal.SIGSTOP)
     for _ in range(1500):
@@ -176,10 +176,10 @@ def test_a_new_connection_is_soon_accepted_behind_many_that_never_end(service, o
     worked = service.worked
     os.kill(service.worker, signal.SIGCONT)
     assert read_answer(other)[0] == 200
-    assert service.worked - worked < 0.25  # 0.11 to 0.14 as a rule
+    assert service.worked - worked < 0.25  # usually 0.11 to 0.14
 
 
-def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opened):
+def test_headers_without_a_key_do_not_end_an_upload_with_one(service, opened):
     request = service.creation(b'{"title": "A", "content": "B"}'.ljust(60_000))
     upload = send(service, opened, request[:30_000])
     sockets = [send(service, opened, ENDLESS) for _ in range(300)]
@@ -188,7 +188,7 @@ def test_an_upload_with_a_key_is_not_ended_by_headers_without_one(service, opene
     assert read_answer(upload)[0] == 201
 
 
-def test_a_response_on_its_way_is_not_ended_by_headers_of_others(service, opened):
+def test_headers_from_others_do_not_cut_off_a_response(service, opened):
     for _ in range(2):
         service.request("POST", "/v1/posts", LARGE)
     reader = send(service, opened, service.head("GET /v1/posts HTTP/1.1", "Connection: close"))
@@ -210,7 +210,7 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
 def test_more_connections_than_files_make_room_for_others(few_files, opened, data):
     for _ in range(700):
         send(few_files, opened, data)
-    assert few_files.wait("/v1/posts")[0] < 3  # Unless they make room, it takes ten.
+    assert few_files.wait("/v1/posts")[0] < 3  # Otherwise, it takes ten seconds.
     assert "Traceback" not in few_files.log
 
 
@@ -234,7 +234,7 @@ def test_without_memory_it_answers_503(service):
         try:
             return service.request("POST", "/v1/posts", LARGE)[0]
         except (OSError, HTTPException):
-            return 0  # no memory for an answer either
+            return 0  # not even memory for an answer
 
     with ThreadPoolExecutor(12) as pool:
         assert 503 in set(pool.map(create, range(24))) <= {0, 201, 503}
@@ -242,7 +242,7 @@ def test_without_memory_it_answers_503(service):
     assert "Traceback" not in service.log
 
 
-def test_twenty_requests_of_one_key_at_once_are_not_all_before_the_next_of_another(service):
+def test_another_keys_request_need_not_wait_for_twenty_concurrent_ones_of_a_key(service):
     for _ in range(5):
         service.request("POST", "/v1/posts", LARGE)
     other = service.blogapi("keys", "create", "other").stdout.strip()

@@ -1,4 +1,4 @@
-"""Large images over a socket: memory stays bounded, others do not wait, and what breaks off leaves nothing."""
+"""Large images over a socket: memory is limited, others do not wait, and aborted transfers leave nothing behind."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ def impatient(tmp_path):
 
 @pytest.fixture
 def others(server):
-    """Another client, which reads all the time: how long the server worked for it at most, and its most memory."""
+    """Another client, which reads all the time: the longest the server worked for it, and the peak memory."""
     done, waits, memory = threading.Event(), [0.0], [0.0]
 
     def read():
@@ -53,7 +53,7 @@ def test_fifty_uploads_at_once_take_turns_or_are_told_to_try_again(server, other
     assert others() == (True, True)
 
 
-def test_two_hundred_slow_downloads_keep_little_in_memory(server, others, opened):
+def test_two_hundred_slow_downloads_take_little_memory(server, others, opened):
     path = f"/images/{upload(server)[2]['id']}.png"
     sockets = [opened.enter_context(server.connect()) for _ in range(200)]
     for sock in sockets:
@@ -69,14 +69,14 @@ def test_two_hundred_slow_downloads_keep_little_in_memory(server, others, opened
     assert server.request("HEAD", path)[0] == 200
 
 
-def test_a_body_in_chunks_is_an_image_too(server):
+def test_a_chunked_body_can_be_an_image(server):
     status, _, image = server.request("POST", "/v1/images", iter([LARGE[:100_000], LARGE[100_000:]]), **PNG)
     assert status in (200, 201)
     assert image["bytes"] == len(LARGE)
 
 
 @pytest.mark.parametrize("length", [len(LARGE), 2**40])
-def test_an_upload_that_breaks_off_leaves_nothing_and_holds_no_place(server, length):
+def test_an_aborted_upload_leaves_nothing_and_frees_its_place(server, length):
     head = server.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", f"Content-Length: {length}")
     for _ in range(5):
         with server.connect() as sock:
@@ -84,7 +84,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_holds_no_place(server, len
     eventually(lambda: upload(server)[0] in (200, 201))
 
 
-def test_an_upload_that_stalls_ends(impatient):
+def test_a_stalled_upload_is_ended(impatient):
     head = impatient.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", "Content-Length: 99")
     with impatient.connect() as sock:
         sock.sendall(head + b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Kills amid everything at once: what was acknowledged is there, whole, and told to the webhooks."""
+"""Kills during all kinds of requests: everything acknowledged is there, intact, and sent to the webhooks."""
 
 import os
 import random
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def unfinished(service):
-    """How many deliveries of the first webhook are pending, and how many posts are due soon."""
+    """The number of pending deliveries of the first webhook plus posts due soon."""
     query = """
         SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
         + (SELECT count(*) FROM schedule WHERE published_at < ?)
@@ -34,7 +34,7 @@ def restorations(service):
         return dict(connection.execute(query))
 
 
-def test_after_kills_it_serves_again_within_4_s_and_has_what_it_acknowledged(tmp_path, receiver, scale):
+def test_after_kills_it_serves_again_within_4_s_and_has_everything_it_acknowledged(tmp_path, receiver, scale):
     kills = 3 if scale == 1 else 100
     editors = [Editor(number) for number in range(3)]
     renamer, undoer = Renamer(), Undoer()

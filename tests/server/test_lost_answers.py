@@ -1,4 +1,4 @@
-"""PostgreSQL: answers that are lost, connections that break, and several that start at once."""
+"""PostgreSQL: lost answers, broken connections, and several services that start at once."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 class Proxy:
-    """Passes bytes on to a server of PostgreSQL, up to a COMMIT: then it goes away, before or after passing that on."""
+    """Forwards bytes to a PostgreSQL server up to a COMMIT, then disappears before or after forwarding that."""
 
     def __init__(self, port, passes_on):
         self.target = port
@@ -81,7 +81,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(postgresql_server, url, pass
     proxy.listener.close()
 
 
-def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(url, ask):
+def test_a_broken_pooled_connection_is_replaced_unnoticed(url, ask):
     engine = engine_for(url, 3)
     database = SharedDatabase(engine)
     add_key(database, "tests")
@@ -93,7 +93,7 @@ def test_a_kept_connection_that_broke_is_replaced_and_nobody_notices(url, ask):
 
 def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, ask):
     another = psycopg.connect(url, autocommit=True)
-    another.execute("SELECT pg_advisory_lock(%s)", [LEADER])  # The sender of the service leaves the database alone.
+    another.execute("SELECT pg_advisory_lock(%s)", [LEADER])  # keeps the webhook sender off the database
     service = serve_together(WEB_CONCURRENCY=1)
     assert service.request("GET", "/v1/posts")[0] == 200
     hanging = [pid for (pid,) in ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'blogapi'")]
@@ -101,7 +101,7 @@ def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, 
         os.kill(pid, signal.SIGSTOP)
     try:
         begun = time.monotonic()
-        assert service.request("GET", "/v1/posts")[0] == 200  # by another connection
+        assert service.request("GET", "/v1/posts")[0] == 200  # on another connection
         assert 10 <= time.monotonic() - begun < 15
         assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
     finally:
@@ -120,7 +120,7 @@ def test_too_many_connections_make_it_unavailable_for_a_while(url):
     assert caught.value.retry_after == 1
 
 
-def test_a_server_that_is_not_there_is_one_line_without_the_password(tmp_path):
+def test_a_missing_server_is_reported_in_one_line_without_the_password(tmp_path):
     service = Server(f"postgresql://me:secret@127.0.0.1:{free_port()}/x", log_file=tmp_path / "log", key="none")
     for result in (service.blogapi("init"), service.blogapi("keys", "list")):
         assert result.returncode == 1
@@ -129,7 +129,7 @@ def test_a_server_that_is_not_there_is_one_line_without_the_password(tmp_path):
         assert "secret" not in result.stderr + result.stdout
 
 
-def test_only_one_writes_at_a_time_in_the_whole_cluster(url, ask):
+def test_only_one_process_in_the_whole_cluster_writes_at_a_time(url, ask):
     engine, other = engine_for(url), engine_for(url)
     session = engine.begin(1)
     assert other.begin() is None
@@ -140,7 +140,7 @@ def test_only_one_writes_at_a_time_in_the_whole_cluster(url, ask):
     other.close()
 
 
-def test_several_that_start_at_once_set_the_database_up_once(postgresql_server):
+def test_several_services_that_start_at_once_set_the_database_up_once(postgresql_server):
     with psycopg.connect(postgresql_server.url("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE several")
     engines = [engine_for(postgresql_server.url("several")) for _ in range(6)]

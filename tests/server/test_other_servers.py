@@ -12,7 +12,7 @@ GTHREAD = f'exec {BIN}/gunicorn -c /dev/null -b "$HOST:$PORT" -k gthread --threa
 
 
 def live(threads, number):
-    """Take a post through its life; return the statuses of the answers."""
+    """Take a post through its life cycle; return the statuses of the answers."""
     slug = f"/v1/posts/by-slug/post-{number}"
     body = {"title": f"Post {number}", "content": "Fog.", "tags": ["a", f"b{number}"], "status": "published"}
     return [
@@ -26,7 +26,7 @@ def live(threads, number):
     ]
 
 
-def test_many_clients_take_posts_through_their_life_at_the_same_time(tmp_path):
+def test_many_clients_take_posts_through_their_life_cycle_at_the_same_time(tmp_path):
     with Server(tmp_path / "blog.db", command=("sh", "-c", GTHREAD)) as threads:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda number: live(threads, number), range(40)))

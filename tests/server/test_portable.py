@@ -1,4 +1,4 @@
-"""A system other than Linux: the server runs without what only Linux has, here by taking its names away."""
+"""Systems other than Linux: the server runs without Linux-only functions, which this removes."""
 
 import pytest
 
@@ -22,7 +22,7 @@ resource.setrlimit = refuse
 
 
 @pytest.mark.sqlite
-def test_it_serves_and_keeps_a_second_server_out(tmp_path, serve):
+def test_it_serves_and_refuses_a_second_server(tmp_path, serve):
     (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
     elsewhere = {"PYTHONPATH": str(tmp_path)}
     service = serve(**elsewhere)

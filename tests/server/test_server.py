@@ -1,4 +1,4 @@
-"""The real server: how it starts, what it refuses, how it ends."""
+"""The real server: how it starts, what it refuses, how it stops."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def test_an_unusable_setting_or_option_ends_it_with_one_clear_line(tmp_path, giv
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR2])
-def test_a_signal_does_not_make_a_second_worker(service, number):
+def test_a_signal_does_not_start_a_second_worker(service, number):
     worker = service.worker
     service.process.send_signal(number)
     eventually(lambda: "is ignored" in service.log)
@@ -85,7 +85,7 @@ def test_a_second_server_on_a_database_or_one_with_two_names_is_refused(service,
 
 
 @pytest.mark.sqlite
-def test_a_database_that_others_may_read_is_warned_of(service):
+def test_it_warns_of_a_database_that_others_can_read(service):
     assert service.stop() == 0
     assert "chmod" not in service.log
     service.database.chmod(0o640)
@@ -105,7 +105,7 @@ def test_it_serves_on_ipv6(tmp_path):
         assert service.request("GET", "/v1/posts")[0] == 200
 
 
-def test_a_key_created_regenerated_or_revoked_beside_the_server_counts_at_once(service):
+def test_creating_regenerating_or_revoking_a_key_takes_effect_in_a_running_server(service):
     def status(key):
         return service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0]
 
@@ -126,7 +126,7 @@ def test_the_service_never_prints_a_key(service):
     assert service.key[5:] not in service.log
 
 
-def test_requests_that_were_sent_before_the_end_are_answered_even_if_not_yet_accepted(service, opened):
+def test_requests_sent_before_the_shutdown_are_answered_even_if_not_yet_accepted(service, opened):
     request = service.creation(b'{"title": "A", "content": "B"}')
     used = opened.enter_context(service.connect())
     used.sendall(service.head("GET /v1/posts HTTP/1.1"))
@@ -146,7 +146,7 @@ def test_requests_that_were_sent_before_the_end_are_answered_even_if_not_yet_acc
 
 
 @pytest.mark.sqlite
-def test_a_command_beside_the_server_leaves_it_its_wal_after_a_tag_was_renamed(service):
+def test_a_command_does_not_remove_the_wal_of_a_running_server_after_a_tag_was_renamed(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a"]})
     assert service.request("PATCH", "/v1/tags/a", {"name": "b"})[0] == 200
     wal = service.database.with_name("blog.db-wal")
@@ -155,7 +155,7 @@ def test_a_command_beside_the_server_leaves_it_its_wal_after_a_tag_was_renamed(s
     assert wal.stat().st_ino == before
 
 
-def test_a_change_of_a_tag_that_is_refused_is_one_line_of_the_log(service):
+def test_a_refused_tag_change_is_one_line_in_the_log(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a", "b"]})
     assert service.request("PATCH", "/v1/tags/a", {"name": "b"})[0] == 400
     assert service.request("DELETE", "/v1/tags/c")[0] == 404
@@ -163,7 +163,7 @@ def test_a_change_of_a_tag_that_is_refused_is_one_line_of_the_log(service):
     assert "Traceback" not in service.log
 
 
-def test_a_percent_encoded_slash_is_part_of_a_tag_and_divides_no_path(service):
+def test_a_percent_encoded_slash_is_part_of_a_tag_and_does_not_split_the_path(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a/b"]})
     for path in ("/v1/posts%2F1", "/v1%2fposts/1", "/v1/posts/by-slug%2Fa", "/v1%2Ftags/a%2Fb"):
         assert service.request("DELETE", path)[0] == 404
@@ -174,9 +174,9 @@ def test_a_percent_encoded_slash_is_part_of_a_tag_and_divides_no_path(service):
 
 
 @pytest.mark.sqlite
-def test_links_to_the_owners_page_lead_to_the_server_that_runs(service):
+def test_links_to_the_owners_page_lead_to_the_running_server(service):
     link = rf"http://127\.0\.0\.1:{service.port}/settings/open\?link=\S+\n"
-    service.environ["PORT"] = "1"  # of the command line
+    service.environ["PORT"] = "1"  # for the command line
     assert re.fullmatch(link, service.blogapi("login").stdout)
     service.environ["BLOGAPI_URL"] = "https://blog.example.org"
     assert service.blogapi("login").stdout.startswith("https://blog.example.org/settings/open")

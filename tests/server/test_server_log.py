@@ -1,4 +1,4 @@
-"""The log: its lines, what is not in it, and that nobody has to read it."""
+"""The log: its lines, what it must not contain, and that nobody has to read it."""
 
 import os
 import re
@@ -33,11 +33,11 @@ KEY = "blog_" + "k" * 43
         ('/"', "/%22"),
     ],
 )
-def test_a_target_is_logged_without_keys_and_not_at_any_length(target, logged):
+def test_a_target_is_logged_without_keys_and_truncated(target, logged):
     assert printable_target(target) == logged
 
 
-def test_each_request_is_one_line_and_every_line_has_the_same_form_without_control_characters(service):
+def test_each_request_is_one_line_in_the_same_format_without_control_characters(service):
     service.request("GET", "/v1/posts")
     service.raw(b"GET /v1/posts\r\n\r\n")
     for target in (b"/%0a%22", b'/"', b"/\x1b]0;title\x07"):
@@ -59,7 +59,7 @@ def test_each_request_is_one_line_and_every_line_has_the_same_form_without_contr
 
 @pytest.fixture
 def reader(tmp_path):
-    """The end of a pipe into which a service logs."""
+    """The reading end of a pipe to which a service logs."""
     os.mkfifo(tmp_path / "blog.log")
     with open(tmp_path / "blog.log", "r+b", buffering=0) as reader:
         yield reader
@@ -73,9 +73,9 @@ def piped(tmp_path, reader):
 
 def test_a_log_that_nobody_reads_stops_nothing(piped, reader):
     target = "/v1/" + "x" * 900
-    for _ in range(11_000):  # 64 KiB are in the pipe, 10,000 lines wait
+    for _ in range(11_000):  # 64 KiB are in the pipe, and 10,000 lines are queued
         piped.request("GET", target)
-    piped.process.send_signal(signal.SIGHUP)  # gunicorn's master has a line to write, too
+    piped.process.send_signal(signal.SIGHUP)  # makes gunicorn's master write a line, too
     assert piped.request("GET", "/v1/posts")[0] == 200
     text = b""
     while b"lines were not logged" not in text:
@@ -86,13 +86,13 @@ def test_a_log_that_nobody_reads_stops_nothing(piped, reader):
         text = text[-10_000:] + reader.read(65536)
 
 
-def test_a_log_that_nobody_reads_does_not_delay_the_end(piped):
+def test_a_log_that_nobody_reads_does_not_delay_the_shutdown(piped):
     for _ in range(100):
         piped.request("GET", "/v1/" + "x" * 900)
     assert piped.stop() == 0
 
 
-def test_a_log_whose_reader_is_gone_ends_nothing(piped, reader):
+def test_a_log_whose_reader_is_gone_does_not_stop_the_service(piped, reader):
     reader.close()
     for _ in range(3):
         piped.process.send_signal(signal.SIGHUP)

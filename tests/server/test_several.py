@@ -1,4 +1,4 @@
-"""Several services, each of several processes, on one database of PostgreSQL."""
+"""Several services, each with several processes, on one PostgreSQL database."""
 
 import os
 import signal
@@ -29,10 +29,10 @@ def two(serve_together):
     return [serve_together(), serve_together()]
 
 
-# What one acknowledges the others show
+# Consistency between processes
 
 
-def test_what_one_process_acknowledges_all_processes_show(two):
+def test_a_write_acknowledged_by_one_process_is_visible_in_all(two):
     for number in range(20):
         status, headers, post = two[number % 2].request("POST", "/v1/posts", {"title": "A", "content": f"{number}"})
         assert status == 201
@@ -41,7 +41,7 @@ def test_what_one_process_acknowledges_all_processes_show(two):
             assert service.request("GET", "/v1/posts?limit=1")[2] == [post]
 
 
-def test_one_title_one_slug_and_one_idempotency_key_from_all_at_once(two, url):
+def test_the_same_title_slug_or_idempotency_key_sent_to_all_at_once(two, url):
     answers = at_once(two, 40, "POST", "/v1/posts", {"title": "One title", "content": "x"})
     assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{each}" for each in range(2, 41))}
     assert {body["id"] for _, _, body in answers} == {str(number) for number in range(1, 41)}
@@ -52,19 +52,19 @@ def test_one_title_one_slug_and_one_idempotency_key_from_all_at_once(two, url):
     assert len(sound_posts(url)) == 42
 
 
-def test_of_150_requests_at_once_over_two_services_100_are_served(serve_together):
+def test_of_150_concurrent_requests_to_two_services_100_are_served(serve_together):
     two = [serve_together(BLOGAPI_RATE_LIMIT=100), serve_together(BLOGAPI_RATE_LIMIT=100)]
     assert_100_of_150_are_served(two)
 
 
-def test_a_key_that_is_revoked_is_dead_at_once_everywhere(two):
+def test_a_revoked_key_stops_working_everywhere_at_once(two):
     key = two[0].blogapi("keys", "create", "mine").stdout.strip()
     assert [service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] for service in two] == [200, 200]
     two[0].blogapi("keys", "revoke", "mine")
     assert [service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] for service in two] == [401, 401]
 
 
-# One of them sends webhooks and publishes
+# The process that sends webhooks and publishes posts
 
 
 def leading_worker(ask, services):
@@ -75,7 +75,7 @@ def leading_worker(ask, services):
     )
     found = []
 
-    def is_found():  # The lock of a worker that was killed stays until the database notices.
+    def is_found():  # The lock of a killed worker stays until the database notices.
         ports = [f":{port:04X}" for (port,) in ask(query, LEADER)]
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
         sockets = {f"socket:[{row[9]}]" for row in rows if row[1][-5:] in ports and row[3] == ESTABLISHED}
@@ -88,7 +88,7 @@ def leading_worker(ask, services):
 
 
 def open_files(pid):
-    """The names of the files that a process has open; none if it ends meanwhile."""
+    """The names of the files that a process has open; none if it has ended."""
     with suppress(OSError):
         return [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
     return []
@@ -141,7 +141,7 @@ def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(two, rec
                 service.start()
             eventually(service.answers)
         check(workers, sound_posts(url))
-        workers.append(workers.pop(0))  # so that each works with the other service
+        workers.append(workers.pop(0))  # so that each uses the other service
     settle(workers, two[0])
     pending = """
         SELECT (SELECT count(*) FROM delivery WHERE state = 'pending')
@@ -175,13 +175,13 @@ def test_writes_that_wait_for_the_lock_delay_no_read(serve_together, url):
     with ThreadPoolExecutor(5) as pool:
         writes = [pool.submit(service.request, "POST", "/v1/posts", {"title": "A", "content": "x"}) for _ in range(5)]
         time.sleep(0.2)
-        assert max(service.wait("/v1/posts")[0] for _ in range(10)) < 1  # A write waits for two.
+        assert max(service.wait("/v1/posts")[0] for _ in range(10)) < 1  # A write waits two seconds.
         session.commit()
         assert {write.result()[0] for write in writes} == {201}
     engine.close()
 
 
-# PostgreSQL that dies
+# PostgreSQL crashes
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def own_server():
         yield server
 
 
-def test_a_crash_of_postgresql_loses_nothing_and_all_is_well_again_by_itself(own_server, tmp_path):
+def test_a_crash_of_postgresql_loses_nothing_and_the_services_recover_by_themselves(own_server, tmp_path):
     url = own_server.create("blog")
     with Server(url, log_file=tmp_path / "log", WEB_CONCURRENCY=2) as service:
         acknowledged, stopped = [], threading.Event()
@@ -223,7 +223,7 @@ def test_a_crash_of_postgresql_loses_nothing_and_all_is_well_again_by_itself(own
         assert "Traceback" not in service.log
 
 
-def test_a_worker_that_starts_while_postgresql_is_away_starts_again(own_server, tmp_path):
+def test_a_worker_that_starts_while_postgresql_is_down_is_restarted(own_server, tmp_path):
     with Server(own_server.create("blog"), log_file=tmp_path / "log", WEB_CONCURRENCY=1) as service:
         own_server.stop(signal.SIGQUIT)
         os.kill(int(service.worker), signal.SIGKILL)
@@ -232,7 +232,7 @@ def test_a_worker_that_starts_while_postgresql_is_away_starts_again(own_server, 
         eventually(service.answers)
 
 
-def test_a_promoted_standby_has_all_that_was_acknowledged(own_server, tmp_path):
+def test_a_promoted_standby_has_everything_that_was_acknowledged(own_server, tmp_path):
     own_server.create("blog")
     with own_server.standby() as standby:
         hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{standby.port}"

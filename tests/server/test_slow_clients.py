@@ -1,4 +1,4 @@
-"""Slow and silent clients: they disturb nobody, and they are ended."""
+"""Slow and silent clients disturb nobody and are disconnected."""
 
 import socket
 import statistics
@@ -17,14 +17,14 @@ EACH = 200  # connections of each kind
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """A server that gives a header and a body two seconds."""
+    """A server that allows two seconds for a header and for a body."""
     database = tmp_path_factory.mktemp("quick") / "blog.db"
     with Server(database, BLOGAPI_HEADER_SECONDS=2, BLOGAPI_BODY_SECONDS=2, measured=True) as service:
         yield service
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
+def test_a_thousand_slow_clients_do_not_slow_down_another(quick, opened):
     files = quick.open_files
     starts = [
         b"",
@@ -65,7 +65,7 @@ def test_a_thousand_slow_clients_leave_another_its_speed(quick, opened):
     assert read_answer(closing)[0] == 200
 
 
-def test_a_body_has_a_second_more_for_each_16_kib(quick):
+def test_a_body_gets_another_second_for_each_16_kib(quick):
     length = 5 * 16 * 1024
     request = quick.creation(b'{"title": "A", "content": "B"}'.ljust(length))
     with quick.connect() as sock:
@@ -78,14 +78,14 @@ def test_a_body_has_a_second_more_for_each_16_kib(quick):
         assert time.monotonic() - begun > 2
 
 
-def test_a_connection_that_was_used_is_ended_in_silence(quick):
+def test_a_used_connection_is_closed_silently(quick):
     with quick.connect() as sock:
         sock.sendall(quick.head("GET /v1/posts HTTP/1.1"))
         assert read_answer(sock)[0] == 200
         assert sock.recv(1) == b""
 
 
-def test_the_header_has_its_time_from_its_first_byte(quick):
+def test_the_deadline_of_a_header_counts_from_its_first_byte(quick):
     with quick.connect() as sock:
         time.sleep(1.2)
         sock.sendall(b"GET /healthz HTTP/1.1\r\n")
@@ -94,7 +94,7 @@ def test_the_header_has_its_time_from_its_first_byte(quick):
         assert read_answer(sock)[0] == 200
 
 
-def test_a_client_that_does_not_read_disturbs_nobody_and_is_ended(quick):
+def test_a_client_that_does_not_read_disturbs_nobody_and_is_disconnected(quick):
     for _ in range(5):
         quick.request("POST", "/v1/posts", {"title": "A", "content": "x" * 1_000_000})
     with socket.socket() as sock:

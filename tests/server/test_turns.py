@@ -1,4 +1,4 @@
-"""Who is served next, and whose unfinished requests are ended first."""
+"""Which client is served next, and whose unfinished requests are ended first."""
 
 import gevent.socket
 import pytest
@@ -18,7 +18,7 @@ from tests.service import add_key
 
 
 class Connection:
-    """A connection, as a budget knows it."""
+    """A connection as a budget sees it."""
 
     def __init__(self, client=""):
         self.client = client
@@ -37,7 +37,7 @@ def handler(tmp_path):
     handler.service.database.close()
 
 
-def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_asks_for(handler):
+def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_requests(handler):
     key = add_key(handler.service.database, "a")
     request = "GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
     for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
@@ -60,7 +60,7 @@ def test_a_session_is_known_until_it_ends(handler):
     assert not handler.shared.client(request.encode(), "").is_known
 
 
-def test_a_key_in_a_body_makes_no_other_known(handler):
+def test_a_key_in_a_body_does_not_make_another_one_known(handler):
     body = f"h=entry&content=A&access_token={add_key(handler.service.database, 'a')}"
     other = f"blog_{'x' * 43}"
     head = f"POST /micropub HTTP/1.1\r\nHost: a\r\nX: {other}\r\nContent-Length: {len(body)}\r\n"
@@ -69,7 +69,7 @@ def test_a_key_in_a_body_makes_no_other_known(handler):
 
 
 def send(handler, text, answer=b"HTTP/1.1 "):
-    """Send a request over a connection of its own; return when it has its answer."""
+    """Send a request on a new connection; return when it is answered."""
     ours, theirs = gevent.socket.socketpair()
     serving = gevent.spawn(handler, theirs, ("127.0.0.1", 1))
     with ours:
@@ -103,7 +103,7 @@ def test_known_clients_and_strangers_alternate_however_many_addresses_there_are(
     assert served(*addresses, A, A) == ["127.0.0.1", "a", "127.0.0.2", "a", "127.0.0.3", "127.0.0.4"]
 
 
-def test_what_the_database_answers_comes_before_the_next_request_without_a_key():
+def test_a_database_answer_comes_before_the_next_request_without_a_key():
     loop, order = EventLoop(), []
     ours, theirs = gevent.socket.socketpair()
 
@@ -122,7 +122,7 @@ def test_what_the_database_answers_comes_before_the_next_request_without_a_key()
     theirs.close()
 
 
-def test_a_client_that_goes_away_leaves_its_turn_to_the_next():
+def test_a_client_that_disconnects_passes_its_turn_to_the_next():
     turns, order = Turns(), []
 
     def ask(client):
@@ -139,7 +139,7 @@ def test_a_client_that_goes_away_leaves_its_turn_to_the_next():
 
 
 @pytest.mark.parametrize("wait", ["turn", "place"])
-def test_a_request_that_ends_in_an_error_ends_no_other(wait):
+def test_a_failing_request_does_not_end_another(wait):
     turns, places, order = Turns(), Places(1), []
 
     def ask(client):
@@ -163,7 +163,7 @@ def test_a_request_that_ends_in_an_error_ends_no_other(wait):
 
 
 def served_in_places(*clients):
-    """The clients of some requests that need the only place, in the order in which they get it."""
+    """The clients of some requests that compete for the only place, in the order in which they get it."""
     places, order = Places(1), []
 
     def use(client):
@@ -178,12 +178,12 @@ def served_in_places(*clients):
     return order
 
 
-def test_a_client_that_wants_many_places_does_not_keep_others_from_one():
+def test_a_client_that_wants_many_places_does_not_keep_others_from_getting_one():
     order = served_in_places(STRANGER, STRANGER, STRANGER, A, SERVICE)
     assert order == ["127.0.0.1", "127.0.0.1", "a", "127.0.0.1", ""]
 
 
-def test_a_place_that_is_not_free_in_time_is_left_to_others():
+def test_a_request_gives_up_on_a_place_that_is_not_free_in_time():
     places = Places(1)
     assert [places.acquire(timeout=0.01) for _ in range(2)] == [True, False]
     places.release()
@@ -217,7 +217,7 @@ def test_strangers_cannot_end_requests_of_known_clients():
     assert strangers.left == known.left == size
 
 
-def test_a_client_with_most_of_the_places_for_large_bodies_gives_one_to_another():
+def test_a_client_with_most_of_the_places_for_large_bodies_has_to_give_one_up():
     budget = Budget(60, oldest_of_busiest)
     slow = [Connection("slow") for _ in range(7)]
     assert [budget.reserve(connection, 10) for connection in slow] == [True] * 6 + [False]
@@ -231,7 +231,7 @@ def test_a_client_with_most_of_the_places_for_large_bodies_gives_one_to_another(
 
 
 @pytest.mark.parametrize("in_background", [False, True])
-def test_without_a_thread_a_request_is_refused_for_a_while(in_background):
+def test_if_no_thread_can_be_started_a_request_is_temporarily_refused(in_background):
     class Full:
         def apply(self, *arguments):
             raise RuntimeError("can't start new thread")

@@ -1,4 +1,4 @@
-"""Workers that use a service until it is killed, and remember what it acknowledged."""
+"""Workers that use a service until it is killed, and record what it acknowledged."""
 
 import http.client
 import random
@@ -12,15 +12,15 @@ from itertools import cycle
 
 from blogapi.clock import rfc3339
 
-LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not come, or only half of it.
-MOST_POSTS = 30  # of an editor
-FAR = 3600  # seconds ahead: not to come while the test runs
-EVENTS = ["post.created", "post.published", "post.deleted"]  # Nobody wants to be told of the rest.
+LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not arrive, or only half of it.
+MOST_POSTS = 30  # per editor
+FAR = 3600  # seconds; not reached while the test runs
+EVENTS = ["post.created", "post.published", "post.deleted"]  # The other events are not checked.
 
 
 @contextmanager
 def all_at_work(workers, services):
-    """Let all work at once, with the services in turn, until the block ends."""
+    """Let all workers run concurrently, alternating between the services, until the block ends."""
     stopped = threading.Event()
     with ThreadPoolExecutor(len(workers)) as pool:
         pairs = zip(workers, cycle(services), strict=False)
@@ -30,18 +30,18 @@ def all_at_work(workers, services):
         finally:
             stopped.set()
     for future in ended:
-        future.result()  # raises what went wrong
+        future.result()  # raises the worker's exception
 
 
 def check(workers, stored):
-    """Compare the posts that are stored with what was acknowledged to the workers; return them."""
+    """Compare the stored posts with what was acknowledged to the workers; return them."""
     for worker in workers:
         worker.check(stored)
     return stored
 
 
 def settle(workers, service):
-    """Let the workers find out what is in doubt."""
+    """Let the workers resolve requests that got no answer."""
     ended = threading.Event()
     ended.set()
     for worker in workers:
@@ -49,7 +49,7 @@ def settle(workers, service):
 
 
 def told(receiver):
-    """The ids of messages by type and post: a message may come again, under the same id."""
+    """The ids of messages by type and post; a message may arrive twice with the same id."""
     told = defaultdict(set)
     for message in receiver.messages:
         told[message.type, message.payload["data"]["post"]["id"]].add(message.id)
@@ -63,17 +63,17 @@ def shown(post):
 
 
 class Editor:
-    """Creates, changes, schedules, deletes and restores posts of its own, one request after another."""
+    """Creates, changes, schedules, deletes and restores its own posts, one request after another."""
 
     def __init__(self, number):
         self.name = f"editor {number}"
-        self.created = 0  # creations that were begun
-        self.posts = {}  # as they were last acknowledged
-        self.scheduled = {}  # those that wait for their time, and are left alone
-        self.deleted = {}  # those in the trash, as they were
+        self.created = 0  # number of creations started
+        self.posts = {}  # as last acknowledged
+        self.scheduled = {}  # those waiting for their time, which are left alone
+        self.deleted = {}  # posts in the trash, as they were
         self.deletions, self.restored, self.restored_published = Counter(), Counter(), Counter()
         self.born_published = set()
-        self.doubt = None  # what the request that got no answer was to do
+        self.doubt = None  # what the unanswered request was meant to do
 
     def work(self, service, stopped):
         """Continue after the last server died, until this one does."""
@@ -88,7 +88,7 @@ class Editor:
 
     @property
     def possible(self):
-        """What can be done to the posts as they are."""
+        """The operations possible on the current posts."""
         creation = [self.create, self.create] if len(self.posts) <= MOST_POSTS else []
         changes = [self.change, self.schedule, self.delete, self.restore_revision] if self.posts else []
         return creation + changes + ([self.restore] if self.deleted else [])
@@ -126,7 +126,7 @@ class Editor:
         self.doubt = self.look_at, number, changes
         status, _, post = service.request("PATCH", f"/v1/posts/{number}", changes)
         if status == 400 and changes.get("published_at", "9") <= rfc3339(time.time()):
-            self.doubt = None  # It waited for a new worker until its time was over.
+            self.doubt = None  # It waited for a new worker until it timed out.
             return
         assert status == 200, post
         self.keep(post, changes)
@@ -153,7 +153,7 @@ class Editor:
         self.doubt = None
 
     def look_in_trash(self, service, number):
-        """Find out what became of a restoration that got no answer."""
+        """Find out what happened to an unanswered restoration."""
         status, _, post = service.request("GET", f"/v1/posts/{number}")
         if status == 200:
             self.take_back(post)
@@ -176,7 +176,7 @@ class Editor:
         self.keep(post, changes)
 
     def keep(self, post, changes):
-        """Remember a post as it is; one that has the time of a schedule is scheduled, or was until that came."""
+        """Record a post as it is; one with the time of a schedule is scheduled, or was until then."""
         del self.posts[post["id"]]
         scheduled = "published_at" in changes and post.get("published_at") == changes["published_at"]
         (self.scheduled if scheduled else self.posts)[post["id"]] = post
@@ -188,7 +188,7 @@ class Editor:
         self.doubt = None
 
     def look_at(self, service, number, changes):
-        """Find out what became of a change, or without changes of a deletion, that got no answer."""
+        """Find out what happened to an unanswered change or, if `changes` is empty, to a deletion."""
         status, _, post = service.request("GET", f"/v1/posts/{number}")
         if status == 404:
             assert changes is None
@@ -199,7 +199,7 @@ class Editor:
             self.keep(post, changes or {})
 
     def check(self, stored):
-        """Compare what was acknowledged with the posts of the file."""
+        """Compare what was acknowledged with the stored posts."""
         doubtful = self.doubt[1] if self.doubt and self.doubt[0] in (self.look_at, self.look_in_trash) else None
         for number, post in (self.posts | self.scheduled).items():
             assert number == doubtful or shown(stored[number]) == shown(post)
@@ -216,7 +216,7 @@ class Editor:
 
 
 class Renamer:
-    """Renames one tag of its posts again and again."""
+    """Renames a tag of its posts again and again."""
 
     def __init__(self):
         self.posts = set()
@@ -252,12 +252,12 @@ class Renamer:
 
 
 class Undoer:
-    """Spoils posts of its own with another key, and undoes that by a command that is killed at first."""
+    """Overwrites its own posts with another key, and undoes that with a command that is killed at first."""
 
     def __init__(self):
         self.key = ""
-        self.posts = {}  # as an undo leaves them
-        self.since = None  # when it began to spoil them, until that is undone
+        self.posts = {}  # as they should be after an undo
+        self.since = None  # when it began to overwrite them, until that is undone
 
     def work(self, service, stopped):
         try:
@@ -287,7 +287,7 @@ class Undoer:
             status = service.request("PATCH" if body else "DELETE", f"/v1/posts/{number}", body, **script)[0]
             assert status == (200 if body else 204)
             spam = {"title": "Spam", "content": "x", "slug": post["slug"]}
-            # A post that was published keeps the slug that it leaves.
+            # A post that was published keeps its old slug.
             assert service.request("POST", "/v1/posts", spam, **script)[0] == (400 if body else 201)
 
     def undo(self, service):

@@ -1,4 +1,4 @@
-"""What the tests of several files need: a search, and writes that wait for each other."""
+"""Helpers for several test modules: a search, and writes that wait for each other."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -14,7 +14,7 @@ from blogapi.storage.loop import Loop
 
 @pytest.fixture
 def found(client):
-    """Search; return the ids of the posts that are found, as one word."""
+    """Search; return the ids of the posts found, joined together."""
 
     def found(q, **query):
         answer = client.get("/v1/posts", query_string={"q": q} | query)
@@ -26,7 +26,7 @@ def found(client):
 
 @pytest.fixture
 def add(database):
-    """Create a post, by default by the key `first`; return its id."""
+    """Create a post, by default with the key `first`; return its id."""
 
     def add(by="first", **fields):
         new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
@@ -37,7 +37,7 @@ def add(database):
 
 @pytest.fixture
 def in_thread(database):
-    """The functions that would have run in another thread; they run at once, in this one."""
+    """The functions that would have run in another thread; they run immediately, in this one."""
     functions = []
 
     def run_in_thread(function, *, in_background=False):
@@ -51,14 +51,14 @@ def in_thread(database):
 
 @pytest.fixture
 def connection(url):
-    """A connection to a database of PostgreSQL of the test's own."""
+    """A connection to a PostgreSQL database of the test's own."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture
 def postgresql(url):
-    """A database of PostgreSQL of the test's own."""
+    """A PostgreSQL database of the test's own."""
     with closing(SharedDatabase(engine_for(url, 5))) as database:
         yield database
 
@@ -74,7 +74,7 @@ def locked(database):
 
 
 def write_together(database, lock, *operations):
-    """Let operations wait, in this order, for the same transaction; return the result or error of each."""
+    """Let operations wait in this order for the same transaction; return the result or error of each."""
     with ThreadPoolExecutor(len(operations)) as pool:
         outcomes = []
         with lock:

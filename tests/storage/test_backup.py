@@ -1,4 +1,4 @@
-"""blogapi backup, and back."""
+"""blogapi backup, and restoring it."""
 
 import errno
 import os
@@ -80,7 +80,7 @@ def test_a_backup_needs_no_hard_links(database, tmp_path, monkeypatch, number):
     assert target.read_text() == "precious"
 
 
-def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_path):
+def test_a_backup_of_a_missing_database_is_refused_and_nothing_is_written(service, tmp_path):
     service.environ["BLOGAPI_DATABASE"] = str(tmp_path / "none.db")
     ended = service.blogapi("backup", tmp_path / "copy.db")
     hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
@@ -90,7 +90,7 @@ def test_a_backup_of_no_database_is_refused_and_none_is_written(service, tmp_pat
     assert not list(tmp_path.glob("copy*"))
 
 
-def test_a_backup_of_an_unreleased_version_is_one_and_leaves_it_alone(tmp_path, monkeypatch):
+def test_a_backup_of_an_unreleased_version_works_and_leaves_it_alone(tmp_path, monkeypatch):
     engine = Sqlite(tmp_path / "blog.db")
     engine.open()
     engine.close()

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are
 
 @pytest.fixture
 def filled(url, tmp_path):
-    """A database of PostgreSQL with some of everything."""
+    """A PostgreSQL database with some of everything."""
     app = create_app(Config(database=url, rate_limit=1_000_000), Clock(NOON))
     database = app.extensions["blogapi"].database
     key = keys.new_key()
@@ -48,12 +48,12 @@ def answers(app, key):
     return [(answer.status_code, answer.data, answer.headers.get("ETag")) for answer in found]
 
 
-def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server, tmp_path):
+def test_a_copy_there_and_back_is_identical_to_the_byte(filled, postgresql_server, tmp_path):
     app, key = filled
     before = answers(app, key)
     source = app.extensions["blogapi"].database.engine
     postgresql_server.execute("CREATE DATABASE copied")
-    number = 51  # the last that was given
+    number = 51  # the last one assigned
     for target in (tmp_path / "blog.db", postgresql_server.url("copied")):
         copy(source, engine_for(target))
         other = create_app(Config(database=target, rate_limit=1_000_000), Clock(NOON))
@@ -70,7 +70,7 @@ def test_a_copy_there_and_back_is_the_same_to_the_byte(filled, postgresql_server
     source.close()
 
 
-def test_a_copy_refuses_what_is_not_empty(filled, url, tmp_path):
+def test_a_copy_refuses_a_target_that_is_not_empty(filled, url, tmp_path):
     path = tmp_path / "blog.db"
     path.touch()
     with pytest.raises(OSError, match="File exists"):
@@ -79,14 +79,14 @@ def test_a_copy_refuses_what_is_not_empty(filled, url, tmp_path):
         copy(engine_for(url), engine_for(url))
 
 
-def test_a_backup_of_an_empty_database_is_refused_and_none_is_written(postgresql_server, tmp_path):
+def test_a_backup_of_an_empty_database_is_refused_and_nothing_is_written(postgresql_server, tmp_path):
     postgresql_server.execute("CREATE DATABASE nothing")
     with pytest.raises(Unavailable, match="it is empty; run blogapi init"):
         backup(engine_for(postgresql_server.url("nothing")), tmp_path / "backup.db")
     assert list(tmp_path.glob("backup.db*")) == []
 
 
-def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_repeated(filled, url, postgresql_server, tmp_path):
+def test_an_interrupted_copy_leaves_nothing_and_can_be_repeated(filled, url, postgresql_server, tmp_path):
     def interrupted(rows, count):
         yield next(rows)
         raise KeyboardInterrupt
@@ -101,7 +101,7 @@ def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_repeated(filled, u
         (tmp_path / "blog.db").unlink(missing_ok=True)
 
 
-def test_a_backup_is_a_file_of_sqlite(filled, url, tmp_path):
+def test_a_backup_is_a_sqlite_file(filled, url, tmp_path):
     backup(engine_for(url), tmp_path / "backup.db")
     assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
     assert len(sound_posts(tmp_path / "backup.db")) == 49

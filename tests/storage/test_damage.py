@@ -1,4 +1,4 @@
-"""Posts whose documents are damaged, as SQLite, which has no checksums, can give them: they go, and stop no other."""
+"""Posts whose documents are damaged, which SQLite cannot detect: they can be deleted, and do not affect others."""
 
 import pytest
 
@@ -12,7 +12,7 @@ DOCUMENTS += [f'{WHOLE}"published_at":"{LATER}"', f'{WHOLE}"published_at":"{LATE
 
 @pytest.fixture(params=DOCUMENTS)
 def damage(request, damage, client, post):
-    """Damage post 1, which has the status that is given and shares its tag with two others."""
+    """Damage post 1, which has the given status and shares its tag with two others."""
 
     def damage_post(status):
         for _ in range(3):
@@ -35,7 +35,7 @@ def test_a_damaged_post_can_be_deleted_and_its_tags_are_counted_down(client, dam
     assert [each["id"] for each in client.get("/v1/posts").json] == ["3", "2"]
 
 
-def test_a_damaged_post_that_is_due_is_logged_once_and_stops_no_other(
+def test_a_damaged_due_post_is_logged_once_and_does_not_stop_others(
     client, damage, post, background, database, clock, caplog
 ):
     damage("scheduled")
@@ -48,7 +48,7 @@ def test_a_damaged_post_that_is_due_is_logged_once_and_stops_no_other(
     assert post()["id"] == "4"
 
 
-def test_posts_beside_a_damaged_one_are_deleted_and_their_tags_renamed(client, damage):
+def test_posts_next_to_a_damaged_one_can_be_deleted_and_their_tags_renamed(client, damage):
     damage("draft")
     assert client.delete("/v1/posts/3").status_code == 204
     assert client.delete("/v1/posts/2").status_code == 204

@@ -1,4 +1,4 @@
-"""The core's database, without a server that shares commits: slow operations run, too."""
+"""The core's database without a server that shares commits: slow operations work, too."""
 
 from contextlib import closing
 
@@ -22,7 +22,7 @@ def plain(config):
         yield database
 
 
-def test_what_is_too_slow_for_shared_commits_is_done_without_them(plain):
+def test_operations_too_slow_for_shared_commits_work_without_them(plain):
     fields = {"title": "A", "content": LARGE, "status": "published", "tags": []}
     post_id = plain.write(posts.add, fields, "first").id
     found = search.find(plain, lists.ListQuery(limit=10, status="published", q="fog"), "client")

@@ -1,4 +1,4 @@
-"""Exactness when everything comes at once."""
+"""Exactness when all requests arrive at once."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ def test_of_150_requests_in_one_window_100_are_served(serve):
     assert_100_of_150_are_served([serve(BLOGAPI_RATE_LIMIT=100)])
 
 
-def test_50_creations_of_one_title_at_once_make_50_slugs(service):
+def test_50_concurrent_creations_with_one_title_make_50_slugs(service):
     answers = at_once([service], 50, "POST", "/v1/posts", {"title": "One title", "content": "x"})
     assert {status for status, _, _ in answers} == {201}
     slugs = {body["slug"] for _, _, body in answers}
@@ -20,13 +20,13 @@ def test_50_creations_of_one_title_at_once_make_50_slugs(service):
     assert {body["id"] for _, _, body in answers} == {str(number) for number in range(1, 51)}
 
 
-def test_50_creations_with_one_slug_at_once_make_one_post(service):
+def test_50_concurrent_creations_with_one_slug_make_one_post(service):
     answers = at_once([service], 50, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
     assert sorted(status for status, _, _ in answers) == [201] + [400] * 49
     assert len(service.request("GET", "/v1/posts")[2]) == 1
 
 
-def test_20_deletions_of_one_post_at_once_delete_it_once(service):
+def test_20_concurrent_deletions_of_a_post_delete_it_once(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
     answers = at_once([service], 20, "DELETE", "/v1/posts/1")
     assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
@@ -39,7 +39,7 @@ def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
             hammer(sock, range(5000))
             before = service.memory
             hammer(sock, range(5000, 5000 + 20_000 * min(scale, 10)))
-        assert service.memory < before + 2  # Their digests in a dictionary would be more than three.
+        assert service.memory < before + 2  # Keeping their digests in a dictionary would take more than three.
 
 
 def hammer(sock, numbers):
@@ -76,7 +76,7 @@ def test_memory_stays_flat_and_below_110_mb(tmp_path, scale):
 
 
 def mixed(service, count):
-    """Create, list, delete and err."""
+    """Create, list and delete posts, and cause errors."""
     connection = http.client.HTTPConnection(service.host, service.port)
     headers = {"Authorization": f"Bearer {service.key}", "Content-Type": "application/json"}
     body = json.dumps({"title": "A title", "content": "word " * 200, "tags": ["a", "b"], "status": "published"})

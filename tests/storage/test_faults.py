@@ -1,4 +1,4 @@
-"""Faults of the machine, of the database and of its operator."""
+"""Faults of the machine, the database and the operator."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def test_a_deleted_wal_loses_nothing_and_is_logged(service):
     assert {post["id"] for post in service.request("GET", "/v1/posts")[2]} == acknowledged
 
 
-def test_a_wal_that_was_replaced_takes_no_writes_until_a_restart(service):
+def test_after_the_wal_is_replaced_there_are_no_writes_until_a_restart(service):
     create(service)
     wal = service.database.with_name("blog.db-wal")
     wal.with_name("copy").write_bytes(wal.read_bytes())
@@ -57,7 +57,7 @@ int fdatasync(int file) { if (access(getenv("SYNC_FAILS"), F_OK) == 0) { errno =
 
 @pytest.fixture
 def failing_sync(tmp_path):
-    """The environment in which fdatasync fails while a file is there, and this file."""
+    """An environment in which fdatasync fails while a file exists, and this file."""
     compiler = shutil.which("cc")
     if not compiler:
         pytest.skip("there is no C compiler")
@@ -83,10 +83,10 @@ def test_after_a_failed_sync_the_answer_says_that_the_commit_is_in_doubt(tmp_pat
         assert len(service.request("GET", "/v1/posts")[2]) in (2, 3)
 
 
-def test_a_query_that_fails_half_way_is_503_and_the_next_one_is_well(service):
+def test_a_query_that_fails_halfway_is_503_and_the_next_one_works(service):
     for _ in range(200):
         create(service)
-    service.request("GET", "/v1/posts?q=fog")  # The index of the search is complete: nothing else is read.
+    service.request("GET", "/v1/posts?q=fog")  # completes the search index, so nothing else is read
     service.stop()
     sound = service.database.read_bytes()
     service.start()
@@ -101,7 +101,7 @@ def test_a_query_that_fails_half_way_is_503_and_the_next_one_is_well(service):
     assert len(service.request("GET", "/v1/posts?limit=1000")[2]) == 200
 
 
-# Long and waiting writers
+# Slow and waiting writers
 
 
 def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
@@ -115,14 +115,14 @@ def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
             reads += 1
     assert renamed.result()[2] == {"name": "renamed", "posts": 40}
     assert reads > 10
-    create(service)  # While others read, nobody waits until the -wal can be cut: the next writes cut it.
+    create(service)  # While others read, nobody waits for the -wal to be truncated; the next writes do that.
     create(service)
     assert service.database.with_name("blog.db-wal").stat().st_size < 20_000_000
     tags = [{"name": "a", "posts": 2}, {"name": "b", "posts": 42}, {"name": "renamed", "posts": 40}]
     assert service.request("GET", "/v1/tags")[2] == tags
 
 
-def test_a_key_that_a_stopped_terminal_does_not_show_stops_no_write_and_is_not_created(service):
+def test_a_key_that_a_stopped_terminal_does_not_show_blocks_no_write_and_is_not_created(service):
     read, write = os.pipe()
     os.set_blocking(write, False)
     while True:
@@ -166,7 +166,7 @@ def test_a_backup_of_a_damaged_database_is_refused(service, tmp_path):
     assert not list(tmp_path.glob("copy*"))
 
 
-def test_a_backup_that_was_killed_blocks_no_other_and_foreign_files_stay(service, tmp_path):
+def test_a_killed_backup_does_not_block_another_and_foreign_files_stay(service, tmp_path):
     part = tmp_path / "copy.db.part"
     part.write_text("somebody else's")
     process = subprocess.Popen([BIN / "blogapi", "backup", tmp_path / "copy.db"], env=service.environ)

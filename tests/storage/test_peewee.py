@@ -17,14 +17,14 @@ def post_id(database):
     return database.write(posts.add, HELLO, "first").id
 
 
-def test_models_find_what_the_service_stores(database, post_id):
+def test_models_find_posts_that_the_service_stored(database, post_id):
     post = Post.get_by_id(post_id)
     assert (post.slug, post.status) == ("hello", "published")
     assert [tag.name for tag in PostTag.select().where(PostTag.post_id == post_id)] == ["News"]
     assert Post.select().where(Post.slug == "nothing").first() is None
 
 
-def test_the_service_finds_what_models_store(database, client):
+def test_the_service_finds_posts_that_models_stored(database, client):
     ApiKey.update(name="renamed").execute()
     assert [key.name for key in ApiKey.select()] == ["renamed"]
     assert client.get("/v1/posts").status_code == 200
@@ -38,7 +38,7 @@ def test_a_transaction_of_peewee_is_atomic(database, post_id):
 
 
 @pytest.mark.sqlite
-def test_threads_have_connections_of_their_own(database):
+def test_threads_have_their_own_connections(database):
     """On a server with threads, requests read and write at the same time."""
 
     def work(number):

@@ -12,8 +12,8 @@ from blogapi.wings.webhooks.models import Delivery
 
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
-DUE = ["USE TEMP B-TREE FOR ORDER BY"]  # of the ids of the few posts that are due and not yet published
-FOUND = ["SCAN (subquery-4)"]  # the ids of a page that a search found
+DUE = ["USE TEMP B-TREE FOR ORDER BY"]  # sorts the ids of the few due posts that are not yet published
+FOUND = ["SCAN (subquery-4)"]  # the ids that a search found for a page
 INDEXED = [posts.PUBLISHED_WITH_ID, posts.PUBLISHED_WITH_SLUG, DELIVERIES]
 INDEXED += [webhooks.REMOVE_EVENT, outbox.FIRST_MESSAGES, outbox.TIMED_MESSAGES]
 INDEXED += [

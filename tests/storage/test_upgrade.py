@@ -1,4 +1,4 @@
-"""The upgrade of databases that earlier releases have written."""
+"""Upgrading databases written by earlier releases."""
 
 import gzip
 import re
@@ -20,8 +20,8 @@ from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS
 from tests.service import add_key
 
-KEY = "blog_" + "A" * 43  # of the samples
-RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5)}  # their samples, and versions of the tables
+KEY = "blog_" + "A" * 43  # the key in the samples
+RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5)}  # their samples and table versions
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 
 
@@ -51,7 +51,7 @@ def upgrade(path):
 
 
 def definitions(path):
-    """The definitions of all tables and indexes, without the comments in them, which an upgrade leaves as they are."""
+    """The definitions of all tables and indexes, without comments, which an upgrade does not change."""
     found = query(path, "SELECT type, name, sql FROM sqlite_master ORDER BY name")
     return [(kind, name, re.sub(r",? *--.*", ",", sql or "")) for kind, name, sql in found]
 
@@ -118,7 +118,7 @@ def test_a_command_that_may_not_upgrade_refuses_an_old_database(old, release):
 
 def test_an_upgrade_that_fails_changes_nothing(old, release):
     with closing(sqlite3.connect(old)) as connection, connection:
-        connection.execute("CREATE TABLE old_api_key (another)")  # It is in the way of the last step.
+        connection.execute("CREATE TABLE old_api_key (another)")  # gets in the way of the last step
     schema = query(old, "SELECT type, name, sql FROM sqlite_master ORDER BY name")
     with pytest.raises(Unavailable):
         engine_for(old).open()
@@ -132,7 +132,7 @@ def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp
     assert answers(tmp_path / "backup.db") == answers(tmp_path / "copy.db") == answers(old)
 
 
-# What makes a new database of PostgreSQL one of an earlier version
+# Turns a new PostgreSQL database into one of an earlier version
 TO_VERSION_5 = """
     DROP TABLE former_slug, draft_copy, search_retagged;
     ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check;
@@ -153,7 +153,7 @@ TO_VERSION_1 = f"""{TO_VERSION_5}
 @pytest.mark.slow
 @pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
 @pytest.mark.parametrize("downgrade", [TO_VERSION_1, TO_VERSION_5], ids=["1.0.0", "1.1.1"])
-def test_a_database_of_postgresql_is_upgraded(url, downgrade):
+def test_a_postgresql_database_is_upgraded(url, downgrade):
     state = (
         "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
         " WHERE table_schema = 'public' ORDER BY table_name, column_name",
@@ -178,7 +178,7 @@ def test_a_database_of_postgresql_is_upgraded(url, downgrade):
         assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)
 
 
-def test_an_upgrade_counts_the_images_and_the_uploads_that_did_not_end(tmp_path):
+def test_an_upgrade_counts_images_and_unfinished_uploads(tmp_path):
     paths = [tmp_path / "old.db", tmp_path / "copy.db"]
     paths[0].write_bytes(gzip.decompress((SAMPLES / "blog-2.db.gz").read_bytes()))
     copy(engine_for(paths[0]), engine_for(paths[1]))
@@ -208,7 +208,7 @@ def test_an_upgrade_keeps_the_ids_of_deleted_posts(tmp_path):
 
 @pytest.mark.parametrize("release", ["1.0.0"])
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_file_whose_version_is_not_that_of_its_tables_is_refused(old, version):
+def test_a_file_whose_version_does_not_match_its_tables_is_refused(old, version):
     with closing(sqlite3.connect(old)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(Unavailable, match=f"its version is {version}, but it has no table image"):

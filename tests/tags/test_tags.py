@@ -47,19 +47,19 @@ def some(post):
         ("after=a", [["go", "STRASSE", "zebra"]]),
     ],
 )
-def test_links_lead_through_all_tags(client, query, pages):
+def test_following_links_visits_all_tags(client, query, pages):
     found = answers(client, f"/v1/tags?{query}")
     assert [[tag["name"] for tag in answer.json] for answer in found] == pages
 
 
-def test_a_tag_of_the_last_characters_is_listed(client, post):
+def test_a_tag_made_of_the_highest_characters_is_listed(client, post):
     names = ["\U0010ffff" * 64, "\U0010ffffz", "a"]
     post(tags=names)
     assert tags(client) == [(name, 1) for name in sorted(names)]
 
 
 @pytest.mark.in_process
-def test_a_tag_is_read_by_its_name(client, post):
+def test_a_tag_can_be_read_by_its_name(client, post):
     post(tags=["Käse"], status="published")
     post(tags=["KÄSE", "b"])
     assert client.get("/v1/tags/käse").json == {"name": "KÄSE", "posts": 2}
@@ -92,7 +92,7 @@ def test_a_tag_is_renamed_in_every_post(client, rename):
 
 
 @pytest.mark.usefixtures("some")
-def test_renaming_a_tag_to_another_needs_merge(client, rename, count):
+def test_renaming_a_tag_to_an_existing_one_requires_merge(client, rename, count):
     before = tags_of(client)
     wrong = 'name: another tag has this name; "merge": true merges the two'
     assert message(rename("zebra", "go")) == wrong
@@ -151,16 +151,14 @@ def test_a_bad_body_is_refused(client, post, body, wrong):
 
 @pytest.mark.parametrize("path", ["caf%E9", "%FF", "%ED%A0%80"])
 @pytest.mark.in_process
-def test_a_path_that_is_not_utf_8_names_no_tag(client, post, path):
+def test_a_path_that_is_not_utf_8_does_not_name_a_tag(client, post, path):
     post(tags=["caf\ufffd", "\ufffd", "\ufffd" * 3])
     path = unquote_to_bytes(f"/v1/tags/{path}").decode("latin-1")
     assert message(client.delete("/", environ_overrides={"PATH_INFO": path}), 404) == "no such path"
     assert len(tags(client)) == 3
 
 
-def test_a_due_post_is_published_with_the_tags_that_it_has_by_then(
-    client, database, post, change, rename, clock, count
-):
+def test_a_due_post_is_published_with_its_current_tags(client, database, post, change, rename, clock, count):
     post(tags=["a", "b"])
     change(1, status="scheduled", published_at=LATER)
     clock.now += 3700

@@ -1,4 +1,4 @@
-"""GET /tags?status=…: only posts that have the status now count, and spell the tags."""
+"""GET /tags?status=…: only posts that currently have the status count, and determine the spelling."""
 
 import random
 from collections import Counter
@@ -25,14 +25,14 @@ def schedule(change):
 
 @pytest.fixture
 def two(post, schedule):
-    """A published post, and a newer one that is scheduled and spells their tag in another way."""
+    """A published post, and a newer scheduled one that spells their tag differently."""
     post(tags=["Go", "old"], status="published")
     post(tags=["GO", "new"])
     schedule(2)
 
 
 @pytest.mark.usefixtures("two")
-def test_a_scheduled_post_counts_as_published_from_its_second_on(client, database, config, clock):
+def test_a_scheduled_post_counts_as_published_once_it_is_due(client, database, config, clock):
     clock.now = NOON + 3599
     assert tags(client, "published") == [("Go", 1), ("old", 1)]
     assert tags(client, "scheduled") == [("GO", 1), ("new", 1)]
@@ -41,12 +41,12 @@ def test_a_scheduled_post_counts_as_published_from_its_second_on(client, databas
         assert tags(client, "published") == [("GO", 2), ("new", 1), ("old", 1)]
         assert tags(client, "scheduled") == []
         assert tags(client) == [("GO", 2), ("new", 1), ("old", 1)]
-        database.write(posts.publish_due)  # makes no difference
+        database.write(posts.publish_due)  # must make no difference
         sound_posts(config.database)
 
 
 @pytest.mark.usefixtures("two")
-def test_a_damaged_post_that_is_due_spells_its_tags_too(client, damage, schedule, clock):
+def test_a_damaged_due_post_determines_the_spelling_too(client, damage, schedule, clock):
     schedule(1, SOON)
     damage("post", "document", None)
     assert tags(client, "scheduled") == [("GO", 2), ("new", 1), ("old", 1)]
@@ -56,7 +56,7 @@ def test_a_damaged_post_that_is_due_spells_its_tags_too(client, damage, schedule
 
 
 def expected(client, status):
-    """The tags as the posts have them, newest first."""
+    """The tags computed from the posts, newest first."""
     query = {"limit": 1000} | ({"status": status} if status else {})
     carried = [name for post in client.get("/v1/posts", query_string=query).json for name in post["tags"]]
     counts = Counter(map(fold, carried))

@@ -1,4 +1,4 @@
-"""The folders of the sample blogs, and what in a folder is read."""
+"""The folders of the sample blogs, and which files in a folder are read."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from blogapi.wings.transfer.sources import Failure, Item
 from tests.blogs import SAMPLES, open_sources, read, run_without_rights
 
 
-def test_a_post_of_jekyll_is_read_with_all_that_it_has():
+def test_a_jekyll_post_is_read_with_everything_in_it():
     rye = read(SAMPLES / "jekyll")[0]
     assert rye._replace(file=None) == Item(
         f"{SAMPLES}/jekyll/_posts/2019-05-04-rye-starter.markdown",
@@ -63,7 +63,7 @@ def test_the_posts_of_a_blog_are_read_in_the_order_of_their_dates(blog, expected
     assert [item.created_at for item in items] == [item.fields.get("published_at") for item in items]
 
 
-def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
+def test_obsidian_notes_are_read_and_a_broken_one_is_reported_with_its_line():
     note, inbox, broken = read(SAMPLES / "obsidian")
     fields = {"title": "Über Brot", "slug": "uber-brot", "content": "# Über Brot\n\n[[Mehl]] und Wasser.\n"}
     assert note.fields == fields | {"tags": ["brot", "küche"], "params": {"aliases": []}}
@@ -74,7 +74,7 @@ def test_notes_of_obsidian_are_read_and_a_broken_one_is_named_with_its_line():
     assert str(broken) == f"{SAMPLES}/obsidian/broken.md:2: {reason}"
 
 
-# Where they are found
+# Finding files
 
 
 def test_hidden_built_and_installed_files_are_not_read(write):
@@ -85,12 +85,12 @@ def test_hidden_built_and_installed_files_are_not_read(write):
     assert [item.fields["slug"] for item in read(top / "vendor", top / ".f.md")] == ["a", "f"]
 
 
-def test_folders_that_an_author_may_have_named_are_entered(write):
+def test_folders_with_names_that_an_author_may_have_chosen_are_entered(write):
     top = write({"public/a.md": "# A", "x/dist/b.md": "# A"})
     assert [item.fields["slug"] for item in read(top)] == ["a", "b"]
 
 
-def test_a_file_is_read_once_and_folders_that_are_links_are_not_entered(write):
+def test_a_file_is_read_once_and_linked_folders_are_not_entered(write):
     top = write({"blog/a.md": "# A", "elsewhere/c.md": "# C"}) / "blog"
     (top / "b.md").symlink_to("a.md")
     (top / "loop").symlink_to(top)
@@ -123,7 +123,7 @@ def test_folders_of_any_depth_are_entered(tmp_path):
         folder.rmdir()
 
 
-def test_unreadable_files_are_named_and_the_others_are_read(tmp_path, write):
+def test_unreadable_files_are_reported_and_the_others_are_read(tmp_path, write):
     write({"a.md": "# A", "b.md": b"---\n\xff\n---\n", "c.md": b"a" * (4 * 1024**2 + 1)})
     write({"g\n\u202e.md": "---", "h.txt": ""})
     (tmp_path / "d.md").mkdir()
@@ -149,7 +149,7 @@ def test_unreadable_files_are_named_and_the_others_are_read(tmp_path, write):
     ]
 
 
-def test_folders_that_cannot_be_read_are_named_and_the_others_are_read(tmp_path, write):
+def test_unreadable_folders_are_reported_and_the_others_are_read(tmp_path, write):
     write({f"{name}/{name}.md": "# A" for name in ("closed", "listed", "open")})
     (tmp_path / "closed").chmod(0)
     (tmp_path / "listed").chmod(0o400)

@@ -22,7 +22,7 @@ def folder(tmp_path):
 
 
 def exported(*arguments, **options):
-    """How many files were written, left unchanged and deleted, and why others could not be."""
+    """How many files were written, left unchanged and deleted, and why others failed."""
     results = list(export(*arguments, **options).values())
     failed = [result for result in results if result.startswith("cannot")]
     return (*map(results.count, ("written", "unchanged", "deleted")), *failed)
@@ -85,13 +85,13 @@ def test_nothing_is_written_or_deleted_through_a_link_to_another_folder(folder, 
     assert failed.endswith(f": {folder}/images must be a folder, and not a link")
 
 
-def test_a_pipe_in_the_place_of_a_file_is_replaced(folder):
+def test_a_pipe_in_place_of_a_file_is_replaced(folder):
     folder.mkdir(parents=True)
     os.mkfifo(folder / "a.md")
     assert exported(POSTS, folder) == (2, 0, 0)
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(OSError, match=f"^cannot create the folder {tmp_path}/a: File exists$"):
         export(POSTS, tmp_path / "a")
@@ -99,7 +99,7 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
 
 @pytest.fixture
 def not_ours(folder, write):
-    """What --delete leaves alone."""
+    """Files that --delete must leave alone."""
     exported = ["sub/b-2.md", "README.md", "f.md", "g.markdown", ".b-2.md", "b_2.md"]
     files = dict.fromkeys(exported, render(POSTS[1])) | {"large.md": render(POSTS[0] | {"slug": "large"})}
     files |= {"notes.md": "# Notes", "e.md": "---\ntitle: E\nslug: e\n---\n", "h.md": "---\n", "i.txt": ""}
@@ -117,7 +117,7 @@ def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder
     assert (folder / "sub/b-2.md").exists()
 
 
-def test_a_leftover_that_cannot_be_read_is_named_and_the_others_are_removed(folder):
+def test_an_unreadable_leftover_is_reported_and_the_others_are_removed(folder):
     export([*POSTS, POSTS[0] | {"slug": "c"}], folder)
     (folder / "a.md").chmod(0)
     program = (

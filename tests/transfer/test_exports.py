@@ -1,4 +1,4 @@
-"""The exports of WordPress and Ghost, and HTML as Markdown."""
+"""WordPress and Ghost exports, and converting HTML to Markdown."""
 
 import json
 import os
@@ -19,7 +19,7 @@ HEAD = WORDPRESS.read_text().partition("<item>")[0]
 GHOST = SAMPLES / "exports/ghost.json"
 
 
-def test_the_posts_of_wordpress_are_read():
+def test_wordpress_posts_are_read():
     blocks, salt, draft, friends, tomorrow = read(WORDPRESS)
     content = (
         "Two things:\n\n**salt**  \nand 2 \\* 3 hours.\n\n"
@@ -48,7 +48,7 @@ def test_the_posts_of_wordpress_are_read():
 
 @pytest.fixture
 def wordpress(write):
-    """Read an export with one post, published at a time, that has some more elements and this content."""
+    """Read an export with one published post, with these additional elements and this content."""
 
     def read_one(elements="", content="Words.", title="A", **options):
         item = (
@@ -68,7 +68,7 @@ def meta(name, value):
     return f"<wp:postmeta>{value}</wp:postmeta>"
 
 
-def test_old_slugs_of_wordpress_are_former_slugs_newest_first(wordpress):
+def test_old_wordpress_slugs_become_former_slugs_newest_first(wordpress):
     old = [meta("_wp_old_slug", value) for value in ("first", "second", "%e3%83%96", "Not one", "a" * 101)]
     assert wordpress("".join(old)).fields["former_slugs"] == ["second", "first"]
 
@@ -76,7 +76,7 @@ def test_old_slugs_of_wordpress_are_former_slugs_newest_first(wordpress):
 @pytest.mark.parametrize(
     ("gmt", "when"), [("0000-00-00 00:00:00", "2020-07-01T23:00:00Z"), ("2020-07-02 01:00:00", "2020-07-02T01:00:00Z")]
 )
-def test_local_times_of_wordpress_are_of_the_zone(write, gmt, when):
+def test_local_wordpress_times_are_in_the_zone(write, gmt, when):
     item = "<wp:post_name>a</wp:post_name><wp:post_type>post</wp:post_type><wp:status>draft</wp:status>"
     item += f"<wp:post_date>2020-07-02 08:00:00</wp:post_date><wp:post_date_gmt>{gmt}</wp:post_date_gmt>"
     file = write({"a.xml": f"{HEAD}<item>{item}</item></channel></rss>"}) / "a.xml"
@@ -84,7 +84,7 @@ def test_local_times_of_wordpress_are_of_the_zone(write, gmt, when):
     assert post.created_at == when
 
 
-def test_what_only_the_templates_of_wordpress_know_is_in_params(wordpress):
+def test_values_for_wordpress_templates_go_to_params(wordpress):
     elements = "<dc:creator>ann</dc:creator><wp:is_sticky>1</wp:is_sticky>"
     elements += '<category domain="post_format" nicename="post-format-quote">Quote</category>'
     elements += meta("enclosure", "https://a.example/b.mp3\n9\naudio/mpeg")
@@ -99,7 +99,7 @@ def test_what_only_the_templates_of_wordpress_know_is_in_params(wordpress):
     assert wordpress(elements, drop={"mood", "enclosure", "format", "sticky", "author"}).fields.get("params") is None
 
 
-def test_footnotes_of_wordpress_become_those_of_markdown(wordpress):
+def test_wordpress_footnotes_become_markdown_footnotes(wordpress):
     content = (
         '<!-- wp:paragraph --><p>One<sup data-fn="x-1" class="fn"><a href="#x-1" id="x-1-link">1</a></sup>, two'
         '<sup class="fn" data-fn="y"><a href="#y">2</a></sup>, none<sup data-fn="z">3</sup>.</p><!-- /wp:paragraph -->'
@@ -110,7 +110,7 @@ def test_footnotes_of_wordpress_become_those_of_markdown(wordpress):
     assert "[^1]" not in wordpress(meta("footnotes", "[{"), content).fields["content"]
 
 
-def test_a_caption_of_wordpress_is_a_line_of_its_own(wordpress):
+def test_a_wordpress_caption_gets_its_own_line(wordpress):
     content = (
         'a\n\n[caption id="b" width="9"]<a href="/c"><img src="https://d/e.png" /></a> A <em>loaf</em>[/caption]\n\nf'
     )
@@ -118,7 +118,7 @@ def test_a_caption_of_wordpress_is_a_line_of_its_own(wordpress):
     assert wordpress(content=content).fields["content"] == expected
 
 
-def test_the_posts_of_ghost_are_read():
+def test_ghost_posts_are_read():
     members, own, soon = read(GHOST)
     fields = {"title": "Coming soon", "slug": "coming-soon", "status": "published", "tags": ["Bread & butter", "News"]}
     fields |= {"published_at": "2023-11-15T10:00:00Z", "excerpt": "Soon, really", "params": {"visibility": "public"}}
@@ -137,7 +137,7 @@ def ghost(write):
     return lambda *posts, **data: read(write({"a.json": json.dumps({"data": {"posts": posts} | data})}) / "a.json")
 
 
-def test_what_only_the_templates_of_ghost_know_is_in_params(ghost):
+def test_values_for_ghost_templates_go_to_params(ghost):
     post = {"id": "p", "title": "A", "html": "b", "featured": 1, "visibility": "paid", "author_id": "u"}
     post |= {"canonical_url": "https://a.example/b", "meta_title": None}
     users = [{"id": "u", "name": "Ann"}, {"id": "v", "name": "Bo"}]
@@ -154,7 +154,7 @@ def test_what_only_the_templates_of_ghost_know_is_in_params(ghost):
     }
 
 
-def test_an_export_of_ghost_0_is_read(tmp_path, ghost):
+def test_a_ghost_0_export_is_read(tmp_path, ghost):
     row = {"id": 1, "title": "A", "slug": "a", "markdown": "*B*", "html": None, "image": "//c.example/d.png", "page": 0}
     times = {"status": "published", "created_at": 1405000000000, "published_at": 1405005000000}
     never = {"created_at": 10**30, "published_at": 10**300}
@@ -216,7 +216,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
         ),
     ],
 )
-def test_a_post_that_cannot_be_read_does_not_keep_the_others_out(tmp_path, ghost, row, reason):
+def test_an_unreadable_post_does_not_keep_the_others_out(tmp_path, ghost, row, reason):
     bad, good = {"id": 7, "slug": "bad", "title": "Bad"} | row, {"id": 8, "title": "Good", "html": "b"}
     tags = {"tags": [{"id": 1, "name": 5}], "posts_tags": [{"tag_id": 1, "post_id": 9}]}
     found = {type(item): item for item in ghost(bad, good, **tags)}
@@ -257,16 +257,16 @@ def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):
     ]
 
 
-def test_a_control_character_in_an_export_of_wordpress_is_left_out(wordpress):
+def test_a_control_character_in_a_wordpress_export_is_dropped(wordpress):
     assert wordpress(content="So" + "\x0b" * 100_000 + "on.").fields["content"] == "Soon.\n"
 
 
-def test_a_title_is_text_without_elements_and_references(wordpress):
+def test_a_title_is_plain_text_without_elements_and_references(wordpress):
     title = f"1 < 2 &amp; <b class='x'>A</b>&#{'1' * 5000};&#33;"
     assert wordpress(title=f"<![CDATA[{title}]]>").fields["title"] == "1 < 2 & A!"
 
 
-def test_a_post_without_a_title_has_its_slug_for_one_and_is_named_with_its_id(write, ghost):
+def test_a_post_without_a_title_gets_its_slug_as_one_and_is_reported_with_its_id(write, ghost):
     items = ghost({"id": "5f", "slug": "my-day", "html": "a"}, {"id": 7, "title": None, "html": "b"})
     top = write({"b.xml": WORDPRESS.read_text().replace("<title><![CDATA[A draft]]></title>", "")})
     found = {item.source: (item.fields["slug"], item.fields["title"]) for item in [*items, *read(top / "b.xml")]}
@@ -276,7 +276,7 @@ def test_a_post_without_a_title_has_its_slug_for_one_and_is_named_with_its_id(wr
 
 
 @pytest.mark.slow
-def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
+def test_a_large_wordpress_export_takes_little_memory(tmp_path):
     items = "".join(
         f"<item><title>A</title><content:encoded>{'word ' * 10_000}</content:encoded><wp:post_name>a-{number}"
         "</wp:post_name><wp:status>publish</wp:status><wp:post_type>post</wp:post_type></item>"
@@ -331,7 +331,7 @@ def test_a_large_export_of_wordpress_takes_little_memory(tmp_path):
         ("", ""),
     ],
 )  # fmt: skip
-def test_html_becomes_markdown_of_the_same_meaning(html, markdown):
+def test_html_becomes_markdown_with_the_same_meaning(html, markdown):
     assert markdown_of(html) == markdown
 
 
@@ -346,5 +346,5 @@ def test_html_becomes_markdown_of_the_same_meaning(html, markdown):
         ("<p>a\nb</p>", "a  \nb\n"),
     ],
 )
-def test_bare_lines_of_wordpress_are_paragraphs_and_line_breaks(html, markdown):
+def test_bare_lines_in_wordpress_become_paragraphs_and_line_breaks(html, markdown):
     assert markdown_of(paragraphs(html)) == markdown

@@ -1,4 +1,4 @@
-"""Blogs of Jekyll: their tags, and the former addresses of their posts."""
+"""Jekyll blogs: their tags, and the former addresses of their posts."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.blogs import read
         ("posts", "tags: cats dogs", ["cats dogs"]),
     ],
 )
-def test_only_tags_of_jekyll_are_split_at_spaces(item, folder, text, tags):
+def test_only_jekyll_tags_are_split_at_spaces(item, folder, text, tags):
     assert item(text, f"{folder}/2020-01-02-a.md").fields["tags"] == tags
 
 
@@ -42,13 +42,13 @@ DEFAULTS = "defaults: [{scope: {path: '', type: posts}, values: {permalink: /new
         ("", {}, "published: false", None),
     ],
 )
-def test_the_former_address_of_a_post_follows_the_pattern_of_its_site(write, item, config, options, text, path):
+def test_the_former_address_of_a_post_follows_its_sites_pattern(write, item, config, options, text, path):
     write({"_config.yml": config} if config else {})
     old_paths = item(text, "x/_posts/2020-01-02-A_b.md", **options).old_paths
     assert next((old for old in old_paths if "/" in old[1:]), None) == path
 
 
-def test_a_pattern_is_for_other_sites_too(write):
+def test_a_pattern_works_for_other_sites_too(write):
     top = write({"2020-01-02-a.md": "A", "b.md": "---\ndate: 2020-01-02\n---\nB", "c.md": "C"})
     items = read(top, permalink="/:year/:title/")
     assert {item.fields["slug"]: item.old_paths for item in items} == {"a": ("/2020/a/",), "b": ("/2020/b/",), "c": ()}
@@ -79,7 +79,7 @@ def test_folders_above_posts_are_categories_and_those_below_are_not(write, item)
         ("", "former_slugs: [one]\naliases: [/two]", "new.md", {}, ["one", "two"]),
     ],
 )
-def test_older_addresses_that_are_otherwise_the_posts_own_become_former_slugs(
+def test_older_addresses_that_differ_only_in_the_slug_become_former_slugs(
     write, item, config, text, name, options, former
 ):
     write({"_config.yml": config} if config else {})
@@ -101,7 +101,7 @@ ZONED = "2020-07-01T23:00:00Z"
         ("timeZone = 'Asia/Tokyo'", "config/_default/hugo.toml"),
     ],
 )
-def test_the_zone_of_a_site_comes_first(write, item, configuration, name):
+def test_the_zone_of_a_site_takes_precedence(write, item, configuration, name):
     write({name: configuration})
     berlin = {"zone": zone_named("Europe/Berlin")}
     found = item("date: 2020-07-02 08:00", "content/a.md", **berlin)
@@ -110,14 +110,14 @@ def test_the_zone_of_a_site_comes_first(write, item, configuration, name):
 
 
 @pytest.mark.parametrize("configuration", ["", "timeZone = 'Mars/Base'", "[params]\ntimezone = 'Asia/Tokyo'"])
-def test_without_one_that_is_known_the_zone_is_that_of_the_service(write, item, configuration):
+def test_without_a_known_zone_the_zone_of_the_service_applies(write, item, configuration):
     write({"hugo.toml": configuration})
     found = item("date: 2020-07-02", zone=zone_named("Europe/Berlin"))
     assert found.fields["published_at"] == "2020-07-01T22:00:00Z"
     assert ("time zones" in found.notes) == ("Mars" in configuration)
 
 
-def test_the_day_in_the_name_of_a_file_is_that_of_the_zone(item):
+def test_the_day_in_a_file_name_is_in_the_zone(item):
     found = item("title: A", "_posts/2020-07-02-a.md", zone=zone_named("Asia/Tokyo"))
     assert found.fields["published_at"] == "2020-07-01T15:00:00Z"
     assert found.old_paths == ("/2020/07/02/a.html",)

@@ -1,4 +1,4 @@
-"""What other programs write in their own way, which an import understands, shortens or names rather than refuses."""
+"""Peculiarities of other programs that an import understands, shortens or reports rather than refuses."""
 
 import json
 
@@ -24,12 +24,12 @@ from tests.transfer.test_exports import HEAD
         ("status: archived\npublished: false", "archived", None),
     ],
 )
-def test_the_words_of_other_programs_for_a_status_are_understood(item, text, status, params):
+def test_status_words_of_other_programs_are_understood(item, text, status, params):
     fields = item(f"title: A\n{text}").fields
     assert (fields["status"], fields.get("params")) == (status, params)
 
 
-def test_a_private_file_is_named_and_one_in_the_trash_is_left_out(item, write):
+def test_a_private_file_is_reported_and_one_in_the_trash_is_left_out(item, write):
     assert item("status: private").notes == {"private posts": 2}
     with open_sources(write({"a.md": "---\nstatus: trash\n---\nA"}) / "a.md") as sources:
         assert (len(sources), sources.left_out) == (0, {"post (trash)": 1})
@@ -43,18 +43,18 @@ def test_a_private_file_is_named_and_one_in_the_trash_is_left_out(item, write):
         ("date: 2020-01-18\npublishDate: 2020-01-18T00:00:00Z", "2020-01-18T00:00:00Z", None),
     ],
 )
-def test_of_two_dates_that_of_the_publication_counts_and_the_other_is_kept(item, text, published_at, params):
+def test_of_two_dates_the_publication_date_counts_and_the_other_is_kept(item, text, published_at, params):
     fields = item(text).fields
     assert (fields["published_at"], fields.get("params")) == (published_at, params)
 
 
 @pytest.mark.parametrize(("name", "slug"), [("_posts/2012-3-9-x.md", "x"), ("2012-03-9-x/index.md", "x")])
-def test_a_day_in_a_name_can_have_one_digit(item, name, slug):
+def test_the_day_in_a_file_name_can_have_one_digit(item, name, slug):
     fields = item("title: A", name).fields
     assert (fields["published_at"], fields["slug"]) == ("2012-03-09T00:00:00Z", slug)
 
 
-def test_a_tag_of_its_own_name_is_a_tag(item):
+def test_a_tag_under_the_name_tag_is_a_tag(item):
     assert item("tag: big cats\ncategory: code", "_posts/2020-01-02-a.md").fields["tags"] == ["big cats", "code"]
 
 
@@ -68,7 +68,7 @@ def test_a_tag_of_its_own_name_is_a_tag(item):
         ("hugo.yaml", "date: July 2, 2020", "2020-07-02T04:00:00Z", None),
     ],
 )
-def test_times_without_an_offset_are_of_the_zone_of_the_site(write, item, config, text, published_at, path):
+def test_times_without_an_offset_are_in_the_zone_of_the_site(write, item, config, text, published_at, path):
     zones = {"toml": "baseURL = ''\ntimeZone = 'America/New_York'", "yaml": "timeZone: America/New_York"}
     write({config: zones.get(config[5:], "timezone: America/New_York")})
     found = item(text, "_posts/2020-01-02-a.md" if path else "content/a.md")
@@ -76,7 +76,7 @@ def test_times_without_an_offset_are_of_the_zone_of_the_site(write, item, config
     assert path is None or path in found.old_paths
 
 
-# What is shortened
+# Shortening
 
 
 def long_list(count):
@@ -101,13 +101,13 @@ def long_list(count):
         ("a: [[[[[[[[[1]]]]]]]]]\nb: .inf\nc: 1", {"large params": (3, "`a`, `b`")}, {"params": {"c": 1}}),
     ],
 )
-def test_what_is_too_long_is_shortened_and_named_with_its_line(item, text, notes, fields):
+def test_values_that_are_too_long_are_shortened_and_reported_with_their_line(item, text, notes, fields):
     found = item(f"title: A\n{text}")
     assert {**found.notes} == notes
     assert fields.items() <= found.fields.items()
 
 
-def test_params_keep_the_whole_of_what_is_shortened(item):
+def test_params_keep_shortened_values_in_full(item):
     title, excerpt = "title " * 60, "word " * 300
     fields = item(f"title: {title}\nexcerpt: {excerpt}\nlayout: x").fields
     assert fields["params"] == {"layout": "x", "title": title.strip(), "excerpt": excerpt.strip()}
@@ -127,7 +127,7 @@ def test_params_keep_the_whole_of_what_is_shortened(item):
         ({"x.md": "permalink: guide/guide/", "guide/index.md": "title: B"}, {"guide-guide", "guide"}),
     ],
 )
-def test_of_posts_with_one_slug_a_language_or_a_path_goes_in_front(write, files, slugs):
+def test_posts_with_the_same_slug_get_their_language_or_path_in_front(write, files, slugs):
     items = read(write({name: f"---\n{text}\n---\nA" for name, text in files.items()}))
     assert {item.fields["slug"] for item in items} == slugs
 
@@ -180,7 +180,7 @@ def test_images_are_found_where_markdown_shows_them(item, content):
 
 
 @pytest.mark.parametrize("content", CODE)
-def test_what_only_looks_like_an_image_stays(item, content):
+def test_text_that_only_looks_like_an_image_stays(item, content):
     found = item("title: A", content=content, site="https://a.example")
     assert found.fields["content"] == content
     assert "relative images" not in found.notes
@@ -211,23 +211,23 @@ def wordpress(write, content, elements="", **options):
         ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
     ],
 )
-def test_shortcodes_of_wordpress_become_what_they_show(write, content, markdown):
+def test_wordpress_shortcodes_become_their_content(write, content, markdown):
     assert wordpress(write, content).fields["content"] == markdown
 
 
-def test_reusable_blocks_of_wordpress_are_put_in_or_named(write):
+def test_reusable_wordpress_blocks_are_inserted_or_reported(write):
     block = "<item><wp:post_type>wp_block</wp:post_type><wp:post_id>7</wp:post_id>"
     block += "<content:encoded><![CDATA[<!-- wp:paragraph --><p>Again</p>]]></content:encoded></item>"
     post = wordpress(write, '<!-- wp:block {"ref":7} /--><!-- wp:block {"ref":8} /-->', more=block)
     assert (post.fields["content"], post.notes) == ("Again\n", {"blocks": None})
 
 
-def test_older_slugs_of_wordpress_are_old_addresses(write):
+def test_older_wordpress_slugs_become_old_addresses(write):
     meta = "<wp:postmeta><wp:meta_key>_wp_old_slug</wp:meta_key><wp:meta_value>b</wp:meta_value></wp:postmeta>"
     assert wordpress(write, "x", meta).old_paths == ("/2020/a/", "/2020/b/")
 
 
-def test_the_description_of_a_cover_of_ghost_is_kept_and_its_html_cards_stay_html(write):
+def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):
     html = "<p>a</p><!--kg-card-begin: html--><table>\n\n<tr><td>*b*</table><script>c</script><!--kg-card-end: html-->"
     posts = [{"id": "p", "title": "A", "slug": "a", "html": html}]
     meta = [{"post_id": "p", "feature_image_alt": "B", "feature_image_caption": "C"}]
@@ -258,28 +258,28 @@ def test_the_description_of_a_cover_of_ghost_is_kept_and_its_html_cards_stay_htm
         ("<h2>a<br>b</h2><center>c</center>d", "## a<br>b\n\nc\n\nd\n"),
     ],
 )  # fmt: skip
-def test_html_that_markdown_cannot_say_stays_html(html, markdown):
+def test_html_that_markdown_cannot_express_stays_html(html, markdown):
     made = markdown_of(html)
     assert made == markdown if markdown else "*" not in made and "<" in made
 
 
-def test_tags_that_html_opens_again_in_each_paragraph_are_bounded():
+def test_tags_that_html_reopens_in_each_paragraph_are_limited():
     with pytest.raises(Exception, match="too many elements"):
         markdown_of("".join(f"<b id={number}>" for number in range(2000)) + "<p>x" * 2000)
 
 
-def test_scripts_and_forms_are_left_out_on_request_and_named():
+def test_scripts_and_forms_are_left_out_on_request_and_reported():
     dropped = set()
     html = "<p>a<script src=b></script></p><form>c<script>d</script></form><svg><script>e</script></svg>"
     assert markdown_of(html, dropped=dropped) == "a\n\nc\n"
     assert dropped == {"script", "form", "svg"}
 
 
-def test_an_escaped_tag_is_no_html(item):
+def test_an_escaped_tag_is_not_html(item):
     assert item("title: A", content="\\</script> \\<b>").notes == {}
 
 
-def test_posts_whose_dates_may_be_in_a_data_file_are_named(write):
+def test_posts_whose_dates_may_be_in_a_data_file_are_reported(write):
     top = write({"posts/posts.json": '{"date": "2020-01-01"}', "posts/a.md": "# A", "b.md": "# B"})
     notes = {found.fields["slug"]: found.notes for found in read(top) if isinstance(found, Item)}
     assert notes == {"a": {"undated": None}, "b": {}}

@@ -1,4 +1,4 @@
-"""Patterns over the text of other programs: their time grows with its length, not with its square."""
+"""Regular expressions on text from other programs: their time must grow linearly, not quadratically."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from blogapi.wings.markdown import files, front_matter, html
 from blogapi.wings.transfer import content, wordpress
 
-# Each pattern that searches a whole text, with texts that make it begin, and perhaps fail, again and again.
+# Every pattern that searches whole texts, with texts that make it start, and perhaps fail, again and again.
 PATTERNS = [
     (wordpress.FOOTNOTE, ['<sup data-fn="a" ', '<sup data-fn="a">', "<sup ", 'data-fn="a" ']),
     (wordpress.CAPTION, ["[caption ", "[caption]<img ", "[caption]<img>", "[caption]<a ", "[caption]"]),
@@ -55,7 +55,7 @@ PATTERNS = [
 
 
 def seconds(pattern, text):
-    """Return the least time of some searches for all matches."""
+    """Return the shortest of several runs that find all matches."""
     times = []
     for _ in range(3):
         begun = time.thread_time()

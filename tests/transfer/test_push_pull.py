@@ -1,4 +1,4 @@
-"""Push and pull: a folder here and a service on a real socket, kept the same."""
+"""Push and pull: keeping a folder and a service on a real socket in sync."""
 
 import fcntl
 import json
@@ -49,7 +49,7 @@ def run(blog, monkeypatch):
     def run(*arguments, key=None, to=None):
         environ = {"BLOGAPI_KEY": key or blog.key} | ({"BLOGAPI_REMOTE": to} if to else {})
         result = CliRunner().invoke(cli.command_line, [str(each) for each in arguments], env=environ)
-        if isinstance(result.exception, ValueError):  # `main` prints it.
+        if isinstance(result.exception, ValueError):  # `main` prints these.
             return 1, [*result.output.splitlines(), str(result.exception)]
         assert isinstance(result.exception, SystemExit | None), result.exception
         return result.exit_code, result.output.splitlines()
@@ -59,13 +59,13 @@ def run(blog, monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Write files into the folder, which is returned."""
+    """Write files into the folder; return it."""
     return lambda **texts: write_files(tmp_path / "folder", {f"{name}.md": text for name, text in texts.items()})
 
 
 @pytest.fixture
 def change(blog):
-    """Change the post with a slug there, as another client does; return it."""
+    """Change the post with this slug on the service, as another client would; return it."""
 
     def change(slug, /, **fields):
         status, _, post = blog.request("PATCH", f"/v1/posts/by-slug/{slug}", fields)
@@ -77,7 +77,7 @@ def change(blog):
 
 @pytest.fixture
 def there(blog):
-    """All posts by their slugs, as they are there."""
+    """All posts on the service, by their slugs."""
     return lambda: {post["slug"]: post for post in blog.request("GET", "/v1/posts?limit=1000")[2]}
 
 
@@ -97,10 +97,10 @@ def edit(file, old, new):
     file.write_bytes(text.replace(old, new).encode())
 
 
-# What one side says comes to the other
+# Changes on one side reach the other
 
 
-def test_a_push_and_a_pull_into_another_folder_give_the_same_posts(run, folder, tmp_path, there):
+def test_a_push_and_a_pull_into_another_folder_give_the_same_files(run, folder, tmp_path, there):
     here = folder(hello=HELLO, draft="# A draft\n\nNot yet.\r\nNever.", broken="---\n: x\n---\n", nested="Words")
     write_files(here / "2025", {"2025-03-04-old.md": "Old words.\n"})
     status, lines = run("push", here)
@@ -121,12 +121,12 @@ def test_a_push_and_a_pull_into_another_folder_give_the_same_posts(run, folder, 
     assert run("pull", other)[1][-1] == counts(created=4)
     assert run("push", other) == (0, [counts(unchanged=4)])
     assert there() == posts
-    (other / ".blogapi.json").unlink()  # Without it, all is compared.
+    (other / ".blogapi.json").unlink()  # Without it, everything is compared.
     for command in ("push", "pull"):
         assert run(command, other) == (0, [counts(unchanged=4)])
 
 
-def test_a_pull_edits_only_the_lines_that_say_something_else(run, folder, change):
+def test_a_pull_edits_only_the_lines_that_differ(run, folder, change):
     text = HELLO.replace("\n", "\r\n")
     here = folder(hello=text)
     run("push", here)
@@ -142,7 +142,7 @@ def test_a_pull_edits_only_the_lines_that_say_something_else(run, folder, change
     assert (here / "hello.md").read_bytes().decode() == new
 
 
-def test_tags_under_several_names_come_under_one_and_the_other_lines_stay(run, folder, change):
+def test_tags_under_several_names_are_merged_under_one_and_the_other_lines_stay(run, folder, change):
     here = folder(a="---\ntitle: 'A'\ncategories:\n  - b\ntags:   # ours\n  - c\nlayout: wide\n---\nWords.\n")
     (here / "a.md").chmod(0o755)
     run("push", here)
@@ -153,7 +153,7 @@ def test_tags_under_several_names_come_under_one_and_the_other_lines_stay(run, f
 
 
 @pytest.mark.parametrize("text", ["+++\ntitle = 'A'\nweight = 2\n+++\nWords.\n", "# A\n\nWords.\n"])
-def test_a_file_whose_lines_cannot_be_edited_is_written_anew(run, folder, change, text):
+def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, folder, change, text):
     here = folder(a=text)
     run("push", here)
     post = change("a", title="B", excerpt="C")
@@ -173,7 +173,7 @@ def test_a_file_whose_lines_cannot_be_edited_is_written_anew(run, folder, change
         (HELLO, HELLO.replace("\n", "\r\n")),
     ],
 )
-def test_another_spelling_is_no_change(run, folder, there, old, new):
+def test_another_spelling_is_not_a_change(run, folder, there, old, new):
     here = folder(hello=HELLO)
     run("push", here)
     before = there()
@@ -184,7 +184,7 @@ def test_another_spelling_is_no_change(run, folder, there, old, new):
 
 
 @pytest.mark.parametrize("program", ["astro", "eleventy", "hugo", "jekyll", "obsidian", "zola"])
-def test_a_folder_of_another_program_is_read_as_by_an_import(run, blog, tmp_path, program, there):
+def test_another_programs_folder_is_read_as_by_an_import(run, blog, tmp_path, program, there):
     here = shutil.copytree(SAMPLES / program, tmp_path / "folder")
     before = contents(here)
     _, lines = run("push", here)
@@ -202,7 +202,7 @@ def test_a_folder_of_another_program_is_read_as_by_an_import(run, blog, tmp_path
 # Changes on either side, or on both
 
 CHANGES = {
-    # here, there: what a push and a pull say, and where the words come from afterwards
+    # (here, there): the output of a push and a pull, and which side's text remains
     ("", ""): ([], [], ""),
     ("edited", ""): (["updated a.md"], [], "here"),
     ("", "edited"): ([], ["updated a.md"], "there"),
@@ -226,7 +226,7 @@ CHANGES = {
 
 @pytest.fixture
 def changed(run, folder, blog, change):
-    """A folder and a blog that were the same, then changed."""
+    """A folder and a blog that were in sync, then changed."""
 
     def both(here, there):
         folder_here = folder(a="# A\n\nWords.\n", b="# B\n\nWords.\n", c="# C\n")
@@ -264,7 +264,7 @@ def test_no_change_is_overwritten(run, changed, there, changes):
         assert words in there()["a"]["content"]
 
 
-def test_a_conflict_ends_by_force_or_by_keeping_the_file_aside(run, changed, there):
+def test_a_conflict_is_resolved_by_force_or_by_setting_the_file_aside(run, changed, there):
     folder = changed("edited", "edited")
     assert run("pull", folder, "--theirs")[1][0] == "updated a.md: yours is a.mine.md"
     assert contents(folder)["a.mine.md"] == b"# A\n\nWords, here.\n"
@@ -324,7 +324,7 @@ def test_the_suffix_of_a_file_can_be_in_capitals(run, folder):
         assert run("push", here)[1][-1] == expected
 
 
-def test_a_file_can_get_another_name_and_its_post_another_slug(run, folder, there):
+def test_a_file_can_be_renamed_and_its_post_can_get_another_slug(run, folder, there):
     here = folder(a="---\nid: x\nslug: a\n---\n# A\n", b="# B\n")
     run("push", here)
     (here / "sub").mkdir()
@@ -334,7 +334,7 @@ def test_a_file_can_get_another_name_and_its_post_another_slug(run, folder, ther
     edit(here / "c.md", "# A", "# A\n")
     _, lines = run("push", here)
     assert lines[0] == "renamed sub/renamed.md: was b.md"
-    # Neither its bytes nor its slug tell that c.md was a.md.
+    # Neither its bytes nor its slug reveal that c.md was a.md.
     assert "created c.md" in lines
     assert there().keys() == {"a", "b", "other"}
     edit(here / "c.md", "slug: other", "slug: third")
@@ -342,7 +342,7 @@ def test_a_file_can_get_another_name_and_its_post_another_slug(run, folder, ther
     assert there().keys() == {"a", "b", "third"}
 
 
-def test_a_new_file_takes_no_slug_of_another_post(run, folder, there, blog):
+def test_a_new_file_cannot_take_the_slug_of_another_post(run, folder, there, blog):
     blog.request("PUT", "/v1/posts/by-slug/a", {"title": "A", "content": "Theirs."})
     here = folder(a="# A\n\nMine.\n")
     assert run("push", here) == (1, [OTHER, counts(conflict=1)])
@@ -351,7 +351,7 @@ def test_a_new_file_takes_no_slug_of_another_post(run, folder, there, blog):
     assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
 
 
-def test_a_renamed_post_keeps_its_former_slug_and_a_file_need_not_name_it(run, blog, folder, change):
+def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(run, blog, folder, change):
     here = folder(a="---\ntitle: A\nslug: a\nstatus: published\n---\nA\n")
     run("push", here)
     folder(a="---\ntitle: A\nslug: b\nstatus: published\n---\nA\n")
@@ -363,13 +363,13 @@ def test_a_renamed_post_keeps_its_former_slug_and_a_file_need_not_name_it(run, b
     assert run("push", here)[1] == [counts(unchanged=1)]
 
 
-def test_a_time_in_a_pushed_file_is_of_the_zone_in_the_settings(run, blog, folder, monkeypatch):
+def test_a_time_in_a_pushed_file_is_in_the_zone_from_the_settings(run, blog, folder, monkeypatch):
     monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
     run("push", folder(a="---\ndate: 2020-01-02 08:00\n---\nA\n"))
     assert blog.request("GET", "/v1/posts/by-slug/a")[2]["published_at"] == "2020-01-01T23:00:00Z"
 
 
-def test_a_post_older_than_remembered_is_a_conflict(run, folder, change):
+def test_a_post_older_than_recorded_is_a_conflict(run, folder, change):
     here = folder(a="# A\n")
     run("push", here)
     change("a", excerpt="Newer.")
@@ -377,7 +377,7 @@ def test_a_post_older_than_remembered_is_a_conflict(run, folder, change):
     state = json.loads((here / ".blogapi.json").read_text())
     state["files"]["a.md"]["updated_at"] = "2099-01-01T00:00:00Z"
     (here / ".blogapi.json").write_text(json.dumps(state))
-    for command in ("push", "pull"):  # The words are the same.
+    for command in ("push", "pull"):  # The texts are the same.
         assert run(command, here) == (0, [counts(unchanged=1)])
     change("a", excerpt="Restored.")
     (here / ".blogapi.json").write_text(json.dumps(state))
@@ -402,7 +402,7 @@ def test_another_address_or_another_database_is_refused(run, folder, command, bl
     assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
 
 
-def test_a_scheduled_post_that_is_published_by_its_time_has_not_changed(run, folder, change, there):
+def test_the_publication_of_a_scheduled_post_is_not_a_change(run, folder, change, there):
     here = folder(a="---\nstatus: scheduled\npublished_at: 2099-01-01\n---\n# A\n")
     run("push", here)
     assert there()["a"]["status"] == "scheduled"
@@ -451,7 +451,7 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
 @pytest.mark.parametrize(
     ("flag", "may_push", "may_delete"), [("--read-only", False, True), ("--published-only", False, False)]
 )
-def test_keys_that_may_do_less_can_pull(run, folder, tmp_path, blog, flag, may_push, may_delete):
+def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, flag, may_push, may_delete):
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
     key = blog.blogapi("keys", "create", tmp_path.name, flag).stdout.strip()
     assert run("push", tmp_path / "folder", key=key)[1][0].startswith("this key is ")
@@ -459,7 +459,7 @@ def test_keys_that_may_do_less_can_pull(run, folder, tmp_path, blog, flag, may_p
     assert run("pull", tmp_path / "other", "--delete", key=key)[0] == (not may_delete)
 
 
-def test_published_writes_no_new_files_of_drafts(run, folder, tmp_path):
+def test_with_published_no_new_files_are_written_for_drafts(run, folder, tmp_path):
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
     assert run("pull", tmp_path / "other", "--published")[1] == ["created b.md", counts(created=1)]
 
@@ -532,7 +532,7 @@ def test_a_damaged_state_is_refused_before_anything_changes(run, folder, there, 
     assert (contents(here), there()) == (before, posts)
 
 
-# Services that are none, or hostile
+# Services that are hostile, or not services at all
 
 POST = {"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []}
 POST |= dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00Z")
@@ -540,7 +540,7 @@ POST |= dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00Z")
 
 @pytest.fixture
 def hostile():
-    """A service that answers each path as it is told, and `then` in other ways."""
+    """A service that gives the set answer for each path, and `then` others."""
     answers = {}
 
     class Handler(BaseHTTPRequestHandler):
@@ -600,25 +600,25 @@ def test_a_hostile_service_writes_nothing(run, hostile, tmp_path, wrong):
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"{}", b"[1]", b'[{"id": []}]', b" " * (33 * 2**20)])
-def test_what_is_no_list_of_posts_is_refused(run, hostile, tmp_path, body):
+def test_anything_but_a_list_of_posts_is_refused(run, hostile, tmp_path, body):
     address = hostile(body=body)
     status, lines = run("pull", tmp_path / "folder", to=address)
     assert (status, lines[-1].startswith((address, "a response of"))) == (1, True)
 
 
-def test_a_list_without_end_is_refused(run, hostile, tmp_path):
+def test_an_endless_list_is_refused(run, hostile, tmp_path):
     address = hostile(body=[], Link='</v1/posts?before=1>; rel="next"')
     assert run("pull", tmp_path / "folder", to=address)[1][-1].endswith("/v1/posts never ends")
 
 
-def test_a_limit_and_a_failure_are_waited_for(run, hostile, tmp_path):
+def test_commands_wait_at_the_rate_limit_and_after_a_failure(run, hostile, tmp_path):
     address = hostile("/v1/key", 429, Retry_After="0", then=[hostile.key])
     hostile(status=503, body={"message": "busy"}, Retry_After="0", then=[(200, {}, b"[]")])
     said = ["the rate limit is reached; trying again in 0 s", "busy; trying again in 0 s", counts()]
     assert run("pull", tmp_path / "folder", to=address) == (0, said)
 
 
-def test_what_a_key_may_not_do_is_named_for_its_file_and_the_others_go_on(run, hostile, folder):
+def test_a_missing_permission_is_reported_for_its_file_and_the_others_are_sent(run, hostile, folder):
     address = hostile(body=[])
     hostile("/v1/posts/by-slug/a", 403, {"message": "drafts only"})
     hostile("/v1/posts/by-slug/b", 201, POST | {"slug": "b"}, ETag='"1"')
@@ -638,7 +638,7 @@ def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, fol
     assert len(receiver.messages) == is_trusted
 
 
-def test_an_address_without_encryption_is_warned_of(run, folder):
+def test_an_unencrypted_address_causes_a_warning(run, folder):
     address = "http://blog.invalid"
     lines = run("push", folder(a="# A\n"), to=address)[1]
     assert lines[0] == f"{address} is not encrypted: others on the network can read the key"
@@ -651,7 +651,7 @@ def test_redirects_are_not_followed(run, hostile, folder):
     assert run("push", folder(a="# A\n"), to=address) == (1, [said])
 
 
-def test_an_image_that_is_another_one_is_not_written(run, hostile, tmp_path):
+def test_an_image_with_the_wrong_content_is_not_written(run, hostile, tmp_path):
     image = f"/images/{'0' * 32}.png"
     address = hostile("/v1/posts", body=[POST])
     hostile("/v1/posts/1", body=POST | {"content": f"![x]({address}{image})"})

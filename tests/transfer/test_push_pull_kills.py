@@ -1,4 +1,4 @@
-"""Push and pull, killed at any moment with their service, and at its limit: nothing is lost, and nothing twice."""
+"""Push and pull, killed at any moment along with the service, and at its limit: nothing is lost or duplicated."""
 
 import random
 import subprocess
@@ -35,7 +35,7 @@ class Commands:
         return process.returncode, output.splitlines()
 
     def kill(self, *arguments, kills):
-        """Kill a command after a while, or its service, which it waits for."""
+        """Kill a command after a while, or the service, for which the command then waits."""
         for number in range(kills):
             process = self.start(*arguments)
             time.sleep(self.random.uniform(0.5, 2.5))
@@ -57,9 +57,7 @@ def every(service, path="/v1/posts?limit=1000"):
 
 
 @pytest.mark.sqlite
-def test_a_folder_and_a_blog_that_change_on_both_sides_become_the_same_through_kills(
-    commands, service, scale, tmp_path
-):
+def test_a_folder_and_a_blog_that_both_change_become_the_same_despite_kills(commands, service, scale, tmp_path):
     posts, images = (500, 100) if scale > 1 else (60, 12)
     folder = write_files(
         tmp_path / "folder",
@@ -116,7 +114,7 @@ def edit(file, change):
 
 
 def revisions(service, posts):
-    """How many posts have how many revisions, of those that have some."""
+    """How many posts have how many revisions, not counting posts without any."""
     found = {}
     for post in posts.values():
         if count := len(service.request("GET", f"/v1/posts/{post['id']}/revisions")[2]):
@@ -125,7 +123,7 @@ def revisions(service, posts):
 
 
 @pytest.mark.sqlite
-def test_at_the_limit_a_push_waits_and_goes_on(serve, tmp_path):
+def test_at_the_limit_a_push_waits_and_continues(serve, tmp_path):
     service = serve(BLOGAPI_RATE_LIMIT=5)
     folder = write_files(tmp_path / "folder", {f"{number}.md": "Words." for number in range(6)})
     while time.time() % 60 > 50:  # The minute must not end before the limit is reached.
@@ -137,7 +135,7 @@ def test_at_the_limit_a_push_waits_and_goes_on(serve, tmp_path):
 
 
 @pytest.mark.sqlite
-def test_a_thousand_posts_that_have_not_changed_take_three_requests(commands, service, tmp_path):
+def test_a_thousand_unchanged_posts_take_three_requests(commands, service, tmp_path):
     files = {f"{number}.md": f"Words {number}." * 100 for number in range(1000)}
     write_files(tmp_path / "folder", files | {"0.md": "![x](x.png)", "x.png": png()})
     assert service.blogapi("import", str(tmp_path / "folder"), timeout=120).returncode == 0

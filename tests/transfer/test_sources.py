@@ -1,4 +1,4 @@
-"""Markdown files of other programs: the slug, date, status and image of the posts in them."""
+"""Markdown files from other programs: the slug, date, status and image of their posts."""
 
 import time
 
@@ -43,7 +43,7 @@ from tests.blogs import read
         ("postSlug: b", "a.md", "b"),  # of themes of Astro
     ],
 )
-def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(item, text, name, slug):
+def test_the_slug_comes_from_the_file_its_path_or_its_name(item, text, name, slug):
     assert item(f"title: A\n{text}", name).fields["slug"] == slug
 
 
@@ -62,7 +62,7 @@ def test_the_slug_is_the_files_own_or_that_of_its_path_or_of_its_name(item, text
         ),
     ],
 )
-def test_slugs_that_several_files_have_get_their_folders_in_front(tmp_path, write, names, slugs):
+def test_slugs_shared_by_several_files_get_their_folders_in_front(tmp_path, write, names, slugs):
     write({f"blog/{name}": "# A" for name in names})
     found = [item.fields["slug"] for item in read(tmp_path / "blog")]
     assert sorted(slug.removeprefix(f"{tmp_path.name}-".replace("_", "-")) for slug in found) == slugs
@@ -81,12 +81,12 @@ def test_front_matter_can_name_its_language(write, text):
     assert (item.fields["title"], item.fields["content"]) == ("A", "B")
 
 
-def test_a_slug_that_files_of_a_folder_have_gets_their_days_in_front(write):
+def test_slugs_shared_within_a_folder_get_their_dates_in_front(write):
     top = write({f"{name}.md": f"---\npath: 2020/01/0{day}/x\n---\n" for name, day in (("a", 2), ("b", 1))})
     assert [item.fields["slug"] for item in read(top)] == ["2020-01-01-x", "2020-01-02-x"]
 
 
-def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_later(write):
+def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(write):
     times = {"a.md": "2020-01-01 02:00", "b.md": "2020-01-01 01:00"}
     top = write({name: f"---\nslug: x\ndate: {time}\n---\n" for name, time in times.items()})
     first, second = read(top)
@@ -111,7 +111,7 @@ def test_a_slug_that_two_files_of_a_folder_and_a_day_have_is_refused_for_the_lat
         ("a\x1b.md", "A\ufffd"),
     ],
 )
-def test_a_file_without_a_title_has_its_name_for_one(item, name, title):
+def test_a_file_without_a_title_gets_its_name_as_one(item, name, title):
     assert item("tags: [a]", name).fields["title"] == title
 
 
@@ -131,7 +131,7 @@ def test_a_heading_is_preferred_to_the_name(item):
         ("url: https://a.example/blog/2018/01/02/", "a.md", "2018-01-02T00:00:00Z", "published"),
         ("permalink: /2018/13/02/a", "a.md", None, None),
         ("", "2019-01-02-a/index.md", "2019-01-02T00:00:00Z", "published"),
-        ("", "2019-01-02.md", None, None),  # a note of that day, which nobody means to publish
+        ("", "2019-01-02.md", None, None),  # a daily note, which nobody means to publish
         ("", "a.md", None, None),
         ("date: 2020-01-02\ndraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
         ("date: 2020-01-02\nstatus: archived", "a.md", "2020-01-02T00:00:00Z", "archived"),
@@ -153,7 +153,7 @@ def test_a_heading_is_preferred_to_the_name(item):
         ("slug: 2019-01-02-a\nstatus: draft\nid: 1\ncreated_at: 2020-01-02", "2019-01-02-a.md", None, "draft"),
     ],
 )
-def test_the_date_and_the_status_follow_from_the_file(item, text, name, published_at, status):
+def test_the_date_and_the_status_are_derived_from_the_file(item, text, name, published_at, status):
     fields = item(f"title: A\n{text}", name).fields
     assert (fields.get("published_at"), fields.get("status")) == (published_at, status)
 
@@ -169,17 +169,17 @@ def test_the_date_and_the_status_follow_from_the_file(item, text, name, publishe
         ("slug: a", None),
     ],
 )
-def test_a_post_was_created_when_its_file_says_or_else_when_it_was_published(item, text, created_at):
+def test_the_creation_time_comes_from_the_file_or_else_from_the_publication(item, text, created_at):
     assert item(f"title: A\n{text}").created_at == created_at
 
 
-def test_a_creation_time_that_is_no_time_is_refused(item):
+def test_an_invalid_creation_time_is_refused(item):
     refused = item("title: A\ncreated_at: long ago")
     assert (refused.line, refused.reason[:28]) == (3, "`created_at` must be a date ")
 
 
 @pytest.mark.parametrize(("given", "status"), [("drafts", "draft"), ("drafts/blog", None), ("drafts/blog/a.md", None)])
-def test_a_folder_above_those_that_are_given_does_not_make_drafts(write, given, status):
+def test_a_folder_above_the_given_ones_does_not_make_drafts(write, given, status):
     top = write({"drafts/blog/a.md": "# A"})
     assert [item.fields.get("status") for item in read(top / given)] == [status]
 
@@ -236,7 +236,7 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
     assert (item.file.line_of("not_ours"), item.file.content_line) == (3 + lines, 5 + lines)
 
 
-# What is refused, and what its author should look at
+# Refused files, and content that the author should check
 
 
 OTHER_FORMS = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
@@ -253,7 +253,7 @@ OTHER_FORMS = "front matter must be YAML or JSON between lines of ---, or TOML b
         ("---js\n{\n  title: 'A'\n}\n---\nB", "front matter in JavaScript cannot be read: write it as YAML"),
     ],
 )
-def test_front_matter_of_other_forms_is_refused(write, text, reason):
+def test_front_matter_in_other_formats_is_refused(write, text, reason):
     top = write({"a.md": text})
     assert read(top) == [Failure(f"{top}/a.md", 1, reason)]
 
@@ -278,7 +278,7 @@ def test_front_matter_of_other_forms_is_refused(write, text, reason):
         ("~~~\n<br>", []),
     ],
 )
-def test_content_that_works_on_one_site_only_is_noted_with_its_line(item, content, notes):
+def test_content_that_works_only_on_one_site_is_reported_with_its_line(item, content, notes):
     assert list(item("title: A", content=content).notes.items()) == notes
 
 
@@ -304,7 +304,7 @@ def test_relative_images_become_absolute_below_a_base_url(item, text, content, m
     assert (fields["content"], fields["cover_image"]) == (made, "https://a.example/x/b.png")
 
 
-def test_a_cover_that_is_not_an_address_is_none_below_a_base_url(item):
+def test_a_cover_that_is_not_an_address_is_dropped_with_a_base_url(item):
     fields = item("image: 'x://['", site="https://a.example").fields
     assert ("cover_image" in fields, fields["params"]) == (False, {"image": "x://["})
 

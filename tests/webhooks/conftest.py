@@ -15,7 +15,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def trust(certificate, monkeypatch):
-    """Let the certificate be one that this system trusts."""
+    """Make the system trust the certificate."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     endpoint.tls.cache_clear()
     yield
@@ -32,7 +32,7 @@ def secure_receiver(certificate):
 
 @pytest.fixture
 def deliver(webhook, post, send):
-    """Create a webhook, by default for the receiver, and a post; send what is due."""
+    """Create a webhook, by default for the receiver, and a post; send everything due."""
 
     def deliver(url=None):
         webhook(url)
@@ -44,7 +44,7 @@ def deliver(webhook, post, send):
 
 @pytest.fixture
 def attempt(webhook, post, turn):
-    """Create a webhook for the receiver, and a post; attempt its delivery, whose result is not recorded yet."""
+    """Create a webhook for the receiver, and a post; attempt the delivery without recording its result."""
 
     def attempt():
         webhook(events=["post.created"])

@@ -1,4 +1,4 @@
-"""What the tests of several folders need of webhooks: a receiver, and a background whose turns are taken by hand."""
+"""Webhook helpers for several test folders: a receiver, and a background whose turns tests trigger."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ def background(database, clock):
 
 
 def take_turn(background):
-    """Take a turn, and wait for the attempts that are under way then; the next turn records their results."""
+    """Take a turn, and wait for the attempts in progress; the next turn records their results."""
     background.turn()
     for thread in background.sender.sending.values():
         thread.join()
@@ -36,7 +36,7 @@ def turn(background):
 
 @pytest.fixture
 def send(background, turn):
-    """Send all that is due."""
+    """Send everything that is due."""
 
     def send():
         turn()
@@ -58,7 +58,7 @@ def webhook(database, receiver):
 
 @pytest.fixture
 def delivery(client):
-    """The newest delivery of a webhook, without what it says of the event."""
+    """The newest delivery of a webhook, without the fields about the event."""
 
     def newest(webhook=1):
         delivery = client.get(f"/v1/webhooks/{webhook}/deliveries").json[0]

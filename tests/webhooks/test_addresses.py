@@ -23,7 +23,7 @@ NEVER = [
     "169.254.169.254", "169.254.0.1", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "::ffff:169.254.169.254",
     "::ffff:a9fe:a9fe", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "2002:a9fe:a9fe::1", "fe80::1", "fe80::1%1",
     "64:ff9b:1::169.254.169.254", "::ffff:0:169.254.169.254",
-    # link-local in the forms of RFC 6052, below the prefix of RFC 8215 and others
+    # link-local in RFC 6052 formats, below the prefix of RFC 8215 and others
     "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9fe:a9:fe00:ffff:ffff", "2001:db8:a9fe:a9fe::", "2001:db8:1a9:fea9:fe::",
     "2001:db8:122:a9fe:a9:fe00::", "2001:db8:122:3a9:fe:a9fe::", "2001:db8:122:344:a9:fea9:fe00::",
     "2001:db8:122:344::a9fe:a9fe",
@@ -66,6 +66,6 @@ def test_an_invalid_host_name_is_refused(host):
 def test_only_the_allowed_addresses_of_a_name_are_called(monkeypatch):
     addresses = ["127.0.0.1", "8.8.8.8", "169.254.169.254"]
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in addresses]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)  # the resolver, which is not ours
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)  # stands in for the system's resolver
     assert addresses_of("name", 80, private=False) == ["8.8.8.8"]
     assert addresses_of("name", 80, private=True) == ["127.0.0.1", "8.8.8.8"]

@@ -1,4 +1,4 @@
-"""Webhooks of the real server: delivered through kills, next to requests, and across a restart."""
+"""Webhooks on the real server: delivered despite kills, alongside requests, and across a restart."""
 
 import socket
 import threading
@@ -52,12 +52,12 @@ def test_a_scheduled_post_is_announced_within_2_s_of_its_time(service, receiver)
     assert receiver.types == ["post.published"]
 
 
-def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
+def test_hanging_receivers_delay_neither_others_nor_requests(service, receiver):
     hanging = socket.create_server(("127.0.0.1", 0))
     dripping = Receiver()
 
     def drip(handler):
-        with suppress(OSError):  # once it is given up
+        with suppress(OSError):  # once the attempt has been given up
             for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20:
                 handler.connection.send(bytes([byte]))
                 time.sleep(0.05)
@@ -81,7 +81,7 @@ def test_receivers_that_hang_delay_no_other_and_no_request(service, receiver):
             assert "last_status" not in first
 
 
-def test_a_service_stopped_amid_deliveries_ends_within_5_s_and_goes_on_after_the_start(serve, tmp_path, receiver):
+def test_a_service_stopped_during_deliveries_ends_within_5_s_and_continues_after_a_restart(serve, tmp_path, receiver):
     service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", measured=True)
     hanging = socket.create_server(("127.0.0.1", 0))
     hung = subscribe(service, f"http://127.0.0.1:{hanging.getsockname()[1]}", "post.created")
@@ -108,12 +108,12 @@ def test_a_service_stopped_amid_deliveries_ends_within_5_s_and_goes_on_after_the
     service.start()
     eventually(lambda: states(service, fine) == ["delivered"] * 100)
     ids = [message.id for message in receiver.messages]
-    assert (len(ids), len(set(ids))) == (101, 100)  # The one that was under way came again.
+    assert (len(ids), len(set(ids))) == (101, 100)  # The one in progress arrived twice.
     eventually(lambda: deliveries(service, hung)[-1]["attempts"] == 1)
     assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
 
 
-def test_a_slow_receiver_with_tls_delays_no_request(serve, certificate, secure_receiver):
+def test_a_slow_receiver_with_tls_does_not_delay_requests(serve, certificate, secure_receiver):
     service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", SSL_CERT_FILE=certificate)
     secure_receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(secure_receiver, handler))
     webhook = subscribe(service, f"https://localhost:{secure_receiver.port}", "post.created")

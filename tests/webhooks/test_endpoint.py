@@ -1,4 +1,4 @@
-"""Attempts: the addresses they may call, their failures, and the part of an answer that is kept."""
+"""Attempts: which addresses they may call, how they fail, and how much of an answer is read."""
 
 import json
 import signal
@@ -81,7 +81,7 @@ def test_a_name_that_does_not_resolve_now_may_resolve_later(client, post, send, 
 
 @pytest.fixture
 def two_addresses(resolver, receiver):
-    """The URL of a name that means 127.0.0.2, and then the receiver's address."""
+    """The URL of a name that resolves to 127.0.0.2 and to the receiver's address, in this order."""
     resolver.append("127.0.0.2 127.0.0.1")
     return f"http://moving.example:{receiver.port}"
 
@@ -93,7 +93,7 @@ def test_the_next_address_is_tried_if_one_refuses(deliver, receiver, two_address
 
 @contextmanager
 def listener(address, port=0, full=False):
-    """Listen and answer nothing; if `full`, not even accept. Gives the port."""
+    """Listen without ever answering or, if `full`, even accepting. Yields the port."""
     with socket.create_server((address, port), backlog=0 if full else 5) as server, ExitStack() as stack:
         for _ in range(3 if full else 0):
             waiting = stack.enter_context(socket.socket())
@@ -115,12 +115,12 @@ def test_the_next_address_is_tried_if_one_does_not_answer(webhook, post, send, r
 def test_the_next_address_is_tried_if_one_is_silent_in_tls(deliver, receiver, two_addresses, delivery):
     with listener("127.0.0.2", receiver.port):
         deliver(two_addresses.replace("http", "https"))
-    assert delivery()["last_error"] == "TLS: wrong version number"  # says the second, which speaks plain HTTP
+    assert delivery()["last_error"] == "TLS: wrong version number"  # from the second address, which speaks plain HTTP
 
 
 @contextmanager
 def alarm(seconds):
-    """A limit of time like the server's: it raises wherever its block has come to."""
+    """A time limit like the server's: it raises wherever the block is at that moment."""
 
     def ring(*args):
         raise TimeoutError
@@ -186,7 +186,7 @@ def test_only_the_status_of_an_answer_is_kept(deliver, receiver, delivery, answe
 
 
 def pour(handler, answer):
-    """Send an answer, as far as it is taken."""
+    """Send as much of an answer as the client accepts."""
     with suppress(OSError):
         handler.connection.sendall(answer)
 
@@ -199,7 +199,7 @@ def test_at_most_64_kib_of_an_answer_are_read(deliver, receiver, secure_receiver
     answer = INTERIM * (count - 1 + more) + padding + FINAL
     assert (len(answer) == RECEIVED_BYTES) is (more == 0)
     if tls:
-        answer = answer[len(INTERIM) * (0 if more else 3) :]  # What TLS adds counts as well.
+        answer = answer[len(INTERIM) * (0 if more else 3) :]  # The overhead of TLS counts as well.
     for each in (receiver, secure_receiver):
         each.answer = lambda handler: pour(handler, answer)
     deliver(f"https://localhost:{secure_receiver.port}" if tls else receiver.url)
@@ -217,7 +217,9 @@ def test_at_most_64_kib_of_an_answer_are_read(deliver, receiver, secure_receiver
         ("127.0.0.1", True, "TLS: IP address mismatch, certificate is not valid for '127.0.0.1'."),
     ],
 )
-def test_a_certificate_is_of_the_host_and_trusted(deliver, secure_receiver, request, delivery, host, trusted, error):
+def test_a_certificate_must_be_trusted_and_match_the_host(
+    deliver, secure_receiver, request, delivery, host, trusted, error
+):
     if trusted:
         request.getfixturevalue("trust")
     deliver(f"https://{host}:{secure_receiver.port}")

@@ -20,7 +20,7 @@ def test_without_webhooks_nothing_is_recorded(post, statements, count):
     assert count(Event) == 0
 
 
-def test_a_creation_and_a_deletion_tell_the_post_without_its_content(client, subscribe, post, recorded):
+def test_creation_and_deletion_events_contain_the_post_without_its_content(client, subscribe, post, recorded):
     subscribe()
     created = post(tags=["a"], excerpt="b")
     created.pop("content")
@@ -28,7 +28,7 @@ def test_a_creation_and_a_deletion_tell_the_post_without_its_content(client, sub
     assert recorded() == [event("post.created", post=created), event("post.deleted", post=created)]
 
 
-def test_a_change_is_an_update_and_sometimes_a_publication(client, subscribe, post, types, recorded):
+def test_a_change_sends_an_update_and_sometimes_a_publication(client, subscribe, post, types, recorded):
     post()
     subscribe()
     for change, expected in [
@@ -83,7 +83,7 @@ def updated(name, posts, previous_name):
     ],
     ids=["renamed and removed", "merged", "changed in one post, and then in none"],
 )
-def test_a_change_of_a_tag_is_an_event_of_the_tag_alone(client, subscribe, post, recorded, carried, changes, expected):
+def test_a_tag_change_sends_only_an_event_about_the_tag(client, subscribe, post, recorded, carried, changes, expected):
     for names in carried:
         post(tags=names, status="published")
     subscribe()
@@ -149,7 +149,7 @@ def test_an_event_is_rolled_back_with_its_change(client, database, subscribe, po
 
 
 @pytest.mark.parametrize("damaged", [None, "", '["post.created"'])
-def test_a_webhook_whose_events_are_damaged_stops_no_change_and_can_be_mended(
+def test_a_webhook_with_damaged_events_does_not_block_changes_and_can_be_repaired(
     client, subscribe, post, damage, types, damaged
 ):
     subscribe()

@@ -1,4 +1,4 @@
-"""The outbox: failures keep deliveries, damage skips them, and pruning bounds them."""
+"""The outbox: failed deliveries are kept, damaged ones are skipped, and pruning limits their number."""
 
 import logging
 
@@ -13,7 +13,7 @@ from tests.conftest import NOON
 from tests.storage.fixtures import locked
 
 
-def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_again(
+def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_twice(
     attempt, background, turn, receiver, database, delivery, clock
 ):
     attempt()
@@ -45,7 +45,7 @@ def test_failed_pruning_is_repeated_at_the_next_turn(deliver, background, clock,
         ("event", "payload", None),
     ],
 )
-def test_damage_counts_as_a_failed_attempt_and_a_damaged_event_stops_no_other(
+def test_damage_counts_as_a_failed_attempt_and_a_damaged_event_does_not_stop_others(
     webhook, post, send, damage, database, receiver, table, column, damaged
 ):
     webhook(events=["post.created"])
@@ -60,7 +60,7 @@ def test_damage_counts_as_a_failed_attempt_and_a_damaged_event_stops_no_other(
 
 
 @pytest.mark.sqlite
-def test_damaged_headers_of_a_webhook_stop_no_other(client, webhook, post, turn, receiver, database):
+def test_a_webhooks_damaged_headers_do_not_stop_others(client, webhook, post, turn, receiver, database):
     webhook(events=["post.created"])
     damaged, _ = database.write(webhooks.add, receiver.url, ["post.created"], headers={"X-Key": "1"})
     database.write(lambda tx: tx.execute(SQL("UPDATE webhook_options SET headers = '{'")))
@@ -71,7 +71,7 @@ def test_damaged_headers_of_a_webhook_stop_no_other(client, webhook, post, turn,
     assert client.delete(f"/v1/webhooks/{damaged.id}").status_code == 204
 
 
-# What is kept
+# Limits
 
 EVENT = {"type": "post.created", "payload": "{}", "created_at": "2026-11-20T12:00:00Z"}
 
@@ -99,14 +99,14 @@ def test_the_newest_10000_pending_deliveries_are_kept(
 
 
 def add_pending(database, count, first=1):
-    """Record events for the first webhook, up to the one with this number."""
+    """Record events for the first webhook, up to this number."""
     pending = {"webhook_id": 1, "state": "pending", "next_attempt_at": ""}
 
     def write(tx, numbers):
         tx.execute(Event.insert_many([EVENT | {"message_id": f"msg_{number}"} for number in numbers]))
         tx.execute(Delivery.insert_many([pending | {"event_id": number} for number in numbers]))
 
-    # Who takes three seconds between two statements loses PostgreSQL's lock.
+    # Three seconds between two statements would lose PostgreSQL's lock.
     for start in range(first, count + 1, 250):
         database.write(write, range(start, min(start + 250, count + 1)))
 
@@ -114,7 +114,7 @@ def add_pending(database, count, first=1):
 def test_a_dropped_delivery_is_shown_and_can_be_redelivered(webhook, send, receiver, client, database, delivery):
     webhook()
     add_pending(database, 1)
-    database.write(lambda tx: tx.execute(SQL("ANALYZE")))  # Plans must not depend on what there was then.
+    database.write(lambda tx: tx.execute(SQL("ANALYZE")))  # Plans must not depend on these statistics.
     add_pending(database, 10_001, first=2)
     assert database.write(webhooks.drop, 1) == 1
     database.write(lambda tx: tx.execute(Delivery.delete().where(Delivery.event_id > 1)))

@@ -1,4 +1,4 @@
-"""Deliveries: signed, in order, tried again. The sender's turns are taken by hand, and its clock is set."""
+"""Deliveries: signed, in order, and retried. The tests trigger the sender's turns and set its clock."""
 
 import json
 import time
@@ -17,7 +17,7 @@ from tests.conftest import NOON
 
 
 def sent(receiver, field):
-    """A field of the post of each message, in the order in which they came."""
+    """A field of the post in each message, in order of arrival."""
     return [message.payload["data"]["post"][field] for message in receiver.messages]
 
 
@@ -54,7 +54,7 @@ def test_first_attempts_go_in_the_order_of_the_events(webhook, post, send, recei
     receiver.status = 500
     for number in range(25):
         post(title=str(number))
-        clock.now -= 7  # The clock is no order.
+        clock.now -= 7  # The order must not depend on the clock.
     send()
     assert sent(receiver, "title") == [str(number) for number in range(25)]
 
@@ -109,7 +109,7 @@ def test_a_message_is_retried_for_four_days_and_then_failed(deliver, send, recei
         (500, "120", 5),
     ],
 )
-def test_retry_after_is_obeyed_up_to_a_day(deliver, receiver, delivery, status, retry_after, seconds):
+def test_retry_after_is_respected_up_to_a_day(deliver, receiver, delivery, status, retry_after, seconds):
     receiver.status, receiver.headers = status, {"Retry-After": retry_after}
     deliver()
     due = datetime.fromisoformat(delivery()["next_attempt_at"]).timestamp()
@@ -179,7 +179,7 @@ def test_a_delivery_is_repeated_on_request(client, deliver, send, receiver, deli
     send()
     assert delivery().items() >= {"state": "pending", "attempts": 2, "last_status": 500}.items()
     receiver.status = 200
-    client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # although it is not due yet
+    client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # even though it is not due yet
     send()
     assert delivery() == {"state": "delivered", "attempts": 3, "last_status": 200}
     assert len({message.id for message in receiver.messages}) == 1
@@ -191,7 +191,7 @@ def test_a_delivery_requested_during_an_attempt_is_repeated(
 ):
     receiver.status = status
     attempt()
-    client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # The first is not written down yet.
+    client.post(f"/v1/webhooks/1/deliveries/{receiver.messages[0].id}/redeliver")  # The first is not recorded yet.
     turn()
     background.turn()
     assert len(receiver.messages) == 2
@@ -206,7 +206,7 @@ def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, attempt, back
     assert client.get("/v1/webhooks/1").json["active"] is True
 
 
-def test_a_changed_webhook_applies_to_the_messages_that_a_slow_receiver_still_waits_for(
+def test_a_changed_webhook_applies_to_messages_still_waiting_for_a_slow_receiver(
     webhook, post, turn, send, receiver, monkeypatch, database
 ):
     monkeypatch.setattr(sender_module, "BATCH_SECONDS", 0)  # Every receiver is slow.
@@ -273,7 +273,7 @@ def test_retries_have_their_share_even_if_the_receiver_is_so_slow_that_each_is_s
     assert len({message.id for message in receiver.messages}) == 16
 
 
-def test_headers_and_a_dispatch_are_sent_as_the_webhook_says(database, receiver, send, client, clock):
+def test_headers_and_dispatch_bodies_are_sent_as_configured(database, receiver, send, client, clock):
     clock.now = time.time()
     headers = {"Authorization": "Bearer secret", "User-Agent": "mine"}
     add = partial(webhooks.add, headers=headers, body="dispatch")
@@ -288,7 +288,7 @@ def test_headers_and_a_dispatch_are_sent_as_the_webhook_says(database, receiver,
     Verifier(secret).verify(got.body, got.headers)
 
 
-def test_events_are_gathered_and_the_last_one_is_sent(database, receiver, send, client, clock):
+def test_events_are_grouped_and_only_the_last_one_is_sent(database, receiver, send, client, clock):
     database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.created"], after_seconds=60))
     database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.deleted"]))
     for number in range(3):

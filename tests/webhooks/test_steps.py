@@ -1,4 +1,4 @@
-"""The sender's steps: publishing, pruning and sending do not wait for each other, and pruning distrusts the clock."""
+"""The sender's steps: publishing, pruning and sending do not block each other, and pruning distrusts the clock."""
 
 from functools import partial
 from itertools import count as counting
@@ -24,7 +24,7 @@ def rename(database, table, name):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("table", ["schedule", "revision", "idempotency", "search_pending"])
-def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
+def test_a_failure_to_publish_or_to_prune_does_not_hold_back_messages(
     webhook, post, turn, receiver, database, table, clock, caplog
 ):
     webhook(events=["post.created"])
@@ -36,7 +36,9 @@ def test_a_failure_to_publish_or_to_prune_keeps_no_message_back(
     assert caplog.messages == [f"background work waits for the database: no such table: {table}"]
 
 
-def test_an_unexpected_error_in_pruning_keeps_no_message_back(background, turn, webhook, post, receiver, clock, caplog):
+def test_an_unexpected_error_in_pruning_does_not_hold_back_messages(
+    background, turn, webhook, post, receiver, clock, caplog
+):
     background.config = Config(keep_days=999_999)
     webhook(events=["post.created"])
     post()
@@ -47,7 +49,9 @@ def test_an_unexpected_error_in_pruning_keeps_no_message_back(background, turn, 
 
 
 @pytest.mark.sqlite
-def test_results_that_cannot_be_recorded_keep_no_publication_back(client, attempt, background, database, clock, caplog):
+def test_results_that_cannot_be_recorded_do_not_hold_back_publications(
+    client, attempt, background, database, clock, caplog
+):
     attempt()
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
     rename(database, "delivery", "other")
@@ -106,5 +110,5 @@ def pruned(client, database, clock, count, post):
         ([(MINUTE, 31 * DAY), (59 * MINUTE, 0), (MINUTE, 0)], True),
     ],
 )
-def test_only_a_clock_that_has_run_evenly_for_an_hour_ends_a_history(pruned, turns, is_gone):
+def test_only_a_clock_that_has_been_steady_for_an_hour_prunes_the_history(pruned, turns, is_gone):
     assert [pruned(*turn) for turn in turns] == [False] * (len(turns) - 1) + [is_gone]

@@ -22,7 +22,7 @@ FIELDS = "unknown field; there are url, events, headers, after_seconds, body"
 NAME = "must be the name of a header, without spaces, that the service does not"
 
 
-def test_a_webhook_has_a_secret_of_its_own_that_is_shown_once(client, subscribe):
+def test_a_webhook_has_its_own_secret_that_is_shown_once(client, subscribe):
     answer = client.post("/v1/webhooks", json={"url": URL})
     assert (answer.status_code, answer.headers["Location"]) == (201, "/v1/webhooks/1")
     secret = answer.json["secret"]
@@ -37,7 +37,7 @@ def test_a_webhook_has_a_secret_of_its_own_that_is_shown_once(client, subscribe)
 OPTIONS = {"headers": {"Authorization": "Bearer secret", "X-A": "b"}, "after_seconds": 60, "body": "dispatch"}
 
 
-def test_headers_are_shown_by_their_names_only_and_change_as_a_whole(client, count):
+def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client, count):
     created = client.post("/v1/webhooks", json={"url": URL} | OPTIONS)
     shown = SHOWN | {"header_names": ["Authorization", "X-A"], "after_seconds": 60, "body": "dispatch"}
     assert (created.status_code, {**created.json, "secret": ""}) == (201, shown | {"secret": ""})
@@ -52,12 +52,12 @@ def test_headers_are_shown_by_their_names_only_and_change_as_a_whole(client, cou
     assert count(WebhookOptions) == 0
 
 
-def test_events_are_chosen(client, subscribe):
+def test_events_can_be_chosen(client, subscribe):
     assert subscribe(events=["post.deleted", "ping", "post.deleted"])["events"] == ["post.deleted", "ping"]
     assert client.patch("/v1/webhooks/1", json={"events": ["post.created"]}).json["events"] == ["post.created"]
 
 
-def test_a_change_leaves_out_what_stays(client, subscribe):
+def test_a_change_can_leave_out_fields(client, subscribe):
     subscribe()
     changed = SHOWN | {"url": "http://8.8.8.8", "active": False}
     answer = client.patch("/v1/webhooks/1", json={"url": "http://8.8.8.8", "active": False})
@@ -137,7 +137,7 @@ def test_null_for_events_counts_as_left_out(client, subscribe):
     assert client.patch("/v1/webhooks/1", json={"events": None, "active": False}).json["events"] == ["ping"]
 
 
-def test_a_host_that_takes_long_to_be_found_is_taken(app, subscribe):
+def test_a_host_whose_look_up_takes_long_is_accepted(app, subscribe):
     class SlowLoop(Loop):
         @contextmanager
         def timeout(self, seconds):
@@ -174,7 +174,7 @@ def test_an_unknown_webhook_is_404(client, subscribe, method, path, name):
     assert message(client.open(f"/v1/webhooks/{name}{path}", method=method), 404) == "no such webhook"
 
 
-def test_a_delivery_that_is_not_there_is_404(client, subscribe, post):
+def test_a_missing_delivery_is_404(client, subscribe, post):
     subscribe(), subscribe(events=["ping"])
     post()
     delivery = client.get("/v1/webhooks/1/deliveries").json[0]["id"]
@@ -209,7 +209,7 @@ def test_a_ping_goes_to_one_webhook_with_any_events(client, subscribe, recorded)
     assert recorded() == [("ping", {"type": "ping", "timestamp": NOW, "data": {"post": sample}})]
 
 
-def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, subscribe):
+def test_a_webhook_that_is_off_gets_nothing_even_on_request(client, subscribe):
     subscribe()
     delivery = client.post("/v1/webhooks/1/ping").json["id"]
     client.patch("/v1/webhooks/1", json={"active": False})
@@ -218,7 +218,7 @@ def test_a_webhook_that_is_off_is_sent_nothing_on_request_either(client, subscri
         assert message(answer) == "active: the webhook is inactive; set `active` to true first"
 
 
-def test_a_few_deliveries_of_a_webhook_are_its_newest(subscribe, post, database):
+def test_a_short_list_of_deliveries_has_the_newest(subscribe, post, database):
     subscribe(events=["post.created"]), subscribe(events=["post.deleted"]), subscribe()
     post(), post(), post(status="published")
     for number in (1, 2, 3):
@@ -226,7 +226,7 @@ def test_a_few_deliveries_of_a_webhook_are_its_newest(subscribe, post, database)
     assert [len(webhooks.deliveries(database, number, 2)) for number in (1, 2, 3)] == [2, 0, 2]
 
 
-def test_with_the_last_webhook_its_events_are_gone(client, subscribe, post, types, count):
+def test_deleting_the_last_webhook_deletes_its_events(client, subscribe, post, types, count):
     subscribe(events=["post.created"]), subscribe()
     post(status="published")
     client.delete("/v1/webhooks/2")

@@ -13,7 +13,7 @@ from blogapi.storage.sqlite import Sqlite
 
 
 class OneConnection(Loop):
-    """In these tests, threads stand for the greenlets of a server, which share a connection."""
+    """In these tests, threads stand in for a server's greenlets, which share a connection."""
 
     is_cooperative = True
 
@@ -32,12 +32,12 @@ def locked_by(other):
 
 
 class GoneAway(BaseException):
-    """What a server raises in a request whose client has gone."""
+    """The exception that a server raises in a request whose client has disconnected."""
 
 
 @pytest.fixture
 def uncollected():
-    """Memory that only the garbage collector would free stays in use."""
+    """Disables the garbage collector, so memory that only it would free stays in use."""
     gc.disable()
     yield
     gc.enable()

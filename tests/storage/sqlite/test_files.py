@@ -11,7 +11,7 @@ from blogapi.storage.sqlite import MIN_FREE_BYTES, Sqlite
 from tests.storage.sqlite.conftest import add
 
 
-def test_a_database_file_that_was_replaced_takes_no_more_writes(database, path, caplog):
+def test_a_replaced_database_file_gets_no_more_writes(database, path, caplog):
     path.rename(path.with_name("away.db"))
     path.write_bytes(b"")
     for _ in range(2):
@@ -31,7 +31,7 @@ def test_a_lost_connection_is_replaced(database, engine, pragma, slugs):
     assert pragma("synchronous") == 2
 
 
-def test_the_disk_that_a_link_leads_to_must_have_room(path, small_disk):
+def test_the_disk_behind_a_link_must_have_space(path, small_disk):
     path.symlink_to(small_disk / "blog.db")
     with closing(Sqlite(path)) as engine:
         engine.open()

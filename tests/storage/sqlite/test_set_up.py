@@ -1,4 +1,4 @@
-"""The set-up of a database file, and the files that are left alone."""
+"""Setting up a database file, and files that are left alone."""
 
 import os
 import sqlite3
@@ -85,19 +85,19 @@ def test_a_database_of_another_program_is_left_alone(path, mark):
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_left_alone(path):
+def test_a_file_that_is_not_a_database_is_left_alone(path):
     path.write_text("Dear diary," * 100)
     with pytest.raises(Unavailable, match=f"cannot use the database {path}: file is not a database"):
         set_up(path)
     assert path.read_text() == "Dear diary," * 100
 
 
-def test_a_folder_is_no_database(tmp_path):
+def test_a_folder_is_not_a_database(tmp_path):
     with pytest.raises(Unavailable, match="Is a directory"):
         set_up(tmp_path)
 
 
-def test_a_sqlite_without_fts5_is_named_and_leaves_no_file(path, monkeypatch):
+def test_a_sqlite_without_fts5_is_reported_and_leaves_no_file(path, monkeypatch):
     class WithoutFts5(sqlite3.Connection):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
@@ -130,7 +130,7 @@ def test_a_database_of_another_version_is_refused_and_left_alone(path, change, m
     assert query(path, schema) == before
 
 
-def test_the_schema_says_its_version():
+def test_the_schema_states_its_version():
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA.read_text())
         marks = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()

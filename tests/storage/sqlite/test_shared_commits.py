@@ -1,4 +1,4 @@
-"""Commits that writes share."""
+"""Commits shared by several writes."""
 
 import sqlite3
 import threading
@@ -20,7 +20,7 @@ from tests.storage.sqlite.conftest import add, locked_by
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch):
-    """On a busy machine, a shared transaction could end before all have joined it."""
+    """Gives shared transactions more time: on a busy machine, one could end before all writes have joined it."""
     monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 5)
 
 
@@ -39,7 +39,7 @@ def fail(tx):
     raise LookupError("bad")
 
 
-def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(database, other, slugs, commits):
+def test_waiting_writes_share_a_commit_and_one_that_raises_does_not_disturb_the_others(database, other, slugs, commits):
     *results, error = write_together(database, locked_by(other), *THREE, fail)
     assert (results, type(error), len(commits)) == ([1, 2, 3], LookupError, 1)
     assert slugs() == ["a", "b", "c"]
@@ -50,7 +50,7 @@ def test_writes_that_wait_share_a_commit_and_one_that_raises_disturbs_no_other(d
     [(fail, "bad"), (lambda tx: tx.execute(Post.update(status="no status")), "CHECK constraint failed")],
     ids=["operation", "statement"],
 )
-def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_commits_of_their_own(
+def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_their_own_commits(
     database, other, slugs, commits, end, error
 ):
     def bad(tx):
@@ -66,9 +66,9 @@ def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_commits_
 
 
 @pytest.mark.usefixtures("uncollected")
-def test_the_arguments_of_operations_that_raise_are_freed_at_once(database, other):
+def test_the_arguments_of_failing_operations_are_freed_immediately(database, other):
     class Argument:
-        """Something large."""
+        """A large object."""
 
     def bad(tx, argument):
         raise LookupError
@@ -92,7 +92,7 @@ def test_the_arguments_of_operations_that_raise_are_freed_at_once(database, othe
     assert [reference() for reference in references] == [None] * 3
 
 
-def test_on_a_full_disk_all_writes_that_share_the_commit_fail(database, other, pragma, slugs, commits):
+def test_on_a_full_disk_all_writes_sharing_the_commit_fail(database, other, pragma, slugs, commits):
     def fill(tx):
         for number in range(99):
             add(tx, f"{number}" + "x" * 999)
@@ -106,8 +106,8 @@ def test_on_a_full_disk_all_writes_that_share_the_commit_fail(database, other, p
     assert slugs() == ["c"]
 
 
-def test_writes_return_when_their_transaction_ends_though_another_follows_at_once(database):
-    """Otherwise some would be overtaken again and again by those that arrive later."""
+def test_writes_return_when_their_transaction_ends_even_if_another_follows_immediately(database):
+    """Otherwise, later ones would overtake some of them again and again."""
     begun, returned = threading.Event(), threading.Semaphore(0)
     following = []
 
@@ -156,7 +156,7 @@ def test_nobody_waits_forever_if_the_rollback_fails(database, engine, other, mon
 def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine, other):
     def bad(tx):
         add(tx, "bad")
-        engine.close()  # as after an error of the disk, if connecting again fails, too
+        engine.close()  # as after a disk error, if reconnecting fails, too
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
         raise Unavailable(error) from error
@@ -165,7 +165,7 @@ def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine
     assert [str(error) for error in outcomes] == ["disk I/O error"] * 2
 
 
-def test_a_shared_transaction_ends_when_it_has_taken_long(database, other, slugs, commits, monkeypatch):
+def test_a_shared_transaction_ends_when_it_has_taken_too_long(database, other, slugs, commits, monkeypatch):
     monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 0)
     assert write_together(database, locked_by(other), *THREE) == [1, 2, 3]
     assert (slugs(), len(commits)) == (["a", "b", "c"], 3)

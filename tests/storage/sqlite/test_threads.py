@@ -16,7 +16,7 @@ from blogapi.storage.loop import Loop
 from tests.storage.sqlite.conftest import GoneAway, add
 
 
-def test_a_write_in_a_thread_leaves_others_reading_meanwhile(database, slugs):
+def test_others_can_read_during_a_write_in_a_thread(database, slugs):
     def operation(tx):
         add(tx, "a")
         return slugs()
@@ -25,7 +25,7 @@ def test_a_write_in_a_thread_leaves_others_reading_meanwhile(database, slugs):
     assert slugs() == ["a"]
 
 
-def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs, in_thread):
+def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs, in_thread):
     def operation(tx):
         add(tx, "a")
         with pytest.raises(Unavailable, match="locked"):
@@ -37,8 +37,8 @@ def test_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever
     assert (slugs(), len(in_thread)) == (["a", "c"], 2)
 
 
-def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
-    """They go with the first descriptor of the file that is closed; another program that ends then takes the -wal."""
+def test_a_write_in_a_thread_does_not_release_the_connections_locks(database, path):
+    """Closing any descriptor of the file would release them; another program that ends would then remove the -wal."""
     database.write(add, "a")
     database.write_in_thread(add, "b")
     script = f"import sqlite3; sqlite3.connect({str(path)!r}).execute('SELECT 1 FROM post').connection.close()"
@@ -47,7 +47,7 @@ def test_a_write_in_a_thread_leaves_the_connection_its_locks(database, path):
 
 
 @pytest.mark.usefixtures("uncollected")
-def test_the_arguments_of_a_write_that_goes_on_in_a_thread_are_freed_at_once(database):
+def test_the_arguments_of_a_write_that_continues_in_a_thread_are_freed_immediately(database):
     class Large:
         """A post of 1 MB."""
 
@@ -73,13 +73,13 @@ def test_a_write_in_a_thread_does_not_wait_for_readers_to_shrink_the_wal(databas
     assert slugs() == ["a", "b", "c"]
 
 
-def test_writes_that_waited_for_one_in_a_thread_come_before_the_next_one_there(database, slugs, monkeypatch):
+def test_writes_waiting_for_one_in_a_thread_come_before_the_next_one_in_a_thread(database, slugs, monkeypatch):
     def slow(tx):
         add(tx, "a")
         writer.start()
         while not database.commits.waiting:
             pass
-        time.sleep(0.2)  # what it takes
+        time.sleep(0.2)  # how long it takes
 
     monkeypatch.setattr("blogapi.storage.database.LOCK_POLL_SECONDS", 0.1)
     writer = threading.Thread(target=database.write, args=(add, "b"))
@@ -124,7 +124,7 @@ def read_during(database, *clients):
     return database.read_in_thread(client, lambda reader: read_during(database, *others) if others else "read")
 
 
-def test_clients_that_read_for_long_do_not_keep_another_waiting(database):
+def test_clients_with_long_reads_do_not_keep_another_waiting(database):
     assert read_during(database, *"abcd", "other") == "read"
 
 
@@ -146,7 +146,7 @@ def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients):
 
 
 @pytest.mark.parametrize("refused", ["BEGIN", "ROLLBACK"])
-def test_a_read_that_cannot_begin_or_end_is_unavailable(engine, refused):
+def test_a_read_that_cannot_begin_or_finish_is_unavailable(engine, refused):
     def authorize(action, argument, *_):
         return sqlite3.SQLITE_DENY if (action, argument) == (sqlite3.SQLITE_TRANSACTION, refused) else sqlite3.SQLITE_OK
 

@@ -22,7 +22,7 @@ def test_an_operation_that_raises_changes_nothing(database, slugs, method):
     assert database.write(add, "b") == 1
 
 
-def test_a_write_is_dated_when_it_has_the_lock_and_not_when_it_was_asked_for(engine, other):
+def test_a_write_is_dated_when_it_gets_the_lock_and_not_when_it_was_requested(engine, other):
     now = 1000.0
     database = SharedDatabase(engine, lambda: now)
     with ThreadPoolExecutor(1) as pool:
