@@ -67,7 +67,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
 
 
 def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
-    """Clean up after deleting a post whose document is corrupt, so that its tags are unknown."""
+    """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
     permit(author, {"status": "damaged"})
     history.forget(tx, post_id)
     publication.unschedule(tx, post_id)

@@ -96,7 +96,7 @@ class PostInputSchema(StrictSchema):
             f"^({documents.SLUG})?$", error="must be lower-case letters a-z, digits and single hyphens between them"
         ),
         **doc(
-            "At most 100 characters a-z, 0-9 and single hyphens between them, unique over all posts. "
+            "At most 100 characters a-z, 0-9 and single hyphens between them, unique among all posts. "
             "If it is left out, a new post gets one from its title."
         ),
     )
@@ -106,7 +106,7 @@ class PostInputSchema(StrictSchema):
         length(0, documents.MAX_TAGS, "tags"),
         fold,
         load_default=list,
-        **doc("At most 50 tags, in this order. Tags that differ in letter case only are equal; repeats are dropped."),
+        **doc("At most 50 tags, in this order. Tags that differ only in letter case are equal; repeats are dropped."),
     )
     published_at = Time(
         **doc(
@@ -207,7 +207,7 @@ class PostSchema(PostInputSchema):
         documents.SLUG,
         1,
         documents.MAX_SLUG,
-        "The name of the post in addresses: at most 100 characters, unique over all posts.",
+        "The name of the post in addresses: at most 100 characters, unique among all posts.",
     )
     created_at = Time(**doc("When it was created, in UTC, whole seconds."))
     updated_at = Time(**doc("When it last changed; initially the same as created_at."))

@@ -1,4 +1,4 @@
-"""Front matter of each generator: imported, exported again, and read by parsers of YAML 1.1 and 1.2."""
+"""Front matter from each generator: imported, exported again, and read by YAML 1.1 and 1.2 parsers."""
 
 import tomllib
 

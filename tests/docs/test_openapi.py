@@ -52,7 +52,7 @@ def test_it_is_valid(description):
     assert (description["openapi"], description["info"]["version"]) == ("3.1.0", "1.0.0")
 
 
-def test_it_says_how_a_break_would_be_announced(description):
+def test_it_says_how_a_breaking_change_would_be_announced(description):
     assert "a `/v2`, announced twelve months\nahead in the headers `Deprecation`" in description["info"]["description"]
 
 

@@ -1,4 +1,4 @@
-"""README and the pages of docs/: their links, and the settings and files that they name."""
+"""README and the pages in docs/: their links, and the settings and files they name."""
 
 import re
 

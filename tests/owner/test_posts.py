@@ -56,7 +56,7 @@ def test_the_active_filter_is_marked(owner, post, query, marked):
     assert view(owner, f"/settings/posts{query}").all("[aria-current=true]") == marked
 
 
-def test_a_search_keeps_the_filter_and_a_filter_the_search(owner, post):
+def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, post):
     for title in ("Café & Käse", "Brot", "Kaffee"):
         post(title=title)
     post(title="Cafe", status="published")

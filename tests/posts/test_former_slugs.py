@@ -114,7 +114,7 @@ def test_get_patch_and_delete_find_the_post_by_a_former_slug(app, client, rename
     assert by_slug(client, "a").status_code == by_slug(client, "b").status_code == 404
 
 
-def test_a_published_only_key_finds_published_posts_only(app, client, renamed):
+def test_a_published_only_key_finds_only_published_posts(app, client, renamed):
     client.patch("/v1/posts/1", json={"status": "draft"})
     visitor = with_key(app, "published-only")
     assert message(by_slug(visitor, "a"), 404) == message(by_slug(visitor, "x"), 404) == "no such post"

@@ -77,7 +77,7 @@ METHOD = 400, "the method must have 3 to 20 upper-case letters"
 LINE = 400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"
 
 
-# the head of a request, and the status and the message it gets
+# the header of a request, and the status and message of the answer
 MALFORMED_HEADS = {
     "a length and a coding": ([REQUEST, HOST, "Content-Length: 30", "Transfer-Encoding: chunked"], LENGTH),
     "two lengths": ([REQUEST, HOST, "Content-Length: 30", "Content-Length: 30"], LENGTH),
@@ -132,7 +132,7 @@ INCOMPLETE = 400, "body: incomplete"
 TOO_LARGE = 413, "body: must be at most 4,194,304 bytes"
 
 
-# what comes after a head that says chunked, whether nothing more comes, and the status and the message it gets
+# the bytes after a header that says chunked, whether the stream ends, and the status and message of the answer
 BROKEN_CHUNKS = {
     "size that is none": (b"x\r\n", False, INVALID),
     "negative size": (b"-1\r\n", False, INVALID),
@@ -152,7 +152,7 @@ BROKEN_CHUNKS = {
 NO_PATH = 404, "no such path"
 SHORT_BODY = head_of(REQUEST, HOST, KEY, JSON, "Content-Length: 31") + BODY
 STRANGE_TARGETS = ["/v1/posts/" + "1" * 31, "/v1/posts/%00", "/%ff", "/v1/posts/../posts/1"]
-# what is sent, whether nothing more comes, and the status and the message it gets
+# the bytes to send, whether the stream ends, and the status and message of the answer
 BROKEN = {
     **{name: (head_of(*head), False, answer) for name, (head, answer) in MALFORMED_HEADS.items()},
     **{f"chunk: {name}": (CHUNKED + body, end, answer) for name, (body, end, answer) in BROKEN_CHUNKS.items()},

@@ -1,4 +1,4 @@
-"""Copies between the engines, and backups of PostgreSQL."""
+"""Copies between the engines, and backups from PostgreSQL."""
 
 import pytest
 

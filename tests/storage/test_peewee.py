@@ -30,7 +30,7 @@ def test_the_service_finds_posts_that_models_stored(database, client):
     assert client.get("/v1/posts").status_code == 200
 
 
-def test_a_transaction_of_peewee_is_atomic(database, post_id):
+def test_a_peewee_transaction_is_atomic(database, post_id):
     with database.engine.peewee.atomic() as transaction:
         Post.update(slug="other").where(Post.id == post_id).execute()
         transaction.rollback()

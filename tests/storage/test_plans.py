@@ -30,7 +30,7 @@ INDEXED += [
         *((lists.created_query(status, by_tag), DUE * (status == "published")) for status in EACH for by_tag in (0, 1)),
         *((search.rows_query("created_at", status, "", False), FOUND * (status is None)) for status in EACH),
         *((query, []) for query in INDEXED),
-        (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # the webhooks
+        (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
     ],
 )
 def test_no_query_scans_or_sorts(plan, query, exceptions):

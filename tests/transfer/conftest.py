@@ -1,4 +1,4 @@
-"""Files to read."""
+"""Fixtures that write and read files."""
 
 from functools import partial
 

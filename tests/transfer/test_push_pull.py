@@ -464,7 +464,7 @@ def test_with_published_no_new_files_are_written_for_drafts(run, folder, tmp_pat
     assert run("pull", tmp_path / "other", "--published")[1] == ["created b.md", counts(created=1)]
 
 
-def test_the_address_and_the_key_are_checked_before_anything(run, folder, blog):
+def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, blog):
     here = folder(a="# A\n")
     assert run("push", here, key="blog_" + "x" * 43)[1][0].startswith("Authorization: the API key is unknown")
     assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the address")
