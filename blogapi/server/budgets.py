@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Optional
-from weakref import WeakValueDictionary
 
 from blogapi.config import Config
 from blogapi.server.loop import Client, Places, Turns
@@ -90,7 +89,7 @@ class Shared:
         # Connections that wait for their clients, longest wait first
         self.waiting: tuple[dict[ClientConnection, None], dict[ClientConnection, None]] = {}, {}
         self._known: set[str] = set()  # keys and sessions
-        self._changes: WeakValueDictionary[Client, Places] = WeakValueDictionary()
+        self._changes: dict[Client, Places] = {}
 
     def client(self, data: bytes, address: str) -> Client:
         """Return the client that sends `data`: by a valid key or session in it, else by its address."""
@@ -113,6 +112,8 @@ class Shared:
         """Wait for one of the client's places for changes; return what to release. Its stalled reads make room."""
         places = self._changes.get(connection.client)
         if places is None:
+            if len(self._changes) >= MAX_KNOWN:
+                self._changes.clear()
             places = self._changes[connection.client] = Places(MAX_CHANGES)
         budget = self.responses[True]
         while not places.acquire(timeout=CHANGE_SECONDS):

@@ -109,6 +109,12 @@ def test_words_and_minutes_are_counted(window):
     eventually(lambda: "5 words, 1 minute to read" in window.text)
 
 
+@pytest.mark.parametrize(("text", "expected"), [("12 words שלום", "ltr"), ("1. שלום, Ada", "rtl"), ("*مرحبا*", "rtl")])
+def test_the_content_runs_in_the_direction_of_its_first_letter(window, text, expected):
+    window.fill(content=text)
+    eventually(lambda: window.browser.find_element(By.ID, "content").get_attribute("dir") == expected)
+
+
 def test_after_a_new_session_in_another_tab_one_press_saves(window):
     window.fill(title="Evening", content="Words.")
     tab = window.browser.current_window_handle

@@ -493,7 +493,7 @@ if (post) {
     }
   });
 
-  // The words, and the minutes that reading them takes.
+  // The words, the minutes that reading them takes, and their direction: `dir=auto` would take minutes for a megabyte.
   const words = create("p", { className: "hint" });
   let counting = 0;
   const count = () => {
@@ -501,6 +501,7 @@ if (post) {
     const found = content.value.match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
     const minutes = Math.ceil(found / 230);
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+    content.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(content.value.slice(0, 999)) ? "rtl" : "ltr";
     words.textContent = `${plural(found, "word")}, ${plural(minutes, "minute")} to read`;
   };
   content.addEventListener("input", () => (counting ||= setTimeout(count, 300)));
