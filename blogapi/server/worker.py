@@ -19,7 +19,7 @@ from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are arriving when the service stops
-MAX_ACCEPT = 128  # connections accepted per loop turn
+MAX_ACCEPT = 1 / 16  # share of max_connections accepted per loop turn, because evicted connections close asynchronously
 UNSENT_BYTES = 64 * 1024  # bytes of a response that the kernel buffers for the client
 SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL about ten times
 
@@ -81,7 +81,7 @@ class Worker(GeventWorker):
             if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # its connections inherit this
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
-            servers[-1].max_accept = MAX_ACCEPT
+            servers[-1].max_accept = int(self.handler.max_connections * MAX_ACCEPT)
             servers[-1].start()
         self.background.thread.start()
         return servers
