@@ -252,4 +252,4 @@ def test_another_keys_request_need_not_wait_for_twenty_concurrent_ones_of_a_key(
         while not all(read.done() for read in reads):
             assert service.request("GET", "/v1/tags", Authorization=f"Bearer {other}")[0] == 200
             served += 1
-    assert served > 10
+    assert served > 6  # Behind twenty each time, it would be served three times.
