@@ -320,6 +320,7 @@ def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
     assert sorted(status for status, _, _ in answers) == [200] + [412] * 7
 
 
+@pytest.mark.in_process
 def test_a_large_post_is_written_in_a_thread(database):
     def shared(operation, *arguments):
         database.commits.run(lambda tx: operation(tx, *arguments))
