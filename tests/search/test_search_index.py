@@ -163,8 +163,15 @@ def test_two_searches_never_index_the_same_post(database, add, monkeypatch):
 
     monkeypatch.setattr(words, "of_post", slowly)
     add(title="Fog")
+
+    def search(_):
+        try:
+            return index.index_pending(database)
+        finally:
+            database.engine.close()  # this thread's connection
+
     with ThreadPoolExecutor(4) as threads:
-        assert [*threads.map(index.index_pending, [database] * 4)] == [0] * 4
+        assert [*threads.map(search, range(4))] == [0] * 4
     assert found == ["Fog"]
 
 

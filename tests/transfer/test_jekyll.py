@@ -71,7 +71,7 @@ def test_folders_above_posts_are_categories_and_those_below_are_not(write, item)
         ),
         ("", "redirect_from: /2020/01/02/Old_Name.html", "", {}, None),
         ("permalink: /blog/:title/", "redirect_from:\n  - /blog/old/\n  - /old/", "", {}, ["old"]),
-        ("", "permalink: /p/new/\nredirect_from: [/p/old, https://old.example/p/older/?x]", "", {}, ["old", "older"]),
+        ("", "permalink: /p/new/\nredirect_from: [/p/old, 'https://old.example/p/older/?x']", "", {}, ["old", "older"]),
         ("", "aliases: [/posts/old/, /old/, /posts/b/old]", "content/posts/new.md", {}, ["old"]),
         ("", "aliases: [/posts/old/, old]", "content/posts/new/index.md", {}, ["old"]),
         ("", "aliases: [/posts/old/]", "new.md", {}, None),
