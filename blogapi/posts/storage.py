@@ -68,7 +68,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 
 
 def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises NotFound for any other, as if it never existed.
+    """Return the document of a published post. Raises NotFound for any other, as if it did not exist.
 
     Reads nothing of other posts, because response times would reveal that they exist.
     """
@@ -92,7 +92,7 @@ def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
 
 
 def _check_size(tx: Transaction, text: str | bytes) -> None:
-    """Raise NeedsThread if parsing and writing a post takes so long that others would wait for it."""
+    """Raise NeedsThread for a post so long that others would wait while it is parsed and written."""
     if len(text) > MAX_SHARED and not tx.may_be_slow:
         raise NeedsThread
 
@@ -207,8 +207,7 @@ def put(
 ) -> Put:
     """Replace a post, or create the one with this slug as `add` does. Raises Rejected; NotFound for an id.
 
-    Fields that are left out are cleared, except slug, status, published_at and former_slugs. An identical post is not
-    written.
+    Clears the fields left out, except slug, status, published_at and former_slugs. Does not write an identical post.
     """
     try:
         post = publish_if_due(tx, ref)

@@ -4,14 +4,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Optional
+from typing import Protocol
 
 from blogapi.config import Config
 from blogapi.server.loop import Client, Places, Turns
 from blogapi.storage.keys import PREFIX
-
-if TYPE_CHECKING:
-    from blogapi.server.connection import ClientConnection
 
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
@@ -19,10 +16,25 @@ MAX_STREAMS = 512  # at most this many streamed responses at a time
 STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room
 CHANGE_SECONDS = 5.0  # the same, for the client's own next change
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
-MAX_KNOWN = 1000  # at most this many credentials are remembered
+MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
-Victim = Callable[["Budget", "ClientConnection"], Optional["ClientConnection"]]
+
+class Holder(Protocol):
+    """What a budget needs to know about a connection."""
+
+    client: Client
+    reading: bool  # its request is still arriving
+    progress_at: float  # when the client last read a part of a response
+
+    def end(self) -> None:
+        """End its wait for the client."""
+
+    def drop(self) -> None:
+        """Close it at once."""
+
+
+Victim = Callable[["Budget", Holder], Holder | None]
 
 
 class Budget:
@@ -31,9 +43,9 @@ class Budget:
     def __init__(self, size: int, victim: Victim):
         self.left = size
         self.victim = victim
-        self.held: dict[ClientConnection, int] = {}  # longest without progress first
+        self.held: dict[Holder, int] = {}  # longest without progress first
 
-    def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
+    def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
         """Count bytes for a connection. If they are too many, return False, or exceed the budget if `needed`."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
@@ -45,23 +57,23 @@ class Budget:
         connection.progress_at = time.monotonic()
         return True
 
-    def release(self, connection: "ClientConnection") -> None:
+    def release(self, connection: Holder) -> None:
         """Release the bytes of a connection."""
         self.left += self.held.pop(connection, 0)
 
-    def progress(self, connection: "ClientConnection") -> None:
+    def progress(self, connection: Holder) -> None:
         """Record that a client has read a part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
 
-def oldest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def oldest(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest request that is still arriving."""
     return next((each for each in budget.held if each.reading and each is not connection), None)
 
 
-def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the oldest request of the client with the most, if it has at least two more than this one."""
+def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
+    """Choose the oldest request of the client with the most, if that is at least two more than this client has."""
     places = Counter(each.client for each in budget.held if each.reading)
     client = max(places, key=places.__getitem__, default=connection.client)
     if places[client] <= places[connection.client] + 1:
@@ -69,8 +81,8 @@ def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "Client
     return next(each for each in budget.held if each.client == client and each.reading)
 
 
-def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the client that has read nothing for the longest time, if it reads no more."""
+def stalled(budget: Budget, connection: Holder) -> Holder | None:
+    """Choose the client that has read nothing for longest, if it has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
@@ -87,7 +99,7 @@ class Shared:
         self.responses = Budget(16 * MB, stalled), Budget(48 * MB, stalled)
         self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
         # Connections that wait for their clients, longest wait first
-        self.waiting: tuple[dict[ClientConnection, None], dict[ClientConnection, None]] = {}, {}
+        self.waiting: tuple[dict[Holder, None], dict[Holder, None]] = {}, {}
         self._known: set[str] = set()  # keys and sessions
         self._changes: dict[Client, Places] = {}
 
@@ -108,7 +120,7 @@ class Shared:
         """Forget a key or a session that is no longer valid."""
         self._known.discard(credential)
 
-    def place_for_change(self, connection: "ClientConnection") -> Places:
+    def place_for_change(self, connection: Holder) -> Places:
         """Wait for one of the client's places for changes; return what to release. Its stalled reads make room."""
         places = self._changes.get(connection.client)
         if places is None:

@@ -134,9 +134,10 @@ class Part:
 class GroupCommit:
     """Runs operations in transactions on one connection, one transaction at a time.
 
-    A thread, in our server a greenlet, runs all operations that wait in one transaction. Where the loop may block, the
-    next request does so itself. An error of an operation is its own. If it has changed something before, which is
-    rare, the transaction is rolled back, and each of them runs again alone: savepoints would cost every creation 3 %.
+    A thread, which is a greenlet in our server, runs all waiting operations in one transaction. Where the loop may
+    block, the request does so itself. If an operation fails, only its own request gets the error. If it had already
+    changed something, which is rare, the transaction is rolled back and each operation runs again alone: savepoints
+    would cost every creation 3 %.
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):

@@ -267,7 +267,7 @@ def close(content: Content) -> None:
 
 
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
-    """Return the response to a request that the server itself refuses, with these and the common headers."""
+    """Return the response with which the server itself refuses a request; add the common headers."""
     content = error_body(status, message)
     own = [("Content-Type", JSON), ("Content-Length", str(len(content)))]
     own += [("Cache-Control", PRIVATE), *headers]

@@ -237,8 +237,6 @@ class Sqlite(Engine):
     def is_leader(self) -> bool:
         return True  # Only one process uses SQLite.
 
-    # The database as a whole
-
     def size(self) -> int:
         return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
 

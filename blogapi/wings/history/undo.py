@@ -38,7 +38,7 @@ class Undone(NamedTuple):
     post_id: int
     title: str  # "" if the post was deleted for good
     action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
-    reason: str = ""  # why it was left alone, or has another slug
+    reason: str = ""  # why it was left alone, or why its slug differs
 
 
 class PastChange(NamedTuple):
@@ -46,7 +46,7 @@ class PastChange(NamedTuple):
 
     author: str
     version: int | None  # None if there was no post, 0 if the version is not kept
-    tags: list[str] | None = None  # of that version, if a tag was changed in every post
+    tags: list[str] | None = None  # before a site-wide change of a tag
 
 
 class Plan(NamedTuple):
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 
 def check_author(reader: Reader, name: str) -> None:
-    """Raise InvalidKeyName unless a key or an author in the history has this name."""
+    """Raise InvalidKeyName unless a key or a past author has this name."""
     keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
     names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
     if name not in names:
@@ -68,7 +68,8 @@ def check_author(reader: Reader, name: str) -> None:
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
     """Undo all changes since a time, or only those of one key; yield the result for each post.
 
-    A post that another key has changed since is left alone. Others can write in between. If interrupted, run it again.
+    Leaves posts alone that another key has changed since. Other clients can write meanwhile. After an interruption, run
+    it again.
     """
 
     def pause() -> None:
@@ -97,7 +98,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
     """Undo an author's change of a (folded) tag at a given time in every post; return the number of posts.
 
-    Posts that were changed since are left alone.
+    Leaves posts alone that have changed since.
     """
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
@@ -114,7 +115,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of posts that were changed or deleted since a time, most recent first."""
+    """Return the ids of posts changed or deleted since a time, most recent first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(
         Revision.state == "deleted", Revision.until >= since

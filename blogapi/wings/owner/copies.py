@@ -1,4 +1,4 @@
-"""Unsaved text in the forms of posts. Each opened form has a copy, which it alone writes."""
+"""Unsaved text in the forms of posts. Each open form writes a copy of its own."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ PRUNED = 100  # copies deleted in one transaction
 
 
 class DraftCopy(BaseModel):
-    """The fields of an opened form as they were typed, in JSON."""
+    """The fields of an open form, as typed, in JSON."""
 
     id = TextField(primary_key=True)
     post_id = IntegerField(null=True)
@@ -46,7 +46,7 @@ class Copy(NamedTuple):
     post_id: int | None
     state: str
     number: int
-    etag: str  # of the post when its form was opened or, once it is saved, after that
+    etag: str  # of the post when its form was opened or, after saving, of the saved version
     next: str = ""  # the copy that continues or replaces it
     saved_at: str = ""
     browser: str = ""
@@ -54,7 +54,7 @@ class Copy(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The copy and its number, as `over` in a form that is opened with it."""
+        """The copy and its number: the value of `over` in a form opened with it."""
         return f"{self.id} {self.number}"
 
 
@@ -82,7 +82,7 @@ def find(reader: Reader, copy_id: str) -> Copy | None:
 
 
 def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
-    """Return the fields of a copy as they were typed; of a saved one, `base` and `text` as in Sent."""
+    """Return the fields of a copy as typed or, for a saved copy, `base` and `text` as in Sent."""
     return json.loads(reader.one(DraftCopy.select(DraftCopy.fields).where(DraftCopy.id == copy_id))[0])
 
 
@@ -94,7 +94,7 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
 
 
 def newest(reader: Reader, post_id: int | None) -> Copy | None:
-    """Return the copy with which the form of a post opens."""
+    """Return the copy that the form of a post opens with."""
     return next(iter(listing(reader, OPEN, post_id=post_id)), None) if post_id else None
 
 
@@ -105,7 +105,7 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
-    """Return the last copy that continues this one, or this one. Copies in a state in `passed` are followed, too."""
+    """Return the last copy that continues this one, or this one. Also follows copies whose state is in `passed`."""
     found, seen = find(reader, copy_id), {copy_id}
     while found and found.state in (CONTINUED, *passed) and found.next not in seen:
         seen.add(found.next)
@@ -122,8 +122,8 @@ def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
 def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tuple[Copy | None, int | None]:
     """Store what is typed if its number is higher than the stored one; number 0 only asks.
 
-    Return the copy that continued the text elsewhere, if there is one: this one is then set aside until its form is
-    sent again with `over` that copy. Also return the post that this form, or another one with its text, created.
+    If another copy has continued the text, return it, and set this one aside until its form is sent again with that
+    copy as `over`. Also return the post that this form, or another one with its text, has created.
     """
     mine = find(tx, new.id)
     rival = _rival(tx, mine, new.post_id, over)
@@ -205,7 +205,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that a form is saved, and in which version."""
+    """Record that a form was saved, and as which version."""
     if sent.copy_id:
         _retire(tx, sent.over, sent.copy_id)
         saved = Copy(sent.copy_id, post_id, SAVED, sent.number, etag_of(document))
