@@ -1,6 +1,6 @@
 """Count the instructions of a request with callgrind; the counts are the same on every machine and under any load.
 
-Needs valgrind. The figures are for the worker, which serves all requests of an operation, including their log.
+Needs valgrind. The figures are for the worker, which serves all requests of an operation and logs them.
 """
 
 import argparse

@@ -20,7 +20,8 @@ WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
 # The fields that a post can lack
 OPTIONAL = frozenset(("excerpt", "cover_image", "published_at", "params", "former_slugs"))
 REQUIRED = frozenset(FIELDS) - OPTIONAL
-INPUT_FIELDS = tuple(name for name in FIELDS if name not in ("id", "created_at", "updated_at"))  # set by clients
+SET_BY_SERVICE = ("id", "created_at", "updated_at")
+INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 DECODER = json.JSONDecoder()

@@ -8,7 +8,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """A position in an ordered list: the item's time, or the part of a search that found it, and its id."""
+    """A position in an ordered list: the item's time (or, by relevance, where a search found its words) and its id."""
 
     key: str
     id: Id

@@ -121,9 +121,9 @@ def index_is_true(rows, posts, is_file):
     found = {number: (True, *texts) for number, *texts in published}
     found |= {number: (False, *texts) for number, *texts in others}
     assert len(found) == len(published) + len(others)
-    noted = {number for _, number in rows("SELECT published, post_id FROM search_pending")}
+    queued = {number for _, number in rows("SELECT published, post_id FROM search_pending")}
     due = {number for number, post in posts.items() if post["status"] == "scheduled"}  # It may be indexed as published.
-    for number in (posts.keys() | found.keys()) - noted:
+    for number in (posts.keys() | found.keys()) - queued:
         title, text, labels = of_post(posts[number])
         is_published, *texts = found[number]
         assert is_published == (posts[number]["status"] == "published") or number in due

@@ -38,7 +38,7 @@ PUBLIC_IMAGES = "/images/"  # prefix of the paths of images
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
 READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
-WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.permit` checks each post
+WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.check_permitted` checks each post
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
@@ -144,7 +144,8 @@ def check_scope(request: Request, scope: str) -> None:
     operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
         is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
-        if scope == PUBLISHED_ONLY and (is_unknown or (operation and operation.scopes == READERS)):
+        is_hidden = is_unknown or (operation and operation.scopes == READERS)
+        if scope == PUBLISHED_ONLY and is_hidden:
             raise NotFound  # as for an unknown path, so this key does not learn that a history exists
         if not request.endpoint or (operation and scope in operation.scopes):
             return

@@ -18,6 +18,7 @@ from xxhash import xxh3_128_hexdigest
 from blogapi.api.limiter import Quota
 from blogapi.api.operations import JSON, MARKDOWN, Operation
 from blogapi.api.service import EXTENSION, Service
+from blogapi.documents import SET_BY_SERVICE
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
@@ -32,7 +33,6 @@ MAX_DEPTH = 100  # of nested arrays and objects; the limit of Python's parser di
 MAX_SHOWN = 80  # at most this many characters of a header or a name in a message
 MAX_QUOTED = 20  # at most this many characters of an invalid body in a message
 MAX_FIELDS = 100  # well above any schema's field count; keeps error messages short
-READ_ONLY = ("id", "created_at", "updated_at")  # fields of answers that a body may carry back
 LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
@@ -142,25 +142,25 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
 # The body
 
 
-def load_body(request: Request, check_path: Callable[[], Any] | None = None) -> dict[str, Any]:
+def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
     """Load the body with the operation's schema. Raises ValidationError or an HTTP error.
 
-    `check_path` raises NotFound if the path names nothing, which takes precedence over an invalid body.
+    `check_exists` raises NotFound if the path names nothing, which takes precedence over an invalid body.
     """
     schema = request.operation.body
     assert schema is not None  # because the view reads a body
     try:
         return schema.load(parse_body(request))
     except (ValidationError, exceptions.HTTPException):
-        if check_path:
-            check_path()
+        if check_exists:
+            check_exists()
         raise
 
 
 def parse_body(request: Request) -> dict[str, Any]:
     """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error.
 
-    Clients can change what they got and send it back, so READ_ONLY fields are dropped.
+    Clients can change what they got and send it back, so SET_BY_SERVICE fields are dropped.
     """
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
@@ -169,7 +169,7 @@ def parse_body(request: Request) -> dict[str, Any]:
     if "unknown" in request.query:
         raise ValidationError("is for text/markdown only", "unknown")
     body = parse_json(request.body)
-    for name in READ_ONLY:
+    for name in SET_BY_SERVICE:
         body.pop(name, None)
     return body
 

@@ -163,7 +163,7 @@ class Names(fields.List):
 
 
 class Time(fields.AwareDateTime):
-    """A time in RFC 3339 with an offset. Loads as text, in UTC and whole seconds."""
+    """An RFC 3339 time with an offset. Loads as a string, in UTC, to the second."""
 
     default_error_messages = NOT_NULL | {
         "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
@@ -179,7 +179,7 @@ class Time(fields.AwareDateTime):
 
 
 def parse_time(text: str) -> str:
-    """Return a time in UTC, in whole seconds. Raises TypeError, ValueError or OverflowError."""
+    """Return a time in UTC, to the second. Raises TypeError, ValueError or OverflowError."""
     if not TIME.fullmatch(text):
         raise ValueError(text)
     time = datetime.fromisoformat(text.upper()).astimezone(UTC)

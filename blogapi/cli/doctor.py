@@ -75,7 +75,7 @@ def _space(config: Config) -> str:
 
 def _clock(config: Config) -> str:
     with opened() as database:
-        if latest := publication.later_than_now(database):
+        if latest := publication.newest_post_in_future(database):
             raise ValueError(f"it is {database.now}, but a post is from {latest}")
         return database.now
 

@@ -6,7 +6,7 @@ from typing import Any
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import (
     EMPTY,
-    NOTE_ALL,
+    ENQUEUE_ALL,
     OLDER,
     OTHER_WORDS,
     UNICODE,
@@ -47,7 +47,7 @@ def set_up(connection: Any, create: bool) -> bool:
     if version < VERSION or unicode != UNICODE:
         if not create:
             raise Unavailable(OTHER_WORDS)
-        connection.execute(NOTE_ALL)
+        connection.execute(ENQUEUE_ALL)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
     return not found
 
@@ -56,4 +56,4 @@ def derive(connection: Any) -> None:
     """Fill the tables that are derived from others, in the open transaction."""
     for statement in derived(SCHEMA.read_text()):
         connection.execute(statement)
-    connection.execute(NOTE_ALL)
+    connection.execute(ENQUEUE_ALL)

@@ -1,6 +1,6 @@
 """The effects of a post change on its history, its schedule, its slugs, its tags, the search and events.
 
-Every post write goes through here once, before its row is written, because the history copies the old row.
+Every write to a post goes through here once, before its row is written, because the history copies the old row.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -33,7 +33,7 @@ class Change(NamedTuple):
     is_silent: bool = False  # whether to send no events, as for an import
 
 
-def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
+def check_permitted(author: str, *posts: Fields, kind: Kind = "updated") -> None:
     """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} stands for no post."""
     if isinstance(author, Drafter):
         if kind == "purged":
@@ -45,7 +45,7 @@ def permit(author: str, *posts: Fields, kind: Kind = "updated") -> None:
 def changed(tx: Transaction, change: Change) -> None:
     """Run all side effects of a post change. Raises NotPermitted before anything is written."""
     kind, post_id, old, new, author, version, is_silent = change
-    permit(author, old, new, kind=kind)
+    check_permitted(author, old, new, kind=kind)
     if kind == "purged":
         history.forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
@@ -60,7 +60,7 @@ def changed(tx: Transaction, change: Change) -> None:
 
 def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
     """Record that a site-wide tag change touched this post; the event is sent for the tag, not for the post."""
-    permit(author, old, new)
+    check_permitted(author, old, new)
     if tx.keeps_history:
         history.add_retagging(tx, post_id, author, old["tags"])
     index.enqueue(tx, post_id, old, new, only_tags=True)
@@ -68,7 +68,7 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
 
 def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
     """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
-    permit(author, {"status": "damaged"})
+    check_permitted(author, {"status": "damaged"})
     history.forget(tx, post_id)
     publication.unschedule(tx, post_id)
     slugs.forget_former(tx, post_id)

@@ -74,11 +74,11 @@ def cursor_of(row: tuple) -> Cursor[int]:
 
 
 def page_of(
-    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], kept: Callable | None = None
+    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], item_of: Callable | None = None
 ) -> Page[Any, Any]:
-    """Return a page of the documents in these rows, or of `kept(row, document)` for each.
+    """Return a page of the documents in these rows, or of `item_of(row, document)` for each.
 
-    A row consists of an id, the status of the post (for `kept` rows, the version), a document, and possibly a time. The
+    A row consists of an id, the status of the post (with `item_of`, the version), a document, and possibly a time. The
     page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
@@ -88,7 +88,7 @@ def page_of(
         if len(found) == limit or size > PAGE_BYTES:
             return Page(found, cursor(last))
         last = row
-        status, document = "" if kept else row[1], row[2]
+        status, document = "" if item_of else row[1], row[2]
         if status == "scheduled" or names or document is None:
             try:
                 shown = documents.as_of(now, status, document)
@@ -97,7 +97,7 @@ def page_of(
                 skipped += 1
                 continue
         size += len(row[2])  # the full size even if it is cut, because parsing takes most of the time
-        found.append(kept(row, document) if kept else document)
+        found.append(item_of(row, document) if item_of else document)
     return Page(found, cursor(last) if len(found) + skipped > limit else None)
 
 
@@ -201,8 +201,8 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
     """
 
     def posts(dialect: str) -> Select:
-        def timed(each: str, before: str = "time") -> Select:
-            query, key = _listed(each, by_tag)
+        def timed(listed: str, before: str = "time") -> Select:
+            query, key = _listed(listed, by_tag)
             time = getattr(key.model, sort)
             query = query.select(key.alias("id"), Post.status, DOCUMENTS[dialect], time)
             if by_tag:
@@ -216,7 +216,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
         lists = [timed(each) for each in ([status] if status else STATUSES)]
         if sort == "published_at" and status == "published":
             lists.append(timed("scheduled", before="due"))
-        return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())
+        return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())  # the time and the id
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
 

@@ -71,7 +71,7 @@ NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(has_come).order_by(S
 is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, has_come))
 
 
-def later_than_now(reader: Reader) -> str | None:
+def newest_post_in_future(reader: Reader) -> str | None:
     """Return the time of the newest post if it is later than now, which means that the clock is behind."""
     found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
     created_at = documents.load(found[0])["created_at"] if found else ""

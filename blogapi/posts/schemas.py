@@ -47,7 +47,7 @@ DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
-NO_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
+NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
 
 class Params(fields.Dict):
@@ -93,7 +93,7 @@ class PostInputSchema(StrictSchema):
     excerpt = Text(length(0, documents.MAX_EXCERPT), **doc("A summary, at most 1,000 characters.", pattern=TEXT))
     slug = Text(
         length(0, documents.MAX_SLUG),
-        Pattern(f"^({documents.SLUG})?$", error=NO_SLUG),
+        Pattern(f"^({documents.SLUG})?$", error=NOT_A_SLUG),
         **doc(
             "At most 100 characters a-z, 0-9 and single hyphens between them, unique among all posts. "
             "If it is left out, a new post gets one from its title."
@@ -116,7 +116,7 @@ class PostInputSchema(StrictSchema):
     cover_image = Url("The address of an image.", minimum=0)
     params = Params()
     former_slugs = Distinct(
-        Text(length(1, documents.MAX_SLUG), Pattern(f"^{documents.SLUG}$", error=NO_SLUG), **doc("A slug.")),
+        Text(length(1, documents.MAX_SLUG), Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG), **doc("A slug.")),
         length(0, documents.MAX_FORMER_SLUGS, "slugs"),
         allow_none=True,
         **doc(
@@ -208,7 +208,7 @@ class PostSchema(PostInputSchema):
         documents.MAX_SLUG,
         "The name of the post in addresses: at most 100 characters, unique among all posts.",
     )
-    created_at = Time(**doc("When it was created, in UTC, whole seconds."))
+    created_at = Time(**doc("When it was created, in UTC, to the second."))
     updated_at = Time(**doc("When it last changed; initially the same as created_at."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:

@@ -29,16 +29,16 @@ DIGITS_AND_COMMA = re.compile("[0-9],[0-9]")  # slugify reads 1,000 as one numbe
 ASCII_SLUG = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)} | {ord("'"): None}
 
 
-def new(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
+def new_id_and_slug(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
     """Return the id and the slug of a new post. Raises SlugTaken."""
     slug = fields.get("slug") or slug_of(fields["title"])
-    post_id, is_taken = tx.one(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
-    if is_taken and fields.get("slug"):
+    post_id, taken = tx.one(NEXT_ID_AND_IS_TAKEN, slug=slug, is_given=bool(fields.get("slug")))
+    if taken and fields.get("slug"):
         check_free(tx, slug)
-    return post_id, find_free(tx, slug) if is_taken else slug
+    return post_id, find_free(tx, slug) if taken else slug
 
 
-# The id after the highest one ever used, and whether a slug is taken
+# The id after the highest one ever used, and whether a slug is taken. A request that will be refused uses up no id.
 _slug_is_taken = (
     "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
 )
@@ -87,19 +87,19 @@ def is_taken(reader: Reader, slug: str, by_other_than: int = 0) -> bool:
 
 
 def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
-    """Raise SlugTaken if another post has or had a slug."""
+    """Raise SlugTaken if another post has or had this slug."""
     found = holder(reader, slug)
     if found and found[0] != post_id:
         raise SlugTaken(slug, *found, field)
 
 
 def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
-    """Return the id and the current slug of the post that has or had a slug, if any."""
+    """Return the id and the current slug of the post that has or had this slug, if any."""
     return reader.row(HOLDER, slug=slug)
 
 
 def has_slug(slug: Param) -> Node:
-    """Return the condition that a post has or had a slug. PostgreSQL would scan all posts for an OR."""
+    """Return the condition that a post has or had this slug. PostgreSQL would scan all posts for an OR."""
     present = Post.alias()
     having, had = present.select(present.id), FormerSlug.select(FormerSlug.post_id)
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
@@ -124,7 +124,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return {**new, "former_slugs": former[:MAX_FORMER_SLUGS] or None}
 
 
-def free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
+def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
     """Return the slugs among these that no other post has or had; None if there are none."""
     return [slug for slug in slugs if not is_taken(reader, slug, post_id)] or None
 

@@ -79,8 +79,8 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
     return documents.as_of(now, *found)
 
 
-def publish_if_due(tx: Transaction, ref: PostRef) -> StoredPost:
-    """Publish a post if it is due; return it as it is now. Raises NotFound, Damaged."""
+def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
+    """Return a post for a write; one that is due is published first. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
     _check_size(tx, document or b"")  # NULL if it is damaged
     shown = documents.as_of(tx.now, status, document)
@@ -131,10 +131,9 @@ def add(
     Rejected.
     """
     _check_size(tx, fields["content"])
-    published = publication.published_at(
-        {}, fields, tx.now, plans_drafts
-    )  # must precede `slugs.new`, which uses up an id on PostgreSQL
-    post_id, slug = slugs.new(tx, fields)
+    # Must precede `new_id_and_slug`, which uses up an id on PostgreSQL
+    published = publication.published_at({}, fields, tx.now, plans_drafts)
+    post_id, slug = slugs.new_id_and_slug(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
     post = fields | own | times
@@ -145,7 +144,7 @@ def add(
 
 def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
     """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
-    _check_size(tx, post["content"])
+    _check_size(tx, post["content"])  # again for `recreate`
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
@@ -167,7 +166,7 @@ def change(
 
     None clears a field, and params can be a MergePatch.
     """
-    post = publish_if_due(tx, ref)
+    post = find_to_change(tx, ref)
     check(post.document)
     old = documents.load(post.document)
     changes = changes | {"published_at": publication.published_at(old, changes, tx.now, plans_drafts)}
@@ -210,7 +209,7 @@ def put(
     Clears the fields left out, except slug, status, published_at and former_slugs. Does not write an identical post.
     """
     try:
-        post = publish_if_due(tx, ref)
+        post = find_to_change(tx, ref)
     except NotFound:
         if isinstance(ref, int):
             raise
@@ -218,16 +217,16 @@ def put(
         return Put(add(tx, {"status": "draft"} | fields | {"slug": ref}, author, created_at, with_events), "created")
     old = documents.load(post.document)
     if isinstance(ref, str):
-        check_present(old, ref)
+        refuse_former_slug(old, ref)
     check(post.document)
     new = as_put(old, fields, tx.now)
-    effects.permit(author, old, new)  # also if nothing is written
+    effects.check_permitted(author, old, new)  # also if nothing is written
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
 
 
-def check_present(post: Fields, slug: str) -> None:
+def refuse_former_slug(post: Fields, slug: str) -> None:
     """Raise Rejected for a former slug of a post, so that a file with an old name does not rename the post."""
     if post["slug"] != slug:
         raise Rejected("slug", f"post {post['id']} had it before, and is {post['slug']} now")
@@ -284,9 +283,12 @@ def _set(*columns: str, is_version: bool) -> Prepared:
 
 
 def delete(tx: Transaction, ref: PostRef, author: str, check: Check = no_check, *, permanent: bool = False) -> None:
-    """Move a post to the trash or, if permanent, delete it with its history. Raises NotFound."""
+    """Move a post to the trash or, if permanent, delete it with its history. Raises NotFound.
+
+    A damaged post cannot go to the trash: it is deleted, without a `check`.
+    """
     try:
-        post = publish_if_due(tx, ref)
+        post = find_to_change(tx, ref)
         check(post.document)
         old = documents.load(post.document)
     except Damaged:
@@ -317,7 +319,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
         if post_id is None:
             break
         try:
-            post = publish_if_due(tx, post_id)
+            post = find_to_change(tx, post_id)
             size += len(post.document)
             published[post_id] = True
         except (Damaged, NotFound):

@@ -30,7 +30,7 @@ class ClockWatch:
         self._offset = clock() - monotonic()
         self._since = monotonic()
 
-    def even_seconds(self) -> float:
+    def steady_seconds(self) -> float:
         """Return for how long the clock has agreed with the monotonic clock. Call this regularly."""
         offset = self._clock() - self._monotonic()
         if abs(offset - self._offset) > JUMP_SECONDS:
@@ -93,7 +93,7 @@ class Background:
                 self._next_at[step] = begun if self.is_over() else begun + seconds
             except Exception as error:
                 self._next_at[step] = begun + FAULT_SECONDS
-                failures[str(error)] = error
+                failures[str(error)] = error  # A full disk fails every step; it is logged once.
         for failure in failures.values():
             report(failure)
 

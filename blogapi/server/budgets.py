@@ -13,8 +13,9 @@ from blogapi.storage.keys import PREFIX
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
 MAX_STREAMS = 512  # at most this many streamed responses at a time
-STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room
-CHANGE_SECONDS = 5.0  # the same, for the client's own next change
+STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room for others
+OWN_STALLED_SECONDS = 5.0  # for its own next change
+POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
@@ -25,7 +26,7 @@ class Holder(Protocol):
 
     client: Client
     reading: bool  # its request is still arriving
-    progress_at: float  # when the client last read a part of a response
+    progress_at: float  # when the client last read a part of a response, or bytes were reserved for it
 
     def end(self) -> None:
         """End its wait for the client."""
@@ -88,7 +89,10 @@ def stalled(budget: Budget, connection: Holder) -> Holder | None:
 
 
 class Shared:
-    """State shared by all connections. In a pair, the first is for strangers, who cannot end requests of others."""
+    """State shared by all connections.
+
+    A pair, indexed by `is_known`, is for strangers and for known clients: strangers cannot end the requests of others.
+    """
 
     def __init__(self, config: Config, turns: Turns):
         self.header_seconds = config.header_seconds
@@ -128,8 +132,8 @@ class Shared:
                 self._changes.clear()
             places = self._changes[connection.client] = Places(MAX_CHANGES)
         budget = self.responses[True]
-        while not places.acquire(timeout=CHANGE_SECONDS):
-            before = time.monotonic() - CHANGE_SECONDS
+        while not places.acquire(timeout=POLL_SECONDS):
+            before = time.monotonic() - OWN_STALLED_SECONDS
             for each in budget.held:
                 if each.client == connection.client and each.progress_at < before:
                     each.end()

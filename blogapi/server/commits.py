@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from blogapi.storage.database import BUSY_SECONDS, Database, commit, locked
+from blogapi.storage.database import BUSY_SECONDS, Database, locked, run_and_commit
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, NeedsThread
 
@@ -59,7 +59,7 @@ class SharedDatabase(Database):
             if tx is None:
                 raise Busy
             tx.may_be_slow, tx.keeps_history = True, self.keeps_history
-            result = commit(tx, operation, *args, **kwargs)
+            result = run_and_commit(tx, operation, *args, **kwargs)
             if self.commits.waiting:
                 ended = time.monotonic()
                 self._next_write = ended + min(ended - begun, BUSY_SECONDS / 2)
@@ -188,7 +188,7 @@ class GroupCommit:
             deadline = (self._alone or self.waiting)[0].deadline
             tx = self._begin(max(deadline, time.monotonic() + LOCK_SECONDS))
             try:
-                self._run(tx, taken)  # From here to the end of the transaction, no code yields.
+                self._run_waiting(tx, taken)  # From here to the end of the transaction, no code yields.
                 tx.commit()
             except PartlyApplied as failure:
                 self._alone.extend(taken)
@@ -221,7 +221,7 @@ class GroupCommit:
             (self._alone if part in self._alone else self.waiting).remove(part)
         return hopeless
 
-    def _run(self, tx: Transaction, taken: list[Part]) -> None:
+    def _run_waiting(self, tx: Transaction, taken: list[Part]) -> None:
         """Run waiting operations until the transaction is full."""
         count = 1 if self._alone else min(len(self.waiting), SHARED_PARTS)
         until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS

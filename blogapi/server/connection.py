@@ -57,7 +57,7 @@ class ClientConnection:
         self.progress_at = 0.0  # when the client last read a part of a response
         self.linger = False  # there may be unread input when it is closed
         self._allowance: Allowance
-        self._ended: type[OSError] | None = None  # why its wait was ended
+        self._ended: type[OSError] | None = None  # why its wait was cut short
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline for the next request's header: now, and again at its first byte."""
@@ -79,8 +79,8 @@ class ClientConnection:
         CLIENT.set(self.client)
         self.shared.turns.wait(self.client)
 
-    def wait_first_turn(self) -> None:
-        """Wait for the turn of a request that has arrived. Until then, it may have to make room."""
+    def wait_turn_to_read(self) -> None:
+        """Wait for a turn, once a part of a request has arrived. Until then, it may have to make room."""
         waiting = self.shared.waiting[self.client.is_known]
         waiting[self] = None
         self.reading = True

@@ -98,7 +98,7 @@ class Handler:
             data = read_head(connection, unreader)
             if not data:  # The client closed the connection between two requests.
                 return False
-            connection.wait_first_turn()
+            connection.wait_turn_to_read()
             head.parse(data)
             refusal = head.refusal
         except (NoMoreData, ParseException, TimeoutError) as error:
@@ -110,7 +110,7 @@ class Handler:
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
     def address(self, connection: ClientConnection, head: Head, peer: str) -> str:
-        """Return the client's address. Behind a proxy, it may be another client than before."""
+        """Return the client's address. Behind a proxy, this may be another client, which waits for its turn."""
         if not (trusted := self.config.trusted_proxies):
             return peer
         address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)
@@ -135,10 +135,10 @@ class Handler:
         """Answer a request with the application; return whether another may follow."""
         connection = exchange.connection
         body = Body(exchange.head, exchange.info, connection, unreader)
-        is_free = not connection.client.is_known or exchange.head.method in READ_METHODS
-        if is_free or self.closing:  # At the end, all requests that have arrived get their answers.
+        needs_no_place = not connection.client.is_known or exchange.head.method in READ_METHODS
+        if needs_no_place or self.closing:  # At the end, all requests that have arrived get their answers.
             return self.call(exchange, body)
-        if not self.shared.responses[True].reserve(connection, 0):
+        if not self.shared.responses[True].reserve(connection, 0):  # if the budget was exceeded, and nobody has stalled
             return self.refuse(exchange, BUSY[0], f"{BUSY[1]}; nothing was changed")
         places = self.shared.place_for_change(connection)
         try:
@@ -152,7 +152,8 @@ class Handler:
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         status, headers, content = *response, chunks
-        if type(chunks) is list:  # A list is sent as a whole; anything else is streamed.
+        is_streamed = type(chunks) is not list
+        if not is_streamed:
             content = b"".join(chunks)
             environ.clear()  # breaks a cycle through Werkzeug's request
         if info.client:
@@ -161,7 +162,7 @@ class Handler:
         elif status.startswith(("401", "403")):  # Public paths check neither key nor session.
             self.shared.forget(connection.client.name)
         keep = exchange.head.is_persistent and body.is_complete and not self.closing
-        if (content is chunks or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
+        if (is_streamed or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
             close(content)
             info.cause = with_id(BUSY[1])
             kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]

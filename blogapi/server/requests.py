@@ -37,7 +37,7 @@ REQUEST_LINE: Refusal = (400, "the request line must be a method, a target and H
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 # By the exception of gunicorn's parser, or by the name of the invalid field
 REFUSALS: dict[type[Exception] | str, Refusal] = {
-    "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and not together with Transfer-Encoding"),
+    "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and must not be sent with Transfer-Encoding"),
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
     "HOST": HOST,
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
@@ -51,7 +51,7 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     TimeoutError: (408, "the header did not arrive in time"),
     errors.UnsupportedTransferCoding: CODING,
 }
-EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # its object reads the trailers of any
+EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs the object of a request, of any
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
@@ -112,7 +112,7 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
     while data and not (end := end_of_head(data)):
         if not connection.hold(len(piece), is_small=True):
             raise TimeoutError
-        connection.wait_first_turn()
+        connection.wait_turn_to_read()
         piece = unreader.read(None, HEADER_BYTES)  # Most heads fit in the first read, the others in the second.
         if not piece:
             return data
@@ -159,7 +159,8 @@ def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusa
     if parsed > MAX_PARSED_BYTES:
         refusal = refusal or PARSED_TOO_LARGE
     host = environ.get("HTTP_HOST")
-    if version >= (1, 1) if host is None else not AUTHORITY.fullmatch(host):
+    is_wrong = version >= (1, 1) if host is None else not AUTHORITY.fullmatch(host)
+    if is_wrong:
         refusal = refusal or HOST
     return environ, refusal
 

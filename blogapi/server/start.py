@@ -59,9 +59,9 @@ def on_starting(server: Any) -> None:
 
 
 def allow_files(limit: int) -> None:
-    """Raise this process's limit of open files, because every connection needs one."""
+    """Raise this process's limit on open files, because every connection needs one."""
     for files in (limit, MAC_FILES):
-        with suppress(OSError, ValueError):  # macOS reports no limit, and refuses to set that.
+        with suppress(OSError, ValueError):  # macOS reports an infinite limit, but refuses to set it.
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, limit))
             return
 
@@ -87,7 +87,7 @@ def url_of_server(config: Config) -> str:
 
 
 def when_ready(server: Any) -> None:
-    """Ignore the signals that would run two workers side by side, each with its own counts."""
+    """Ignore the signals that would run two workers side by side, and prepare memory for the fork."""
 
     def ignore(number: int, frame: Any) -> None:
         server.log.warning("%s is ignored; restart the service instead", signal.Signals(number).name)

@@ -16,7 +16,7 @@ from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
 INDEX_SECONDS = 0.2  # interval of indexing; a search indexes pending posts sooner
-EVEN_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
+STEADY_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +43,11 @@ def prune(work: Background) -> None:
     work.database.write(idempotency.forget_old)
     work.repeat(images.prune)
     work.repeat(history.clear)
-    is_even = work.watch.even_seconds() >= EVEN_SECONDS
-    if is_even or not work.config.keep_days:
+    is_steady = work.watch.steady_seconds() >= STEADY_SECONDS
+    if is_steady or not work.config.keep_days:
         work.repeat(history.prune, work.config.keep_days)
-    if not is_even:
-        return
-    work.repeat(owner_copies.prune, max(1, work.config.keep_days))
+    if is_steady:
+        work.repeat(owner_copies.prune, max(1, work.config.keep_days))
 
 
 def deliver(work: Background) -> None:

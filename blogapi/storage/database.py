@@ -37,7 +37,7 @@ class Database(Reader):
         with locked(self._writing, until):
             tx = self.begin(until)
             tx.may_be_slow = True  # Nothing else shares it.
-            return commit(tx, operation, *args, **kwargs)
+            return run_and_commit(tx, operation, *args, **kwargs)
 
     def write_alone(
         self, until: float, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
@@ -46,7 +46,7 @@ class Database(Reader):
 
         `until` is a time on the monotonic clock.
         """
-        return commit(self.begin(until), operation, *args, **kwargs)
+        return run_and_commit(self.begin(until), operation, *args, **kwargs)
 
     def write_at_once(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
@@ -63,7 +63,7 @@ class Database(Reader):
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a possibly slow read on one snapshot. Raises Unavailable after BUSY_SECONDS.
+        """Run a possibly slow read, on SQLite on one snapshot. Raises Unavailable after BUSY_SECONDS.
 
         Our server answers others meanwhile, and runs one such read per client at a time.
         """
@@ -93,7 +93,7 @@ class Database(Reader):
         self.engine.close()
 
 
-def commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def run_and_commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Run an operation in its own transaction, commit, and return the result. Rolls back if it raises."""
     try:
         result = operation(tx, *args, **kwargs)

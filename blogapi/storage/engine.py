@@ -160,7 +160,7 @@ class Engine(ABC):
         """
 
     def limited(self, goes_on: Callable[[], bool]) -> AbstractContextManager[None]:
-        """Give a block of queries one snapshot, and interrupt them once `goes_on` returns False.
+        """Give a block of queries one snapshot on SQLite, and interrupt them once `goes_on` returns False.
 
         PostgreSQL does nothing here, because its server ends slow queries.
         """
@@ -233,7 +233,7 @@ class Transaction(Reader, ABC):
         self.now = rfc3339(clock())
         self._cached_rows: dict[Query, list[tuple]] = {}
 
-    def rows_once(self, query: Query) -> list[tuple]:
+    def cached_rows(self, query: Query) -> list[tuple]:
         """Return the rows of a rarely changing query, cached until the next `execute`."""
         if query not in self._cached_rows:
             self._cached_rows[query] = list(self.rows(query))

@@ -8,13 +8,13 @@ from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model
 from blogapi.storage.engine import AsBytes, Prepared
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"  # of keys
-# Authors in the history of changes made without a key; autosave is from version 1.1
+# Authors in the history of changes made without a key; only 1.1 wrote "autosave"
 AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 
 
 class Drafter(str):
-    """The name of a drafts-only key, as the author of a change."""
+    """The name of a drafts-only key, as the author of a change. So no write can forget what the key may do."""
 
 
 class BaseModel(Model):

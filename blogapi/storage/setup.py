@@ -54,7 +54,7 @@ ON_SQLITE = {
 # Tables whose constraints changed in a version: SQLite has to rebuild them
 REBUILT = {6: ("api_key",)}
 # Queues all posts for indexing, which happens while the service runs.
-NOTE_ALL = """
+ENQUEUE_ALL = """
 INSERT INTO search_pending SELECT false, status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING
 """
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
@@ -132,14 +132,15 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
         return False
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        is_empty = not connection.execute(TABLES).fetchone()  # check again: another process may have been faster
-        ((version,),) = connection.execute("PRAGMA user_version")  # likewise
+        # Both again, because another process may have been faster.
+        is_empty = not connection.execute(TABLES).fetchone()
+        ((version,),) = connection.execute("PRAGMA user_version")
         statements = schema.split("\n\n") if is_empty else [*upgrade(schema, version), *_on_sqlite(schema, version)]
         for statement in statements:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         if version < VERSION or not is_indexed(connection):
-            connection.execute(NOTE_ALL)
+            connection.execute(ENQUEUE_ALL)
             connection.execute("DELETE FROM search_made")
             connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))
     return is_empty

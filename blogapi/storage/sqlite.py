@@ -201,7 +201,7 @@ class Sqlite(Engine):
     # Failures
 
     def failure(self, error: Exception) -> Exception:
-        """Return the exception to raise for an error of SQLite."""
+        """Return the exception to raise for an error of SQLite, and recover, unless a transaction will."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
         code, cause = _code(error), str(error) or "out of memory"

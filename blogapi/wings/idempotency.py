@@ -18,7 +18,7 @@ from blogapi.storage.models import BaseModel
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
-REPEAT_TTL = timedelta(minutes=10)  # applies to a request without the header
+DERIVED_TTL = timedelta(minutes=10)  # of a key derived from the content
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
@@ -41,10 +41,10 @@ class IdempotencyKey(NamedTuple):
     client: bytes  # the digest of its API key, or the secret of a form
     name: str
     request: bytes  # SHA-256 of the body and the query
-    ttl: timedelta = TTL
+    is_derived: bool = False  # from the content of a request without the header
 
 
-def repeat_of(request: Request, content: bytes) -> IdempotencyKey:
+def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     """Return a request's Idempotency-Key or, without the header, a key derived from its content.
 
     Raises ValidationError for an invalid header.
@@ -53,7 +53,7 @@ def repeat_of(request: Request, content: bytes) -> IdempotencyKey:
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
     name = f" {digest.hexdigest()}"  # No header can contain the space.
-    return IdempotencyKey(request.digest, name, digest.digest(), REPEAT_TTL)
+    return IdempotencyKey(request.digest, name, digest.digest(), is_derived=True)
 
 
 def key_of(request: Request) -> IdempotencyKey:
@@ -68,7 +68,7 @@ def key_of(request: Request) -> IdempotencyKey:
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
     """Return the hash of the request that used this key recently, and the id of the post it created."""
     used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
-    is_valid = Idempotency.created_at > earlier(reader.now, key.ttl)
+    is_valid = Idempotency.created_at > earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
     return reader.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
 
 
@@ -91,16 +91,16 @@ def add_once(
     if request != key.request:
         raise Rejected("Idempotency-Key", "was used for another body within the last 24 hours")
     try:
-        return posts.publish_if_due(tx, post_id)
+        return posts.find_to_change(tx, post_id)
     except NotFound:
-        if key.ttl == REPEAT_TTL:
+        if key.is_derived:
             return _remember(tx, key, add(tx, fields, author))
         raise Rejected("Idempotency-Key", "the post that it created was deleted") from None
 
 
 def _remember(tx: Transaction, key: IdempotencyKey, post: posts.StoredPost) -> posts.StoredPost:
     forget_old(tx)
-    if key.ttl == REPEAT_TTL:  # An expired row may still be there.
+    if key.is_derived:  # An expired row may still be there.
         tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))
     row = {"digest": key.client, "name": key.name, "request": key.request}
     tx.defer(Idempotency.insert(row | {"post_id": post.id, "created_at": tx.now}))

@@ -10,7 +10,7 @@ from tests.images.pictures import gif
 
 MAY = "this key is drafts-only: it may read posts, and create, change and trash drafts, and upload images"
 DRAFT = {"title": "A draft", "content": "Words."}
-# The operations this key may use; `effects.permit` checks the posts they write
+# The operations this key may use; `effects.check_permitted` checks the posts they write
 WRITES = {
     ("POST", "/v1/posts"),
     ("POST", "/v1/images"),

@@ -23,7 +23,7 @@ def checks(**environ):
     return ended.returncode, dict(line.split(": ", 1) for line in ended.stdout.splitlines())
 
 
-def test_a_running_service_is_well(service):
+def test_a_running_service_passes_every_check(service):
     status, found = checks(**service.environ)
     assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://{service.host}:{service.port}")
     assert [result[:4] for result in found.values()] == ["ok, "] * len(found)

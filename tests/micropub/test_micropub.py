@@ -351,7 +351,10 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
         ({"replace": "x"}, "replace, add, delete: must be objects of properties"),
         ({"delete": ["content"]}, "content: cannot be deleted"),
         ({"delete": {"photo": ["https://a.example/b.jpg"]}}, "photo: cannot be deleted"),
-        ({"replace": {"photo": ["https://a.example/b.jpg"]}}, "photo: can only be added: the content shows the photos"),
+        (
+            {"replace": {"photo": ["https://a.example/b.jpg"]}},
+            "photo: photos can be added, but not replaced: they are part of the content",
+        ),
         ({"replace": {"name": ["x" * 256]}}, "name: must have 1 to 255 characters"),
         ({"replace": {"category": ["x" * 65]}}, "category[0]: must have 1 to 64 characters"),
         ({"replace": {"published": ["2099-01-01"], "post-status": ["archived"]}}, f"published: {PLANNED}"),

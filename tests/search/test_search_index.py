@@ -15,7 +15,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.setup import NOTE_ALL
+from blogapi.storage.setup import ENQUEUE_ALL
 from blogapi.wings.search import index, words
 from blogapi.wings.search import storage as search
 from tests.conftest import message
@@ -24,7 +24,7 @@ from tests.storage.fixtures import locked
 
 
 @pytest.fixture
-def noted(database):
+def queued(database):
     """The posts whose words have changed since they were indexed."""
     return lambda: sorted({number for (number,) in database.rows(SQL("SELECT post_id FROM search_pending"))})
 
@@ -81,45 +81,45 @@ def test_a_deleted_damaged_post_takes_no_place_on_a_page(client, found, post, da
 # Queued posts
 
 
-def test_a_write_queues_a_post_and_the_next_search_indexes_it(client, found, post, noted):
+def test_a_write_queues_a_post_and_the_next_search_indexes_it(client, found, post, queued):
     post(title="Fog")
     post(title="Sun")
     client.patch("/v1/posts/1", json={"content": "Lake"})
-    assert noted() == [1, 2]
+    assert queued() == [1, 2]
     assert found("lake") == "1"
-    assert noted() == []
+    assert queued() == []
     client.patch("/v1/posts/1", json={"slug": "other"})
-    assert noted() == []
+    assert queued() == []
     client.delete("/v1/posts/1")
-    assert (noted(), found("lake"), noted()) == ([1], "", [])
+    assert (queued(), found("lake"), queued()) == ([1], "", [])
 
 
-def test_a_search_among_published_posts_indexes_only_posts_that_are_or_were_published(client, found, post, noted):
+def test_a_search_among_published_posts_indexes_only_posts_that_are_or_were_published(client, found, post, queued):
     post(title="Hidden")
     post(title="Shown", status="published")
-    assert (found("shown", status="published"), noted()) == ("2", [1])
+    assert (found("shown", status="published"), queued()) == ("2", [1])
     client.patch("/v1/posts/2", json={"status": "archived"})
-    assert noted() == [1, 2]
-    assert (found("shown", status="published"), noted()) == ("", [1])
-    assert (found("shown", status="archived"), noted()) == ("2", [])
+    assert queued() == [1, 2]
+    assert (found("shown", status="published"), queued()) == ("", [1])
+    assert (found("shown", status="archived"), queued()) == ("2", [])
 
 
-def test_the_background_work_indexes_each_second(post, noted, background, clock):
+def test_the_background_work_indexes_each_second(post, queued, background, clock):
     background.turn()
     post(title="Fog")
     background.turn()
-    assert noted() == [1]
+    assert queued() == [1]
     clock.now += 1
     background.turn()
-    assert noted() == []
+    assert queued() == []
 
 
 @pytest.mark.parametrize(("content", "at_a_time"), [("x", index.INDEXED_POSTS), ("x" * index.LARGE, 1)])
-def test_posts_are_indexed_a_few_at_a_time(database, add, noted, monkeypatch, content, at_a_time):
+def test_posts_are_indexed_a_few_at_a_time(database, add, queued, monkeypatch, content, at_a_time):
     for _ in range(index.INDEXED_POSTS + 3):
         add(content=content)
     left = []
-    monkeypatch.setattr(index.time, "sleep", lambda seconds: left.append(len(noted())))
+    monkeypatch.setattr(index.time, "sleep", lambda seconds: left.append(len(queued())))
     assert index.index_pending(database, seconds=60) == 0
     assert (left[0], left[-1]) == (index.INDEXED_POSTS + 3 - at_a_time, 0)
 
@@ -135,14 +135,14 @@ def test_a_search_that_cannot_index_all_queued_posts_in_time_is_503(client, add,
     assert found("fog") == "321"
 
 
-def test_an_index_that_takes_too_long_is_left_for_later(database, add, noted):
+def test_an_index_that_takes_too_long_is_left_for_later(database, add, queued):
     for _ in range(3):
         add(title="Fog")
-    assert (index.index_pending(database, seconds=-1), noted()) == (3, [1, 2, 3])
-    assert (index.index_pending(database), noted()) == (0, [])
+    assert (index.index_pending(database, seconds=-1), queued()) == (3, [1, 2, 3])
+    assert (index.index_pending(database), queued()) == (0, [])
 
 
-def test_a_search_does_not_wait_for_posts_queued_after_it_began(database, add, noted, monkeypatch):
+def test_a_search_does_not_wait_for_posts_queued_after_it_began(database, add, queued, monkeypatch):
     add(title="Fog")
 
     def write_alone(until, operation, *arguments):
@@ -150,7 +150,7 @@ def test_a_search_does_not_wait_for_posts_queued_after_it_began(database, add, n
         return type(database).write_alone(database, until, operation, *arguments)
 
     monkeypatch.setattr(database, "write_alone", write_alone)
-    assert (index.index_pending(database), noted()) == (0, [2])
+    assert (index.index_pending(database), queued()) == (0, [2])
 
 
 def test_two_searches_never_index_the_same_post(database, add, monkeypatch):
@@ -175,7 +175,7 @@ def test_two_searches_never_index_the_same_post(database, add, monkeypatch):
     assert found == ["Fog"]
 
 
-def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(client, database, add, found, noted):
+def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(client, database, add, found, queued):
     add(title="Fog")
     assert found("fog") == "1"
     add(title="More fog", status="draft")
@@ -185,12 +185,12 @@ def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(clien
         answer = client.get("/v1/posts?q=fog")
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
         assert time.monotonic() < begun + 1.5 * index.INDEX_SECONDS
-    assert (found("fog"), noted()) == ("21", [])
+    assert (found("fog"), queued()) == ("21", [])
     with locked(database):
         assert found("fog") == "21"  # Nothing is queued, so nothing is written.
 
 
-def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, database, add, found, noted):
+def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, database, add, found, queued):
     for _ in range(3):
         add(title="Fog", tags=["Grey sky", "day"])
     index.index_pending(database)
@@ -204,10 +204,10 @@ def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, dat
     assert [waits(*each) for each in concerned] == [3] * 5
     with locked(database):
         assert (found("fog"), client.get("/v1/posts?q=blue").status_code) == ("321", 503)
-    assert (found("blue"), found("grey"), found("fog", tag="blue"), noted()) == ("321", "", "321", [])
+    assert (found("blue"), found("grey"), found("fog", tag="blue"), queued()) == ("321", "", "321", [])
     assert client.delete("/v1/tags/blue").status_code == 204
     assert (waits("fog"), waits("blue")) == (0, 3)
-    assert (found("blue"), noted(), list(database.rows(SQL("SELECT * FROM search_retagged")))) == ("", [], [])
+    assert (found("blue"), queued(), list(database.rows(SQL("SELECT * FROM search_retagged")))) == ("", [], [])
 
 
 def test_the_first_100000_characters_of_the_content_are_searched(found, post, database):
@@ -223,7 +223,7 @@ def test_the_first_100000_characters_of_the_content_are_searched(found, post, da
 
 @pytest.mark.parametrize("change", [{"title": "Larger"}, {"status": "published"}, {"tags": ["b"]}])
 def test_a_post_that_changes_during_indexing_is_indexed_in_its_new_version(
-    database, add, found, noted, monkeypatch, change
+    database, add, found, queued, monkeypatch, change
 ):
     of_post, others = words.of_post, []
 
@@ -235,7 +235,7 @@ def test_a_post_that_changes_during_indexing_is_indexed_in_its_new_version(
 
     monkeypatch.setattr(words, "of_post", slowly)
     add(title="Large", content="fog " * (index.LARGE // 2), tags=["a"])
-    assert (index.index_pending(database, seconds=60), noted()) == (0, [2])
+    assert (index.index_pending(database, seconds=60), queued()) == (0, [2])
     assert found("large") == ("" if "title" in change else "1")
     assert found("a", status="published") == ("1" if "status" in change else "")
     assert found("b") == ("1" if "tags" in change else "")
@@ -252,7 +252,7 @@ def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
     assert (found("x" * 200), found("xxx*"), found("lake", sort="relevance")) == ("", "1", "21")
 
 
-def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, database, found, post, clock, noted):
+def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, database, found, post, clock, queued):
     for title in ("Fog", "Fog and lake"):
         post(title=title)
     for number in (1, 2):
@@ -304,7 +304,7 @@ def test_a_search_finds_the_same_however_the_index_was_built(client, clock, data
     ]
     before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
     sound_posts(config.database)
-    database.write(lambda tx: tx.execute(SQL(NOTE_ALL)))
+    database.write(lambda tx: tx.execute(SQL(ENQUEUE_ALL)))
     index.index_pending(database)
     assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
     assert any(page.next for page in before)

@@ -66,7 +66,7 @@ def refused(server, data, end=False):
     return status, body["message"]
 
 
-LENGTH = 400, "Content-Length: must be one whole number, and not together with Transfer-Encoding"
+LENGTH = 400, "Content-Length: must be one whole number, and must not be sent with Transfer-Encoding"
 CODING = 400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"
 OTHER_CODING = 501, "Transfer-Encoding: must be chunked or left out"
 AUTHORITY = 400, "Host: must be given once, a host and perhaps a port"

@@ -30,7 +30,7 @@ def ids(service):
     return {post["id"] for post in service.request("GET", "/v1/posts?limit=1000")[2]}
 
 
-def test_a_lasting_lock_costs_writers_3_s_and_readers_nothing(service):
+def test_a_lasting_lock_costs_writers_less_than_3_s_and_readers_nothing(service):
     assert write(service)[0] == 201
     other = sqlite3.connect(service.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -111,7 +111,10 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 
 
 def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Check = no_check) -> bytes:
-    """Restore RESTORED from a revision; slug, status and dates stay. Returns the document. Raises NotFound."""
+    """Restore the RESTORED fields from a revision; slug, status and dates stay as they are.
+
+    Returns the document. Raises NotFound.
+    """
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, author, check)
 
@@ -124,13 +127,13 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = n
     document = find_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
-    effects.permit(author, post)  # A scheduled post may become a draft here.
+    effects.check_permitted(author, post)  # A scheduled post may become a draft here.
     return recreate(tx, post, author)
 
 
 def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
     """Recreate a deleted post from its last version or an earlier one; return its document."""
-    former = slugs.free(tx, post.get("former_slugs", []), int(post["id"]))
+    former = slugs.still_free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
     post = unscheduled(post, tx.now) | own
     in_trash = (Revision.post_id == int(post["id"])) & _is_deleted

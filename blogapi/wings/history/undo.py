@@ -108,7 +108,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
     changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
     for post_id, version, tags in list(tx.rows(changed)):
         with suppress(NotFound, Damaged):
-            if tag in map(fold, json.loads(tags)) and posts.publish_if_due(tx, post_id).version == version:
+            if tag in map(fold, json.loads(tags)) and posts.find_to_change(tx, post_id).version == version:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
     return count
@@ -151,7 +151,7 @@ class Plans:
             if turn == PARK and present and tx:  # The other post may be waiting for this post's slug.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
-        former = slugs.free(reader, target.get("former_slugs", []), post_id)
+        former = slugs.still_free(reader, target.get("former_slugs", []), post_id)
         target = documents.in_order(target | {"slug": slug, "former_slugs": former})
         if posts.is_same(target, present):
             return done("left", reason or "its former slugs are taken")
@@ -248,5 +248,5 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
 
 
 def _change(tx: Transaction, post_id: int, new: Fields) -> None:
-    post = posts.publish_if_due(tx, post_id)
+    post = posts.find_to_change(tx, post_id)
     posts.replace(tx, post, documents.load(post.document), documents.in_order(new), BY)

@@ -36,7 +36,7 @@ def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
 
 def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
     try:
-        post = posts.publish_if_due(tx, post_id)
+        post = posts.find_to_change(tx, post_id)
     except PostNotFound:  # deleted meanwhile
         return None
     old = documents.load(post.document)

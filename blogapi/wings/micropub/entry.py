@@ -194,7 +194,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
     """
     replaced, added, deleted = parts_of(body)
     if "photo" in replaced:
-        raise ValidationError("can only be added: the content shows the photos", "photo")
+        raise ValidationError("photos can be added, but not replaced: they are part of the content", "photo")
     changes = fields_of(replaced)
     changes |= _added(added, {**old, **changes})
     changes |= _deleted(deleted, old, changes.get("tags", old["tags"]))

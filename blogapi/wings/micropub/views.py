@@ -155,7 +155,7 @@ def create(request: Request, message: Submission) -> Response:
         uploads.store_image(request, each, image, kept)
     # Not the body itself, because the boundary of a form differs each time.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
-    key = idempotency.repeat_of(request, content.encode(errors="surrogatepass"))
+    key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)
     return created(request, documents.load(post.document), ignored=others)
 
@@ -168,7 +168,7 @@ def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
 
 def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fields, Fields]:
     """Update a post in one revision; return it before and after."""
-    old = documents.load(posts.publish_if_due(tx, ref).document)
+    old = documents.load(posts.find_to_change(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(body, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
         return old, old

@@ -186,7 +186,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tu
     mine = find(tx, sent.copy_id) or last(tx, sent.over.partition(" ")[0], ASIDE)
     if mine and mine.post_id:
         try:
-            return posts.publish_if_due(tx, mine.post_id), False
+            return posts.find_to_change(tx, mine.post_id), False
         except NotFound:
             raise Rejected("copy", "the post that it created was deleted") from None
     post = posts.add(tx, fields, author)

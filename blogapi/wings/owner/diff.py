@@ -14,7 +14,8 @@ KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
     """Return the kinds and texts of the lines that were removed and added, with some around them.
 
-    Equal lines at both ends are found at once. A long part between them counts as removed and added as a whole.
+    Equal lines at the beginning and at the end are skipped first. A long part between them counts as removed and added
+    as a whole.
     """
     if old == new:
         return []

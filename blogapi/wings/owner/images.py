@@ -38,7 +38,7 @@ def add_image() -> str:
 
 @views.get("/images")
 def show_images() -> str:
-    """Show the images, newest first, those with a name, and a form to upload another one."""
+    """Show the images, newest first, or those whose name matches, and a form to upload another."""
     query = asked()
     name = query.pop("q", "")[:MAX_NAME]
     page = images.page(request.database, IMAGES, **list_query.load(query), name=name)

@@ -33,7 +33,7 @@ from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # characters of two versions whose words are counted, because others wait for it
-COMPARED = 5  # latest versions searched for the one that a form was shown with
+COMPARED = 5  # how many recent versions to search for the one that a form displayed
 SHOWN = "id,title,status,tags,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
@@ -65,7 +65,7 @@ def show_posts() -> str:
     if not given:
         values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
-        values["late"] = publication.later_than_now(request.database)
+        values["late"] = publication.newest_post_in_future(request.database)
     return render_template("owner/posts.html", most=MAX_COUNTED, **values)
 
 

@@ -61,7 +61,7 @@ def enqueue_tag(tx: Transaction, name: str) -> None:
 def index_pending(database: Database, query: ListQuery | None = None, seconds: float = INDEX_SECONDS) -> int:
     """Index the posts that a search waits for, or all pending ones, in short transactions, for at most `seconds`.
 
-    Return how many remain. Raises Incomplete if the database cannot be written until then.
+    Return at least how many remain. Raises Incomplete if the database cannot be written until then.
     """
     until = time.monotonic() + seconds
     pending = _pending(database, query)
@@ -107,7 +107,8 @@ def _index_batch(database: Database, until: float, pending: list[int]) -> None:
         return {post_id: _words_of(each) for post_id, each in states.items() if each.is_queued or each.is_due}
 
     found = database.engine.loop.run_in_thread(find) if size > LARGE else find()
-    pending[: len(states)] = database.write_alone(until, _index_some, states, found) if found else []
+    changed = database.write_alone(until, _index_some, states, found) if found else []
+    pending[: len(states)] = changed  # meanwhile; they stay pending
     if found and database.dialect == "postgresql":
         with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
             database.row(MERGE_PENDING)

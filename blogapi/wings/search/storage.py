@@ -17,7 +17,7 @@ from blogapi.wings.search import words
 from blogapi.wings.search.index import TABLES, Incomplete, index_pending
 
 FIRST_READ = 200  # posts that are read in order before the index
-TITLE, TEXT = "title", "text"  # which of them has all words: the keys of a Cursor in the order of relevance
+TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
 UNION = " UNION ALL "
 
 

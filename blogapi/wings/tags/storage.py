@@ -85,7 +85,7 @@ def _of_schedule(condition: Node) -> Select:
 
 
 def _counted(carried: Select, status: str | None) -> Select:
-    """Return the query that counts some tags of posts; only tags on the page get their spelling."""
+    """Return the query for the number of posts per tag. It looks up the spelling only of the tags on the page."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Param("first"), Param("last"))
     groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import APPLICATION_ID, MISSING, NOTE_ALL, SCHEMA, TABLES, derived, set_up
+from blogapi.storage.setup import APPLICATION_ID, ENQUEUE_ALL, MISSING, SCHEMA, TABLES, derived, set_up
 
 
 class SqliteContents(sqlite3.Connection):
@@ -74,7 +74,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
             yield connection
             for statement in derived(SCHEMA.read_text()):
                 connection.execute(statement)
-            connection.execute(NOTE_ALL)
+            connection.execute(ENQUEUE_ALL)
             connection.execute("COMMIT")
     except OSError as error:
         raise OSError(f"cannot write the database {path}: {error.strerror}") from error

@@ -61,7 +61,7 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
         kept = documents.load(posts.find(reader, slug)).get("former_slugs", [])
     wanted = list(dict.fromkeys([*kept, *(each for each in given if each != slug)]))
     post_id, _ = slugs.holder(reader, slug) or (0, "")
-    free = (slugs.free(reader, wanted, post_id) or [])[:MAX_FORMER_SLUGS]
+    free = (slugs.still_free(reader, wanted, post_id) or [])[:MAX_FORMER_SLUGS]
     notes = item.notes if free == wanted else {**item.notes, "former slugs": item.file.line_of("former_slugs")}
     return item._replace(fields=item.fields | {"former_slugs": free}, notes=notes)
 
@@ -69,7 +69,7 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
 def _would_put(reader: Reader, item: Item) -> str:
     try:
         old = documents.load(posts.find(reader, item.fields["slug"]))
-        posts.check_present(old, item.fields["slug"])
+        posts.refuse_former_slug(old, item.fields["slug"])
     except NotFound:
         publication.published_at({}, {"status": "draft"} | item.fields, reader.now)
         return "created"

@@ -110,7 +110,7 @@ class Site(NamedTuple):
 
 
 def address_by_pattern(file: MarkdownFile, folder: Path, name: str, pattern: str, site: Site) -> str:
-    """Return the address that a post had by a pattern, or by the one in its front matter."""
+    """Return the address that a permalink pattern, or its own front matter, gave a post."""
     values = file.values
     own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
     above = folder.absolute().parts[len(site.folder.parts) :] if site.folder else ()

@@ -40,7 +40,7 @@ class Push:
         self.working, self.remote, self.delete = working, remote, delete
         self.uploaded: dict[str, str] | None = None  # addresses of images by id
         self.changed: set[str] = set()  # names of files whose posts may say something else
-        self.there: dict[str, Entry] = {}  # their posts by id, as far as they were looked at
+        self.there: dict[str, Entry] = {}  # the posts on the server by id, of those read so far
 
     def prepare(self) -> int:
         """Read both sides; return the number of results."""

@@ -149,7 +149,7 @@ class WorkingFolder:
         self._took = self._saved - begun
 
     def record(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
-        """Remember that a file and a post say the same."""
+        """Record that a file and its post now have the same content."""
         fresh = {"fresh": True} if known["updated_at"] >= rfc3339(self.remote.now) else {}
         self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name]} | fresh
         self.save(at_once)

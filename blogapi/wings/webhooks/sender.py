@@ -80,7 +80,7 @@ class Sender:
             result = endpoint.send(message.id, message.payload, self.clock())
             state, next_attempt_at = outcome(message.attempts, result, self.clock())
             if state == "failed":
-                log.warning("webhook %s failed for good: %s", webhook_id, why_failed(message, result))
+                log.warning("webhook %s: a delivery failed for good: %s", webhook_id, why_failed(message, result))
             self.attempts.append(Attempt(webhook_id, endpoint.url, message, result, state, next_attempt_at))
             self.sent[webhook_id] += 1
             if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:

@@ -96,7 +96,10 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Parse a JSON array of names. A damaged webhook has none; it stays listed so that it can be deleted."""
+    """Return the items of a JSON array, or the names of an object.
+
+    A damaged webhook has none; it stays listed so that it can be deleted.
+    """
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
     return []
@@ -148,7 +151,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events in order for the webhooks that subscribe to them. A post in `data` loses its content."""
     for name in types:
-        active = tx.rows_once(ACTIVE_WEBHOOKS)
+        active = tx.cached_rows(ACTIVE_WEBHOOKS)
         receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
         if receivers:
             _record(tx, name, data, receivers)
@@ -161,13 +164,13 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
     message_id = f"msg_{secrets.token_urlsafe(16)}"
     event_id = tx.insert(ADD_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
     rows = [
-        {"webhook_id": webhook_id, "event_id": event_id, "due": _gather(tx, webhook_id, after) if after else ""}
+        {"webhook_id": webhook_id, "event_id": event_id, "due": _merge_pending(tx, webhook_id, after) if after else ""}
         for webhook_id, after in receivers
     ]
     tx.execute_many(ADD_DELIVERY, rows)
 
 
-def _gather(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
+def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     """Delete the pending deliveries that a merged delivery replaces; return when the merged one is due."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now

@@ -123,7 +123,7 @@ class WebhookSchema(WebhookChangeSchema):
     events = fields.List(  # type: ignore[assignment]  # as in answers
         fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events it gets.")
     )
-    created_at = Time(**doc("When it was created, in UTC, whole seconds."))
+    created_at = Time(**doc("When it was created, in UTC, to the second."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required = field_name not in DEFAULTS
@@ -153,7 +153,7 @@ class DeliverySchema(StrictSchema):
     }
     id = matching(DELIVERY_ID, 26, 26, "The `webhook-id` that the receiver gets: 26 characters.")
     event = fields.String(required=True, **doc("The event.", examples=list(EVENTS)))
-    created_at = Time(required=True, **doc("When the event happened, in UTC, whole seconds."))
+    created_at = Time(required=True, **doc("When the event happened, in UTC, to the second."))
     state = choice(("pending", "delivered", "failed"), "`pending` until delivered or failed.", required=True)
     attempts = fields.Integer(required=True, validate=Range(min=0), **doc("The number of attempts."))
     last_status = fields.Integer(validate=Range(100, 999), **doc("The status the receiver last returned: 100 to 999."))
