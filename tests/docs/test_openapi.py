@@ -260,7 +260,7 @@ def test_it_matches_the_running_service(tmp_path):
         command += ["--checks", "all", "--max-examples", "5", "--seed", "1"]
         hooks = {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": str(CHECKOUT)}
         environ = unmeasured() | hooks | {"KEY": service.key}
-        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stdout
 
 

@@ -22,6 +22,7 @@ def full(post):
     post(excerpt="é\u2028\\", tags=[], content="\\")
 
 
+@pytest.mark.sqlite
 @pytest.mark.usefixtures("full")
 def test_any_selection_of_fields_returns_them_unchanged_and_in_order(client):
     whole = client.get("/v1/posts").json
