@@ -125,8 +125,8 @@ CREATE TABLE purge (
 
 CREATE INDEX purge_time ON purge (purged_at);
 
--- Each sort order has one index, by tag and status. A list of a tag with any status merges those of the four statuses,
--- because another index would be written for each tag of each post.
+-- Each sort order has one index, by tag and status. A list by tag alone merges the lists of the four statuses, because
+-- another index would be one more write for each tag of each post.
 CREATE TABLE post_tag (
     tag TEXT NOT NULL,  -- folded: the same for all spellings of a tag
     status TEXT NOT NULL,  -- copy of the post's column
@@ -246,7 +246,7 @@ CREATE VIRTUAL TABLE search_published USING fts5 (title, text, labels, columnsiz
 
 CREATE VIRTUAL TABLE search_others USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
 
--- By itself, FTS5 would merge for up to 60 ms during a write.
+-- Otherwise, FTS5 would merge for up to 60 ms during a write.
 INSERT INTO search_published (search_published, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
 
 INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
@@ -259,7 +259,7 @@ CREATE TABLE search_pending (
     PRIMARY KEY (only_tags, published, post_id)
 ) STRICT, WITHOUT ROWID;
 
--- The old and new names of these tags. Searches for other words do not wait for their posts.
+-- The old and new names of tags with a pending site-wide change. Searches for other words do not wait for their posts.
 CREATE TABLE search_retagged (
     name TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;

@@ -22,7 +22,7 @@ BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
 # Kubernetes sets such variables for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
-# an origin as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
+# An origin as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
     r"(?!http://[^/]*:80$|https://[^/]*:443$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
@@ -154,7 +154,7 @@ def _time_zone(variable: str, text: str) -> tzinfo:
 
 
 def zone_named(name: str) -> tzinfo | None:
-    """Return the time zone of an IANA name, if it is known."""
+    """Return the time zone with this IANA name, or None if it is unknown."""
     try:
         return ZoneInfo(name) if ZONE_NAME.fullmatch(name) and len(name) < 50 else None
     except (KeyError, OSError, ValueError):  # an unknown name, a folder of names, or not a time zone

@@ -62,7 +62,7 @@ def load(document: bytes | None) -> dict[str, Any]:
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
-    """Return the document of a post as of a time: a scheduled post that is due is published. Raises Damaged."""
+    """Return the document of a post as of a time: a due scheduled post appears as published. Raises Damaged."""
     if document is None:
         raise Damaged
     if status != "scheduled":

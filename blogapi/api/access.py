@@ -33,7 +33,7 @@ PUBLIC = {
     "/settings/owner.js",
     "/settings/owner.svg",
 }
-PUBLIC_IMAGES = "/images/"  # prefix of the paths of images
+PUBLIC_IMAGES = "/images/"  # path prefix of images
 # Blueprints that require a session instead of a key, or accept a key in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
@@ -82,7 +82,7 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
 
 
 def why_refused(authorization: str) -> str:
-    """Return why an Authorization header contains no valid key."""
+    """Return why an Authorization header is refused."""
     scheme, _, key = authorization.partition(" ")
     if not scheme:
         return "missing; must be 'Bearer' and an API key"
@@ -121,7 +121,7 @@ def check_access(request: Request, key: KnownKey) -> None:
 
 
 def check_path(request: Request) -> None:
-    """Raise NotFound for a path that is not UTF-8 or contains a percent-encoded slash: the router would misread it.
+    """Raise NotFound for a path that the router would misread: not UTF-8, or with a percent-encoded slash.
 
     Tags may contain slashes.
     """
@@ -137,9 +137,10 @@ def check_path(request: Request) -> None:
 
 
 def check_scope(request: Request, scope: str) -> None:
-    """Raise Forbidden unless the operation permits a key of a smaller scope.
+    """Raise Forbidden unless the operation permits a key with this scope, which is not the full one.
 
-    Most of these keys may only GET and HEAD, on any path. If no operation has the path, the router says what is wrong.
+    Keys that are not drafts-only may only GET and HEAD, even on unknown paths. Otherwise, an unknown path passes, and
+    the router answers.
     """
     operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:

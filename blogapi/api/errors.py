@@ -41,7 +41,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
     """Answer an HTTP error, and keep the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # the same order in every process, also in Allow
+        error.valid_methods = sorted(error.valid_methods)  # the same order in every process, in Allow as well
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)
@@ -69,7 +69,7 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
 
 
 def meant_path(request: Request) -> str:
-    """Return the path that a client probably meant: /v1 was left out, or a slash or the singular was used."""
+    """Return the path that the client probably meant if it left out /v1, added a slash or misspelled the resource."""
     first, *others = request.path.strip("/").removeprefix("v1/").split("/")
     for resource in get_close_matches(first[:20].lower(), RESOURCES, n=1, cutoff=0.75):
         path = "/".join(["/v1", resource, *others])
@@ -94,19 +94,19 @@ def invalid(error: ValidationError) -> Response:
 
 
 def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -> Response:
-    """Answer an error of the storage: 404 if nothing was found, 400 if a value conflicts with others."""
+    """Answer a storage error: 404 if nothing was found, 400 if a value conflicts with others."""
     if isinstance(error, errors.NotFound):
         return error_response(exceptions.NotFound(str(error)))
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 
 def not_permitted(error: errors.NotPermitted) -> Response:
-    """Answer 403 if a key that may write drafts only would write another post."""
+    """Answer 403 if a drafts-only key would write a post that is not a draft."""
     return error_response(exceptions.Forbidden(f"{FORBIDDEN[DRAFTS_ONLY]}; {error}"))
 
 
 def line_of(field: str) -> str:
-    """Return the line of a field in the request's Markdown file, in words."""
+    """Return " (line N)" for a field of the request's Markdown file, or "" if its line is unknown."""
     file = current_request().file
     line = file and file.line_of(field)
     return f" (line {line})" if line else ""

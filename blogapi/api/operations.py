@@ -1,4 +1,4 @@
-"""Operations: what a view declares about its input and output, and the converters of paths."""
+"""Operations: what a view declares about its input and output, and path converters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from blogapi.documents import ID
 from blogapi.storage.models import FULL, MAX_ID
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-# Converters of paths
+# Path converters
 
 
 class IdConverter(BaseConverter):

@@ -81,7 +81,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """The name under which a client takes turns: its key or its session; strangers share one."""
+        """Identifies the client that takes turns: its key or its session; clients without either share one."""
         return self.digest or self.session
 
     @property
@@ -90,7 +90,7 @@ class Request(flask.Request):
         return self.service.database
 
     def address(self, path: str) -> str:
-        """Return a path of the service with the path of BLOGAPI_URL in front."""
+        """Return a path of the service, prefixed with the path of BLOGAPI_URL."""
         return self.service.config.prefix + path
 
     @property
@@ -160,7 +160,7 @@ def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -
 def parse_body(request: Request) -> dict[str, Any]:
     """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error.
 
-    Clients can change what they got and send it back, so SET_BY_SERVICE fields are dropped.
+    Clients may edit a post that they got and send it back, so SET_BY_SERVICE fields are dropped.
     """
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
@@ -285,7 +285,7 @@ STRICT = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_no
 def precondition(request: Request) -> Callable[[bytes | None], None]:
     """Return a check that raises PreconditionFailed unless the request's conditions hold for a post's document.
 
-    None stands for a missing post. An entity tag may be the one for JSON or the one for Markdown.
+    The document of a missing post is None. The entity tags of the JSON and of the Markdown file both match.
     """
     environ = request.environ
     writes = request.method not in READ_METHODS  # a read answers 304 instead

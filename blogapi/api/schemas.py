@@ -154,7 +154,7 @@ class Distinct(fields.List[str]):
 
 
 class Names(fields.List):
-    """Names in a query, separated by commas: text, for `post_load`. A client can repeat the parameter instead."""
+    """Comma-separated names in a query, which `post_load` parses. A client may repeat the parameter instead."""
 
     def _deserialize(  # type: ignore[override]
         self, value: str, attr: str | None, data: Any, **kwargs: Any
@@ -205,7 +205,7 @@ class StrictSchema(Schema):
     error_messages = {"unknown": "unknown field"}
 
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
-        """List unknown names last, quoted and in their own order, followed by the names that exist."""
+        """List unknown names last, quoted and in the order of the input, followed by the known names."""
         messages = cast(dict[str, Any], error.messages)
         unknown = [name for name in data if name in messages and name not in self.fields]
         there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"

@@ -1,4 +1,4 @@
-"""The objects that belong to an application, and its request counts."""
+"""The objects that belong to an application, including its request counts."""
 
 import time
 from bisect import bisect_left

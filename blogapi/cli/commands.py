@@ -19,7 +19,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# Imported only when called: the other commands start faster without parsers of Markdown and HTML.
+# Imported only when called: the other commands start faster without the Markdown and HTML parsers.
 LAZY = {
     "backup": "blogapi.cli.transfer:backup",
     "copy": "blogapi.cli.transfer:copy_database",
@@ -36,7 +36,7 @@ LAZY = {
 ALIASES = {"settings": "login"}  # earlier names of commands
 # gunicorn puts the current folder first in sys.path, where a checkout called blogapi would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
-ITEMS_A_LINE = 1000  # of progress, where there is no terminal
+ITEMS_A_LINE = 1000  # without a terminal, progress is shown after this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
 
@@ -76,7 +76,7 @@ def main() -> None:
 
 @contextmanager
 def opened(create: bool = False) -> Iterator[Database]:
-    """Open the database of the environment. It is set up or upgraded only with `create`."""
+    """Open the database that the environment names. It is set up or upgraded only with `create`."""
     config = Config.from_environ(os.environ)
     engine = engine_for(config.database)
     engine.open(create)
@@ -91,12 +91,12 @@ def show(text: str) -> None:
     try:
         click.echo(text)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python tries again when it exits
         raise OSError(f"cannot write to standard output: {error.strerror}; nothing was changed") from error
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Show progress and what `also` returns: in a bar on a terminal, else in a line every ITEMS_A_LINE."""
+    """Yield the results; show progress and what `also` returns, in a bar on a terminal, else every ITEMS_A_LINE."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
@@ -124,7 +124,7 @@ def serve(host: str | None, port: str | None) -> None:
     """Set up the database like init, and run the server."""
     os.environ.update({name: value for name, value in (("HOST", host), ("PORT", port)) if value is not None})
     config = Config.from_environ(os.environ)
-    refuse_taken_address(config.host, config.port)  # before a first key is shown, which is only once
+    refuse_taken_address(config.host, config.port)  # before a first key is shown, because it is shown only once
     assert init.callback
     init.callback()
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])

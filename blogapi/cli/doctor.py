@@ -61,7 +61,7 @@ def _permissions(config: Config) -> str:
     for path in (file, file.absolute().parent):
         if not os.access(path, os.R_OK | os.W_OK):
             raise ValueError(f"this user cannot write {path}")
-    return "the database is for its owner only"
+    return "only its owner can access the database"
 
 
 def _space(config: Config) -> str:

@@ -38,7 +38,7 @@ def given_url(value: str) -> str:
 def list_images(unused: bool, deletes: bool, former: str | None) -> None:
     """List the images: id, size in bytes, time of the upload, name.
 
-    With --rebase, change their addresses in all posts to the present ones. One undo reverts that.
+    With --rebase, change their addresses in all posts to the current ones. One undo reverts that.
     """
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")

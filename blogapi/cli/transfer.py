@@ -36,7 +36,7 @@ UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `und
 
 
 def given_path(value: str) -> Path:
-    """Return a path; refuse an empty one, as an unset shell variable gives it: Path takes it for the current folder."""
+    """Return a path; refuse "", which an unset shell variable gives, and which Path takes for the current folder."""
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)
@@ -50,7 +50,7 @@ def url(value: str) -> str:
 
 
 def pattern(value: str) -> str:
-    """Return a pattern of addresses."""
+    """Return a permalink pattern."""
     if value and not permalinks.is_pattern(value):
         names = ", ".join(f":{name}" for name in sorted(permalinks.NAMES))
         raise click.BadParameter(f"must be one of {', '.join(permalinks.STYLES)}, or have some of {names}")
@@ -58,7 +58,7 @@ def pattern(value: str) -> str:
 
 
 def names(value: str) -> set[str]:
-    """Return the names in a list with commas."""
+    """Return the names in a comma-separated list."""
     return {name.strip() for name in value.split(",")}
 
 
@@ -114,7 +114,7 @@ def import_posts(
 
 
 def import_results(database: Database, sources: Sources, images: LocalImages, events: bool) -> Iterator[ImportResult]:
-    """Import posts, or only foresee the results, and show progress."""
+    """Import posts and show progress; a dry run only determines the results."""
     if images.dry_run:
         return foresee(database, sources, images.store)
     results = store(database, sources, events, images.store)
@@ -222,7 +222,7 @@ def backup(file: Path) -> None:
 def copy_database(target: str) -> None:
     """Copy the whole database to TARGET.
 
-    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, as
+    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, because
     later writes are not copied. If the copy is interrupted, start it again.
     """
     to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)

@@ -1,4 +1,4 @@
-"""The commands that keep a folder and a service the same: push, pull."""
+"""The commands that sync a folder with a service: push and pull."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def address(flag: str) -> Callable:
 def push(delete: bool, **where: Any) -> None:
     """Send what has changed in the Markdown files in FOLDER to a service, with the key in BLOGAPI_KEY.
 
-    A file whose post has changed as well is named and not sent; the exit status is then 1. After an interruption,
+    A file whose post has changed, too, is reported and not sent; the exit status is then 1. After an interruption,
     repeat the command.
     """
     run(partial(Push, delete=delete), **where)
@@ -60,7 +60,7 @@ def push(delete: bool, **where: Any) -> None:
 def pull(delete: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
     """Write what has changed in the posts of a service to Markdown files in FOLDER, with the key in BLOGAPI_KEY.
 
-    A file that has changed as well is named and not written; the exit status is then 1. After an interruption, repeat
+    A file that has changed, too, is reported and not written; the exit status is then 1. After an interruption, repeat
     the command.
     """
     run(partial(Pull, delete=delete, theirs=theirs, published=published, images=images), **where)
@@ -91,7 +91,7 @@ def say(text: str, err: bool = True) -> None:
 
 
 def print_results(action: Push | Pull, working: WorkingFolder) -> Counter[str]:
-    """Push or pull; print each change, what was left out, and the counts, which are returned."""
+    """Push or pull; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
     would_be = "would be " if working.dry_run else ""
     length = action.prepare()

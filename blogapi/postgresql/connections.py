@@ -1,7 +1,7 @@
 """Connections to a PostgreSQL database: opening them, keeping them, and replacing broken ones.
 
-They use libpq's pipelines, because psycopg's cursors take five times as long. Query plans must not depend on
-statistics (SETTINGS).
+They use libpq's pipelines, because psycopg's cursors take five times as long. SETTINGS make query plans independent of
+statistics.
 """
 
 import re
@@ -27,12 +27,12 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Una
 from blogapi.storage.loop import Loop
 
 PREPARED = 500  # a connection is replaced after this many prepared statements
-CONNECTION_SECONDS = 2.0  # wait for a free connection
+CONNECTION_SECONDS = 2.0  # longest wait for a free connection
 LOOK_UP_SECONDS = 5.0  # time to find out the result of a COMMIT whose answer was lost
 STATUS_POLL_SECONDS = 0.05
-FETCHED_ROWS = 20  # rows of a copy in memory at a time; a post can have 4 MB
+FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can have 4 MB
 STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because others wait for it
-LOCK_TIMEOUT_SECONDS = 2.0  # wait for the writer's lock
+LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # BLOGAPI_DATABASE can override these
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
@@ -73,7 +73,7 @@ class Found(NamedTuple):
 
 
 class NoRow(Unavailable):
-    """No row can match: PostgreSQL's text cannot contain U+0000, or a key was revoked while it was counted."""
+    """No row can match: PostgreSQL's text cannot contain U+0000, or a key was revoked while its request was counted."""
 
 
 def numbered(statement: Statement) -> str:
@@ -110,7 +110,7 @@ class PostgresConnection(psycopg.Connection):
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators, and wait for the socket when it asks to, for a limited time."""
+        """Run one of psycopg's generators; wait for the socket whenever it asks to, for a limited time."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -269,7 +269,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction whose answer was lost has committed; None if that stays unknown."""
+        """Return whether a transaction was committed if the answer to COMMIT was lost; None if that stays unknown."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -287,7 +287,7 @@ class Connections:
 
 
 def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
-    """Flush the pipeline; return the `count` results of its statements, then the result of its end."""
+    """Flush the pipeline; return the `count` results of its statements, then the one that ends the pipeline."""
     yield from generators.send(pgconn)
     results = []
     for _ in range(2 * count + 1):  # libpq returns None after each statement's result.

@@ -1,6 +1,6 @@
 """PostgreSQL: the engine, its transactions, and the locks of the writer and the leader.
 
-Only one transaction of all processes writes at a time, so code that relies on SQLite's single writer works here.
+Across all processes, only one transaction writes at a time, so code that relies on SQLite's single writer works here.
 """
 
 import time
@@ -108,7 +108,8 @@ class Postgresql(Engine):
             statements.remove(LIMIT)  # The connection has this limit anyway.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
-            # A shared transaction belongs to several clients, so the service itself waits for the connection.
+            # A shared transaction serves several clients, so it waits for its connection as the service, not as one of
+            # them.
             connection, (*_, lock, active) = Context().run(self._run, statements, values)
         except Busy:
             return None
@@ -186,7 +187,7 @@ class Postgresql(Engine):
             with closing(self.connections.connect()) as connection:
                 server = connection.info
                 if server.server_version < OLDEST or server.parameter_status("server_encoding") != "UTF8":
-                    raise Unavailable("it must be of PostgreSQL 15 or newer, and its encoding UTF8")
+                    raise Unavailable("its server must be PostgreSQL 15 or newer, and its encoding UTF8")
                 connection.execute(UNLIMITED)
                 with connection.transaction():
                     connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # keeps other processes out

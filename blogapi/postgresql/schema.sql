@@ -236,15 +236,15 @@ CREATE TABLE search (
     published boolean NOT NULL,
     title text COLLATE "C" NOT NULL,
     text text COLLATE "C" NOT NULL,  -- includes the title
-    words text COLLATE "C" NOT NULL,  -- the words of the text, each once, for the index, which would sort all repeats
+    words text COLLATE "C" NOT NULL,  -- the distinct words of the text, for the index, which would sort all repeats
     labels text COLLATE "C" NOT NULL
 );
 
 -- Compressing the words of a large post would take longer than everything else.
 ALTER TABLE search ALTER text SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTERNAL;
 
--- Two indexes, so that a search among published posts reads nothing of others. Pending entries (at most this many kB)
--- are merged outside of transactions, because that can take 0.2 s.
+-- Two indexes, so that a search among published posts reads nothing about others. Pending entries (at most this many
+-- kB) are merged outside of transactions, because that can take 0.2 s.
 CREATE INDEX search_published ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
     array_to_tsvector(string_to_array(words, ' ')),

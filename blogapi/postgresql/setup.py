@@ -17,7 +17,7 @@ from blogapi.storage.setup import (
     upgrade,
 )
 
-# What else a version needs
+# Further statements for PostgreSQL, by version
 SCOPES = "'full', 'read-only', 'published-only', 'drafts-only'"
 ON_POSTGRESQL = {6: f"ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check, ADD CHECK (scope IN ({SCOPES}))"}
 SCHEMA = Path(__file__).resolve().parent / "schema.sql"

@@ -1,4 +1,4 @@
-"""The effects of a post change on its history, its schedule, its slugs, its tags, the search and events.
+"""The effects of a post change on history, schedule, slugs, tags, the search index and events.
 
 Every write to a post goes through here once, before its row is written, because the history copies the old row.
 """
@@ -18,7 +18,7 @@ Fields = dict[str, Any]
 Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
 EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
 EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
-KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # the state in the history
+KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # states of the kept revision
 
 
 class Change(NamedTuple):
@@ -37,7 +37,7 @@ def check_permitted(author: str, *posts: Fields, kind: Kind = "updated") -> None
     """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} stands for no post."""
     if isinstance(author, Drafter):
         if kind == "purged":
-            raise NotPermitted("a draft can go to the trash, but not for good")
+            raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
         for status in {post["status"] for post in posts if post} - {"draft"}:
             raise NotPermitted(f"this post is {status}, or would be")
 

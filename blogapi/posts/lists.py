@@ -1,6 +1,6 @@
-"""Pages of posts by creation or publication, and all posts one by one.
+"""Pages of posts in order of creation or publication, and all posts one by one.
 
-Queries by creation return id, status and document; queries by a time return that time, too.
+Queries in order of creation return id, status and document; queries in order of a time also return that time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,12 +22,12 @@ LATEST = "~"  # sorts after every time
 
 
 class ListQuery(NamedTuple):
-    """The posts to list: by default those before the post with the id `before`, newest first; `tag` is folded.
+    """Which posts to list: by default, those before the post with the id `before`, newest first. `tag` is folded.
 
-    Sorted by published_at: the posts that have one, latest first, before the Cursor `before`, and at or after
-    `published_after` and before `published_before`, if given. Sorted by updated_at: the latest change first; `tag` is
-    not supported, and the status is the one in the database. `fields`, in order and separated by commas, limits the
-    fields of each post. `q` is for a search.
+    Sorted by published_at, only posts with a publication date are listed, latest first: those before the Cursor
+    `before`, from `published_after` on, and before `published_before`. Sorted by updated_at, the latest change comes
+    first; `tag` is not supported, and the status is the one in the database. `fields`, comma-separated and in order,
+    limits the fields of each post. `q` is for a search.
     """
 
     limit: int
@@ -161,7 +161,7 @@ def created_query(status: str | None, by_tag: bool) -> Prepared:
 
 
 def future_ids(ids: Select) -> Select:
-    """Return the query for the ids of scheduled posts whose time has not come."""
+    """Return the query for the ids of scheduled posts that are not due yet."""
     (key,) = ids.selected_columns
     return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
 
@@ -225,7 +225,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, as it is when it is read, with only one in memory at a time.
+    """Yield every post, newest first, in its current state, with only one in memory at a time.
 
     Raises Unavailable at the end if some are damaged, and names them.
     """

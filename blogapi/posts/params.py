@@ -15,7 +15,7 @@ INFINITY = float("inf")
 
 
 class ParamsError(ValueError):
-    """Params are invalid. Has the place, such as `.author.name`, and what would be right."""
+    """Params are invalid. `place` says where, such as `.author.name`, and `reason` says what would be right."""
 
     def __init__(self, place: str, reason: str):
         super().__init__(f"{place[1:]}: {reason}" if place else reason)

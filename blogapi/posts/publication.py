@@ -22,7 +22,7 @@ SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by it
 def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_drafts: bool = False) -> str | None:
     """Return the published_at of a post after some changes. Raises Rejected if it is not allowed.
 
-    With `plans_drafts`, that of a draft can be in the future. Times in RFC 3339, in UTC and whole seconds, compare as
+    With `plans_drafts`, a draft may have a future date. Times in RFC 3339, in UTC and whole seconds, compare as
     text.
     """
     status = changes.get("status") or old["status"]
@@ -32,7 +32,8 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_d
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
-    # A draft can have a future time, and so can any post after the clock was set back. It stays while the status does.
+    # A draft can have a future time, and so can any post after the clock was set back. Such a time stays as long as the
+    # status does.
     is_kept = time == old.get("published_at") and status == old.get("status")
     if time and (time <= now or is_kept or (plans_drafts and status == "draft")):
         return time
@@ -72,7 +73,7 @@ is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == P
 
 
 def newest_post_in_future(reader: Reader) -> str | None:
-    """Return the time of the newest post if it is later than now, which means that the clock is behind."""
+    """Return the creation time of the newest post if it is later than now, which means that the clock is behind."""
     found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
     created_at = documents.load(found[0])["created_at"] if found else ""
     return created_at if created_at > reader.now else None

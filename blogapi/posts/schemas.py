@@ -159,7 +159,7 @@ class PostInputSchema(StrictSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change of a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params.
+    """A change to a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params.
 
     "" clears excerpt and cover_image, too.
     """

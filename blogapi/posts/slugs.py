@@ -1,4 +1,4 @@
-"""Slugs: made from titles, kept unique, and the former slugs of a post, which still lead to it."""
+"""Slugs, made from titles and kept unique, and the former slugs of posts, which still lead to them."""
 
 import re
 from typing import Any
@@ -112,10 +112,10 @@ HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug")))
 
 
 def with_former(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return a new version of a post with its former slugs, newest first, the oldest beyond MAX_FORMER_SLUGS dropped.
+    """Return a new version of a post with its former slugs, newest first, at most MAX_FORMER_SLUGS of them.
 
     If the slug of a post with a publication date changes, the old one becomes a former slug. A former slug that the
-    post takes back is one no longer.
+    post takes back is dropped from the list.
     """
     former = new.get("former_slugs") or []
     if new["slug"] != old.get("slug") and "published_at" in old and old["status"] != "scheduled":
@@ -146,7 +146,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
 
 
 def forget_former(tx: Transaction, post_id: int) -> None:
-    """Delete all former slugs of a post, without its document. Reads those of all posts."""
+    """Delete all former slugs of a post whose document is unreadable. Scans those of all posts."""
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 

@@ -70,7 +70,7 @@ def id_of(reader: Reader, ref: PostRef) -> int:
 def find_published(reader: Reader, ref: PostRef) -> bytes:
     """Return the document of a published post. Raises NotFound for any other, as if it did not exist.
 
-    Reads nothing of other posts, because response times would reveal that they exist.
+    Reads nothing about unpublished posts; otherwise response times would reveal that they exist.
     """
     now = reader.now
     found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
@@ -98,7 +98,7 @@ def _check_size(tx: Transaction, text: str | bytes) -> None:
 
 
 def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
-    """Return the id, version, status in the database and document of a post. Raises NotFound."""
+    """Return a post's id, version, stored status and document. Raises NotFound."""
     found = reader.row(WITH_SLUG if isinstance(ref, str) else WITH_ID, ref=ref)
     if found is None:
         raise PostNotFound
@@ -127,7 +127,7 @@ def add(
 ) -> StoredPost:
     """Create a post from validated fields, with a slug made from the title if none is given.
 
-    It is created now unless `created_at` is given. With `plans_drafts`, a draft can have a future time. Raises
+    Its creation time is now unless `created_at` is given. With `plans_drafts`, a draft may have a future date. Raises
     Rejected.
     """
     _check_size(tx, fields["content"])
@@ -206,7 +206,8 @@ def put(
 ) -> Put:
     """Replace a post, or create the one with this slug as `add` does. Raises Rejected; NotFound for an id.
 
-    Clears the fields left out, except slug, status, published_at and former_slugs. Does not write an identical post.
+    Clears the fields left out, except slug, status, published_at and former_slugs. An identical post is not written
+    again.
     """
     try:
         post = find_to_change(tx, ref)
@@ -227,7 +228,7 @@ def put(
 
 
 def refuse_former_slug(post: Fields, slug: str) -> None:
-    """Raise Rejected for a former slug of a post, so that a file with an old name does not rename the post."""
+    """Raise Rejected for one of a post's former slugs, so that a file with an old name does not rename the post."""
     if post["slug"] != slug:
         raise Rejected("slug", f"post {post['id']} had it before, and is {post['slug']} now")
 

@@ -137,7 +137,7 @@ def change_post(request: Request, post: PostRef) -> Response:
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
 
-    If the post is the same already, nothing is written. The body can also be a Markdown file. A former slug of a post
+    If the post is already the same, nothing is written. The body can also be a Markdown file. A former slug of a post
     is refused, and the answer says where the post is now.
     """
     if not is_slug(post):
@@ -163,7 +163,7 @@ def put_post(request: Request, post: str) -> Response:
 def replace_post(request: Request, post: int) -> Response:
     """Replace a post.
 
-    Its slug can change, too; if the body leaves it out, it stays. If the post is the same already, nothing is written.
+    Its slug can change, too; if the body leaves it out, it stays. If the post is already the same, nothing is written.
     The body can also be a Markdown file.
     """
     fields = load_body(request)

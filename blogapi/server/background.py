@@ -39,7 +39,7 @@ class ClockWatch:
 
 
 class Background:
-    """Runs `steps`, each at its interval. Of several processes, only the leader does."""
+    """Runs `steps`, each at its interval. With several processes, only the leader runs them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Background:
         self._steps = steps
         self._monotonic = monotonic
         self._next_at = dict.fromkeys(steps, -math.inf)  # on the monotonic clock
-        self._until = math.inf  # when the current step must end, likewise
+        self._until = math.inf  # when the current step must end, on the same clock
 
     def stop(self) -> None:
         """Ask the thread to stop soon; `thread` is alive until it has."""

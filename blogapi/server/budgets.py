@@ -1,4 +1,4 @@
-"""What connections share: budgets of memory, turns, and the keys and sessions known to be valid."""
+"""What connections share: memory budgets, turns, and the keys and sessions known to be valid."""
 
 import re
 import time
@@ -13,8 +13,8 @@ from blogapi.storage.keys import PREFIX
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
 MAX_STREAMS = 512  # at most this many streamed responses at a time
-STALLED_SECONDS = 1.0  # a client that reads nothing for this long may have to make room for others
-OWN_STALLED_SECONDS = 5.0  # for its own next change
+STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicted
+OWN_STALLED_SECONDS = 5.0  # the same, if the client's own next change needs the room
 POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
@@ -39,7 +39,7 @@ Victim = Callable[["Budget", Holder], Holder | None]
 
 
 class Budget:
-    """Counts the bytes that connections hold, and makes room by ending one that `victim` chooses."""
+    """Counts the bytes that connections hold, and makes room by evicting the one that `victim` chooses."""
 
     def __init__(self, size: int, victim: Victim):
         self.left = size
@@ -47,7 +47,7 @@ class Budget:
         self.held: dict[Holder, int] = {}  # longest without progress first
 
     def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
-        """Count bytes for a connection. If they are too many, return False, or exceed the budget if `needed`."""
+        """Reserve bytes for a connection. If too few are left, return False, or exceed the budget if `needed`."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
             victim.end()
@@ -74,7 +74,7 @@ def oldest(budget: Budget, connection: Holder) -> Holder | None:
 
 
 def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the oldest request of the client with the most, if that is at least two more than this client has."""
+    """Choose the oldest request of the client with the most requests, if it has at least two more than this client."""
     places = Counter(each.client for each in budget.held if each.reading)
     client = max(places, key=places.__getitem__, default=connection.client)
     if places[client] <= places[connection.client] + 1:
@@ -91,7 +91,7 @@ def stalled(budget: Budget, connection: Holder) -> Holder | None:
 class Shared:
     """State shared by all connections.
 
-    A pair, indexed by `is_known`, is for strangers and for known clients: strangers cannot end the requests of others.
+    Each pair, indexed by `is_known`, is for strangers and for known clients, whom strangers cannot evict.
     """
 
     def __init__(self, config: Config, turns: Turns):
@@ -108,7 +108,7 @@ class Shared:
         self._changes: dict[Client, Places] = {}
 
     def client(self, data: bytes, address: str) -> Client:
-        """Return the client that sends `data`: by a valid key or session in it, else by its address."""
+        """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
         for credential in CREDENTIAL.findall(data):
             if (name := credential.decode()) in self._known:
                 return Client(name, is_known=True)
@@ -125,7 +125,7 @@ class Shared:
         self._known.discard(credential)
 
     def place_for_change(self, connection: Holder) -> Places:
-        """Wait for one of the client's places for changes; return what to release. Its stalled reads make room."""
+        """Wait until the client may make a change; return what to release. Evicts the client's own stalled reads."""
         places = self._changes.get(connection.client)
         if places is None:
             if len(self._changes) >= MAX_KNOWN:

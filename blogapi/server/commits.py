@@ -214,7 +214,7 @@ class GroupCommit:
             time.sleep(0)
 
     def _take_hopeless(self, error: BaseException) -> list[Part]:
-        """Take the operations whose time is over, or all if the database fails: finding that out can take seconds."""
+        """Take the operations whose deadline has passed, or all if the database fails: a retry could take seconds."""
         is_busy, now = isinstance(error, Busy), time.monotonic()
         hopeless = [part for part in (*self._alone, *self.waiting) if not is_busy or part.deadline < now]
         for part in hopeless:

@@ -69,7 +69,7 @@ class ClientConnection:
         self._allowance = Allowance(self.shared.body_seconds, 2 * max_bytes)  # twice, because of the overhead of chunks
 
     def identify(self, client: Client) -> None:
-        """Set the client by which it takes turns and is counted."""
+        """Set the client whose turns and budgets it uses."""
         if client != self.client:
             self.release()
             self.client = client
@@ -80,7 +80,7 @@ class ClientConnection:
         self.shared.turns.wait(self.client)
 
     def wait_turn_to_read(self) -> None:
-        """Wait for a turn, once a part of a request has arrived. Until then, it may have to make room."""
+        """Wait for a turn, once a part of a request has arrived. Until then, the connection may be evicted."""
         waiting = self.shared.waiting[self.client.is_known]
         waiting[self] = None
         self.reading = True
@@ -117,12 +117,12 @@ class ClientConnection:
         return data
 
     def hold(self, size: int, *, is_small: bool) -> bool:
-        """Count bytes of a request; return False if there are too many of all clients."""
+        """Reserve bytes of a request in the budgets; return False if too few are left."""
         budgets = self.shared.small if is_small else self.shared.bodies
         return budgets[self.client.is_known].reserve(self, size)
 
     def release(self) -> None:
-        """Release the bytes that have arrived from the budgets."""
+        """Return the bytes of the request to the budgets."""
         self.shared.bodies[self.client.is_known].release(self)
         self.shared.small[self.client.is_known].release(self)
 
@@ -149,7 +149,7 @@ class ClientConnection:
             return
         budgets = self.shared.streams, self.shared.responses[self.client.is_known]
         if not any(self in budget.held for budget in budgets) and not budgets[1].reserve(self, len(data)):
-            raise TimeoutError("too many clients do not take their responses")
+            raise TimeoutError("too many clients do not read their responses")
         rest = memoryview(data)
         while rest := rest[sent:]:
             self.progress_at = now = time.monotonic()

@@ -28,8 +28,8 @@ from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, Body, Head, read_
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
-MAX_CONNECTIONS = 1024  # beyond this, each new connection ends one that waits for its client
-OTHER_FILES = 192  # files for everything else: the database, webhooks, closing connections
+MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits for its client
+OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
 KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
 
 Content = bytes | Iterable[bytes]
@@ -84,7 +84,7 @@ class Handler:
             del self.connections[connection]
 
     def end_overdue(self) -> None:
-        """End overdue waits for clients. A timer for each would cost 3 % of a list."""
+        """End overdue waits for clients. A timer for each would cost 3 % of a list request."""
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
@@ -136,7 +136,7 @@ class Handler:
         connection = exchange.connection
         body = Body(exchange.head, exchange.info, connection, unreader)
         needs_no_place = not connection.client.is_known or exchange.head.method in READ_METHODS
-        if needs_no_place or self.closing:  # At the end, all requests that have arrived get their answers.
+        if needs_no_place or self.closing:  # When stopping, all requests that have arrived get answers.
             return self.call(exchange, body)
         if not self.shared.responses[True].reserve(connection, 0):  # if the budget was exceeded, and nobody has stalled
             return self.refuse(exchange, BUSY[0], f"{BUSY[1]}; nothing was changed")
@@ -213,7 +213,7 @@ class Handler:
                 head = b""
                 size += len(piece)
         except OSError:
-            info.cause = info.cause or "the client did not take it"
+            info.cause = info.cause or "the client did not read it"
             raise
         finally:
             self.shared.responses[connection.client.is_known].release(connection)
@@ -234,7 +234,7 @@ class Handler:
 
 
 class Exchange:
-    """A request, and what its response and its line of the log depend on."""
+    """A request, and what its response and its log line depend on."""
 
     def __init__(self, connection: ClientConnection, head: Head, address: str):
         self.connection = connection
@@ -268,7 +268,7 @@ def close(content: Content) -> None:
 
 
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
-    """Return the response with which the server itself refuses a request; add the common headers."""
+    """Return the server's own refusal of a request, with the common headers."""
     content = error_body(status, message)
     own = [("Content-Type", JSON), ("Content-Length", str(len(content)))]
     own += [("Cache-Control", PRIVATE), *headers]

@@ -18,14 +18,14 @@ from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.storage.loop import Loop
 
 TURN_SECONDS = 0.002  # time for requests before the loop polls the sockets again
-ANSWER_SECONDS = 10.0  # wait for a database on another machine
-BACKGROUND_THREADS = 8  # more than the slow reads that run at a time
+ANSWER_SECONDS = 10.0  # limit for an answer from a database server
+BACKGROUND_THREADS = 8  # more than the slow reads that may run at a time
 NICE = 10  # niceness of these threads, so that searches do not slow down lists
 THREADS = 256  # many, because some may wait for a slow name server
 
 
 class Client(NamedTuple):
-    """Who takes turns: the owner of a key or a session, by that, or a stranger, by address."""
+    """A client that takes turns, identified by its key or session or, if it is a stranger, by its address."""
 
     name: str
     is_known: bool = False
@@ -68,7 +68,7 @@ class Queue:
         client, queue = waiting.popitem(last=False)
         waiter = queue.popleft()
         if queue:
-            waiting[client] = queue  # behind the other clients
+            waiting[client] = queue  # after the other clients
         return waiter
 
 
@@ -91,7 +91,7 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
-                if not self.waiting[True]:  # The database may have answered a request of a known client.
+                if not self.waiting[True]:  # Poll at once: the database may have answered a known client's request.
                     until = 0.0
                 self._next().switch()
         finally:  # even if a greenlet ends in an error such as MemoryError

@@ -51,11 +51,11 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     TimeoutError: (408, "the header did not arrive in time"),
     errors.UnsupportedTransferCoding: CODING,
 }
-EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs the object of a request, of any
+EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs any request to read trailers
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
-# Prefixes of fields that are parsed, in quadratic time: 2 ms for MAX_PARSED_BYTES.
+# Prefixes of the fields whose parsing takes quadratic time: 2 ms for MAX_PARSED_BYTES.
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
 PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
@@ -68,7 +68,7 @@ Fields = dict[str, str]  # entries of the WSGI environment
 
 
 class Head:
-    """The head of a request. If `parse` fails, it has what was valid."""
+    """The head of a request. If `parse` fails, it contains the valid parts."""
 
     method = uri = path = query = ""
     version = 1, 1
@@ -90,7 +90,7 @@ class Head:
         try:
             self.fields, self.refusal = recall(self.version, block)
         except errors.ParseException:
-            if origin := ORIGIN.search(block):  # A page may read why its request is refused.
+            if origin := ORIGIN.search(block):  # so that a page can read why its request is refused
                 self.fields = {"HTTP_ORIGIN": origin[1].decode()}
             raise
         if "#" in self.uri:
@@ -105,7 +105,7 @@ class Head:
 
 
 def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
-    """Read the head of the next request, as much as arrives of it; b"" if there is no request."""
+    """Read the head of the next request, or as much of it as arrives; b"" if there is no request."""
     data = unreader.read()
     connection.identify(connection.shared.client(data, connection.address))
     piece = data
@@ -124,7 +124,7 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
 
 
 def end_of_head(data: bytes) -> int:
-    """Return where a head ends, or 0 if more may arrive. A line without CRLF ends it: gunicorn refuses that."""
+    """Return where a head ends, or 0 if more may arrive. A bare LF ends it, because gunicorn refuses that."""
     if found := data.find(b"\r\n\r\n") + 1:
         return found + 3
     return len(data) if data.count(b"\n") > data.count(b"\r\n") else 0

@@ -22,7 +22,7 @@ WORKER = "blogapi.server.worker.Worker"
 MIN_FILES = 256
 MAC_FILES = 10_240  # highest limit that macOS accepts by default
 OTHERS = 0o077  # permissions of everybody but the owner
-# struct flock: for writing, from the start of the file, behind the bytes that SQLite locks (from 2**30 on), one byte
+# struct flock: a write lock on one byte, beyond the bytes that SQLite locks (from 2**30 on)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
 LOCK_SECONDS = 3.0  # the worker of a killed master lives on for a second
 
@@ -107,7 +107,7 @@ def refuse_taken_address(host: str, port: int) -> None:
             probe.bind(address)
             probe.listen()
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", "no valid name of a host")
+        reason = getattr(error, "strerror", "not a valid host name")
         raise OSError(f"cannot listen on {host} port {port}: {reason}; set HOST or PORT") from error
 
 

@@ -71,7 +71,7 @@ class Worker(GeventWorker):
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Start serving, and the background work."""
+        """Start serving, and start the background work."""
         self.background, self.handler = self.wsgi.extensions["background"], self.wsgi.extensions["handler"]
         gc.freeze()  # Loaded modules stay, so the collector can ignore them.
         gc.enable()

@@ -145,7 +145,7 @@ class Engine(ABC):
 
     @property
     def folder(self) -> Path | None:
-        """The folder for uploads while they arrive; None means the folder for temporary files."""
+        """The folder for uploads while they arrive; None means the system's temporary folder."""
         return None
 
     def hits(self, digest: bytes) -> Hits | None:
@@ -184,7 +184,7 @@ class Engine(ABC):
 
 
 class Reader:
-    """Runs read queries: either the database or a transaction."""
+    """Runs read queries; both the database and a transaction are readers."""
 
     def __init__(self, engine: Engine, clock: Clock):
         self.engine = engine

@@ -123,7 +123,7 @@ def _on_sqlite(schema: str, version: int) -> Iterator[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool) -> bool:
-    """Set up an empty SQLite database, or upgrade an old one, or queue its words for indexing if UNICODE has changed.
+    """Set up an empty SQLite database, or upgrade an old one, or queue its posts for indexing if UNICODE has changed.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
     """

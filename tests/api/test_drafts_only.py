@@ -138,7 +138,7 @@ def test_it_cannot_turn_a_draft_into_anything_else(agent, client, posts, changes
 
 
 def test_it_deletes_nothing_for_good(agent, client, posts):
-    assert message(agent.delete("/v1/posts/2?permanent=true"), 403).endswith("can go to the trash, but not for good")
+    assert message(agent.delete("/v1/posts/2?permanent=true"), 403).endswith("but not deleted for good")
     client.delete("/v1/posts/2")
     assert message(agent.delete("/v1/trash/2"), 403) == MAY
     assert client.get("/v1/trash/2").status_code == 200

@@ -95,4 +95,4 @@ def test_a_download_is_ended_if_nobody_reads(impatient):
     image = upload(impatient)[2]
     with impatient.connect() as sock:
         sock.sendall(f"GET /images/{image['id']}.png HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-        eventually(lambda: "(the client did not take it)" in impatient.log)
+        eventually(lambda: "(the client did not read it)" in impatient.log)

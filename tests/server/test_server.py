@@ -37,7 +37,7 @@ ONE_WORKER = (
         ),
         ("BLOGAPI_DATABSE=blog.db", "blogapi: BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?"),
         ("PORT=http", "blogapi: PORT: must be a whole number from 1 to 65535, not 'http'"),
-        ("HOST=a..b", "no valid name of a host; set HOST or PORT"),
+        ("HOST=a..b", "not a valid host name; set HOST or PORT"),
         ("HOST=192.0.2.1", "Cannot assign requested address; set HOST or PORT"),
         ("BLOGAPI_DATABASE=/dev/null", "cannot use the database /dev/null: it is not a regular file"),
         ("BLOGAPI_DATABASE=/no/a.db", "blogapi: cannot set up the database /no/a.db: the folder /no is missing"),

@@ -200,9 +200,9 @@ def test_a_crash_of_postgresql_loses_nothing_and_the_services_recover_by_themsel
                 status, headers, body = service.request("POST", "/v1/posts", {"title": "A", "content": "x"})
                 if status == 201:
                     acknowledged.append(body["id"])
-                else:  # The commit that was under way may have been carried out: such an answer asks for no repeat.
+                else:  # The commit under way may have taken effect: such an answer does not ask for a retry.
                     assert status == 503, body
-                    assert headers.get("Retry-After") == "1" or "may have been carried out" in body["message"], body
+                    assert headers.get("Retry-After") == "1" or "may still have taken effect" in body["message"], body
                     time.sleep(0.05)
 
         with ThreadPoolExecutor(4) as pool:
