@@ -124,7 +124,7 @@ def test_the_day_in_a_file_name_is_in_the_zone(item):
 
 
 @pytest.mark.parametrize("text", ["permalink: /:title\ntimezone:" + " " * 2_000_000, "a: [", "\0"])
-def test_a_configuration_that_is_too_large_or_invalid_is_not_used_and_said(write, item, text):
+def test_a_configuration_that_is_too_large_or_invalid_is_ignored_and_reported(write, item, text):
     write({"_config.yml": text})
     found = item("date: 2020-07-02", "_posts/a.md")
     assert found.fields["published_at"] == "2020-07-02T00:00:00Z"

@@ -23,7 +23,7 @@ HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
 )
 BOTH = "conflict {}: it has changed on both sides"
-OTHER = "conflict a.md: the post a says something else"
+OTHER = "conflict a.md: the post a differs from the file"
 
 
 @pytest.fixture(scope="module")

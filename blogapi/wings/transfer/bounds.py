@@ -38,7 +38,7 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[str, Note]:
 
 
 def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
-    """Return a value without parts whose names are too long or invisible; if there were any, note the `top` name."""
+    """Return a value without parts whose names are too long or invisible; if any, add `top` to `left_out`."""
     if isinstance(value, list):
         return [_with_valid_names(each, top, left_out) for each in value]
     if not isinstance(value, dict):

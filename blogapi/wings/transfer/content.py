@@ -61,7 +61,7 @@ NOT_PORTABLE = {
 
 
 class Place(NamedTuple):
-    """The place of an image's address in Markdown, of a whole image that Obsidian embeds, or of code."""
+    """A place in Markdown: the address of an image, a whole image that Obsidian embeds, or code."""
 
     start: int
     end: int
@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
 
 def host_of(address: str) -> str:
-    """Return the host of an absolute URL; nothing for any other address."""
+    """Return the host of an absolute URL; "" for any other address."""
     match = HOST.match(address)
     return match[1].lower() if match else ""
 
@@ -243,7 +243,7 @@ def _shown_by_tags(html: str) -> Iterator[Place]:
 
 
 def _definitions(content: str, starts: list[int], references: Mapping[str, Any], labels: set[str]) -> Iterator[Place]:
-    """Yield the addresses of link definitions that an image uses or whose address is that of an image."""
+    """Yield the addresses of link definitions that an image uses or that lead to an image."""
     for label, reference in references.items():
         first, last = reference["map"]
         match = DEFINITION.search(content, starts[first], starts[last])

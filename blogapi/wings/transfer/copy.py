@@ -10,7 +10,7 @@ from blogapi.storage.setup import EMPTY, SCHEMA, TABLE
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.transfer.files import fill_file, snapshot_file, write_backup
 
-# Tables that a database fills by itself, from the others and the greatest ids
+# Tables that a database fills by itself, from the others and the highest ids
 FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "search_retagged", "upload")
 
 

@@ -1,4 +1,4 @@
-"""Edit a Markdown file to say what a post says, changing only the lines that say something else."""
+"""Edit a Markdown file to match a post, changing only the lines that differ."""
 
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
@@ -8,16 +8,16 @@ from blogapi.documents import INPUT_FIELDS
 from blogapi.wings.markdown.files import TAG_NAMES, MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 
-MAX_LINES = 5000  # contents of more lines together are not compared line by line
+MAX_LINES = 5000  # contents with more lines in all are not compared line by line
 # A post keeps these fields if its file does not contain them.
 STAYS = ("slug", "status", "published_at", "former_slugs")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
-    """Return a file with the content `new`. `old` is its content with the addresses that images have in the post.
+    """Return a file with the content `new`. `old` is its present content, with the image addresses of the post.
 
-    Lines that are the same in both stay as the file has them. In the others, `linked` replaces the addresses of
-    images. The style of line ends stays.
+    Unchanged lines stay as they are in the file. In the others, `linked` replaces the addresses of images. The line
+    endings keep their style.
     """
     content = split(data, skip_blank=True)[2]
     written, before = content.split("\n"), old.replace("\r\n", "\n").split("\n")
@@ -33,9 +33,9 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 
 
 def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: Mapping[str, Any]) -> bytes:
-    """Return a file whose front matter, which `said` one thing, says what a post says.
+    """Return a file with its front matter, whose fields are `said`, changed to match a post.
 
-    This is a good guess, and may leave the file as it was: the caller must check the result.
+    This is a best effort, and may leave the file as it was: the caller must check the result.
     """
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0
@@ -52,7 +52,7 @@ def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: 
         elif (name := file.sources.get(field, field)) in ("draft", "published"):
             changes |= _flag(name, str(new))
         else:
-            if field == "tags":  # All of them come under one name.
+            if field == "tags":  # All tags go under one name.
                 changes |= dict.fromkeys({*TAG_NAMES} & file.lines.keys(), "")
             changes[name] = _lines(field, new)
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
@@ -80,7 +80,7 @@ def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any]) 
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
-    """Replace the lines of names in front matter, which begin at these lines of the file; append new names."""
+    """Replace the lines of names in front matter, which begin at `places` in the file; append new names."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
     starts = sorted({*places.values()})

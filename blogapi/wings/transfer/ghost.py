@@ -11,7 +11,7 @@ from blogapi.clock import rfc3339
 from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
-# Ghost's name for the address of the site, which is not in the export.
+# Ghost's placeholder for the address of the site, which is not in the export.
 SITE = "__GHOST_URL__"
 # How text begins in Ghost's formats other than HTML
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}

@@ -53,7 +53,7 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 
 
 class LocalImages:
-    """The images in the folders that are imported and beside the files that are.
+    """The images in imported folders and beside imported files.
 
     `static` is the root folder of the site, for addresses that begin with a slash. A dry run stores nothing.
     """
@@ -102,7 +102,7 @@ class LocalImages:
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the only image below a folder whose name, or end of path, is this one."""
+        """Return the image below a folder that has this name, or end of path, if there is exactly one."""
         if top not in self._names:
             self._names[top] = images_below(top)
         wanted = f"/{name.strip().lstrip('/')}".casefold()
@@ -111,7 +111,7 @@ class LocalImages:
         return self._allowed(Path(found[0])) if len(found) == 1 else None
 
     def address_of(self, file: str) -> str:
-        """Return the address that the image in a file will have; nothing if it is refused."""
+        """Return the address that the image in a file will have; "" if it is refused."""
         if file not in self._addresses:
             self._addresses[file] = ""
             try:
@@ -188,7 +188,7 @@ class Placement:
         return found or value
 
     def embedded(self, name: str, label: str) -> str:
-        """Return the Markdown for an image that Obsidian embeds; nothing if it is not found."""
+        """Return the Markdown for an image that Obsidian embeds; "" if it is not found."""
         found = self._use(self.images.find_by_name(name, self.top)) if self.top else ""
         if not found and Path(name).suffix.lower() in SUFFIXES:
             self.missing.add(name)

@@ -27,7 +27,7 @@ BY = "import"  # author in the history
 schema = PutPostSchema()
 
 Checked = Item | list[Failure]  # a valid post, or what is wrong with it
-ImportResult = tuple[str, Checked]  # after the outcome: that of `posts.put`, or "failed"
+ImportResult = tuple[str, Checked]  # the first is the outcome of `posts.put`, or "failed"
 Keep = Callable[[str], None]  # stores the image in a file
 
 
@@ -112,7 +112,7 @@ def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -
     try:
         item = with_former_slugs(reader, checked)
         return put(reader, item), item
-    except (Rejected, Damaged) as error:  # raised before anything is written
+    except (Rejected, Damaged) as error:  # raised before anything was written
         line_of = checked.file.line_of
         line = line_of(error.field) or line_of("status") if isinstance(error, Rejected) else None
         return "failed", [Failure(checked.source, line, str(error))]

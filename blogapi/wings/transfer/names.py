@@ -1,4 +1,4 @@
-"""What file names, addresses and front matter tell about titles, dates and languages."""
+"""Infer titles, dates and languages from file names, addresses and front matter."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def has_data_file(folder: Path) -> bool:
 
 
 def title_of(name: str) -> str:
-    """Return a title made from the name of a file. A day is one as it is, and so is a name with spaces (Obsidian)."""
+    """Return a title made from the name of a file. A date, or a name with spaces (Obsidian), stays as it is."""
     if any(map(str.isspace, name)) or time_or_nothing(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
@@ -52,7 +52,7 @@ def title_of(name: str) -> str:
 
 
 def day_in(address: str, zone: tzinfo) -> str:
-    """Return when the day in an address begins, such as /2026/11/20/; nothing if it contains none."""
+    """Return when the day in an address begins, such as /2026/11/20/; "" if it contains none."""
     match = DATE_IN_PATH.search(address)
     return time_or_nothing(match[1], zone) if match else ""
 
@@ -73,7 +73,7 @@ def infer(file: MarkdownFile, path: Path, folders: set[str], address: str, zone:
 
 
 def notes_of(file: MarkdownFile, path: Path, site: Site) -> dict[str, Note]:
-    """Return the notes on what a file says; remove the control characters in it."""
+    """Return the notes on a file; remove the control characters in its fields."""
     notes: dict[str, Note] = {**without_controls(file.fields)}
     if str(file.values.get("status")).lower() == "private":
         notes["private posts"] = file.line_of("status")

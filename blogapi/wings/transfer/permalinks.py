@@ -67,7 +67,7 @@ def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
 
 
 def path_of(value: Any) -> str:
-    """Return the path of an address; nothing if it is a pattern or the name of a style."""
+    """Return the path of an address; "" if it is a pattern or the name of a style."""
     if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
@@ -83,14 +83,14 @@ def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
 
 
 def is_pattern(text: Any) -> bool:
-    """Return whether a text is the name of a style, or contains names that are known and no others."""
+    """Return whether a text is the name of a style, or a pattern whose names are all known."""
     if not isinstance(text, str):
         return False
     return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
 
 
 def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
-    """Return the address of a post by a pattern or a style; `name` is its file name without date and extension."""
+    """Return the address of a post in a pattern or a style; `name` is its file name without date and extension."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))

@@ -1,4 +1,4 @@
-"""The pull: bring the files in a folder to say what the posts of a service say."""
+"""The pull: change the files in a folder to match the posts of a service."""
 
 import hashlib
 import os
@@ -22,14 +22,14 @@ from blogapi.wings.transfer.push import attempt, look
 from blogapi.wings.transfer.remote import Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.working import MINE, Entry, Result, WorkingFolder, entry_of, is_same_post
 
-EDITS = 3  # tries to edit a file before it is written anew
+EDITS = 3  # attempts to edit a file before it is written anew
 
 
 class Pull:
     """A pull into a folder.
 
     `delete` removes files whose posts are gone; `theirs` writes files that have changed, too, and keeps yours aside;
-    `published` creates no files for other posts; `images` fetches images.
+    `published` creates files for published posts only; `images` fetches images.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Pull:
         return len(self.working.posts) + len(self.gone)
 
     def results(self) -> Iterator[Result]:
-        """Write what has changed there; yield what was done with each file."""
+        """Write what has changed in the service; yield what was done with each file."""
         wanted = set()
         for post_id, post in self.working.posts.items():
             name = self.names.get(post_id, "")
@@ -91,12 +91,12 @@ class Pull:
         return "updated" if is_there else "created", name, why
 
     def _keep(self, name: str) -> str:
-        """Copy the file here to another name; return that name."""
+        """Copy the local file to another name; return that name."""
         data, kept = self.working.bytes_of(name), PurePosixPath(name).stem + MINE
         path = str(PurePosixPath(name).with_name(kept))
         if not self.working.exists(path):
             self.working.write(path, data, rfc3339(os.stat(self.working.top / name).st_mtime))
-        elif self.working.read_bytes(path) != data:  # The same bytes are from a pull that was killed.
+        elif self.working.read_bytes(path) != data:  # A pull that was killed has left the same bytes.
             raise Left("conflict", f"it has changed on both sides, and {kept} is in the way")
         return kept
 
@@ -112,10 +112,10 @@ class Pull:
         self.working.forget(name)
         return "deleted" if is_there else "unchanged", name, ""
 
-    # What a file says
+    # Contents of files
 
     def _written(self, name: str, post: Post, there: Entry) -> bytes:
-        """Return the new bytes of a file: the old ones with some lines edited, or if that does not work, all new."""
+        """Return the new bytes of a file: the old ones with some lines edited or, if that fails, all new ones."""
         item = self.working.items.get(name)
         if not item:
             return render(post)
@@ -132,7 +132,7 @@ class Pull:
         return render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces addresses of images by links to the files that the old file shows."""
+        """Return a function that replaces addresses of images with links to the files that the old file shows."""
         folder = os.path.dirname(os.path.realpath(self.working.top / name))
         files = {os.path.basename(self.working.images.address_of(file)): file for file in images}
         return _replacer({name.encode(): quote(os.path.relpath(file, folder)).encode() for name, file in files.items()})
@@ -145,7 +145,7 @@ class Pull:
         return ADDRESS.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
 
     def _fetched(self, file: str, above: str) -> bytes:
-        """Fetch an image; return the link to its file, or nothing if the service does not have it."""
+        """Fetch an image; return the link to its file, or b"" if the service does not have it."""
         path = f"{IMAGES}/{file}"
         if not self.working.exists(path):
             answer = self.remote.send("GET", f"/{path}", also=(404,))
@@ -158,7 +158,7 @@ class Pull:
 
 
 def _as_in(post: Post, value: Any) -> Any:
-    """Return what a file says, with each image at the address that it has in a post."""
+    """Return a value from a file, with each image at the address that it has in a post."""
     return each_text(value, _replacer({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))
 
 

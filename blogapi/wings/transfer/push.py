@@ -1,4 +1,4 @@
-"""The push: bring the posts of a service to say what the files in a folder say."""
+"""The push: change the posts of a service to match the files in a folder."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from blogapi.wings.transfer.remote import Answer, Left, Post, Remote, RemoteErro
 from blogapi.wings.transfer.working import Entry, Result, WorkingFolder, entry_of, is_same_post
 
 FEW = 20  # posts that are fetched one by one; for more, all posts are listed
-TRIES = 3  # to write a post that others change at the same moment
+TRIES = 3  # attempts to write a post that others change at the same moment
 
 
 def look(remote: Remote, wanted: set[str]) -> Iterator[tuple[Post, str]]:
@@ -39,7 +39,7 @@ class Push:
     def __init__(self, working: WorkingFolder, remote: Remote, *, delete: bool):
         self.working, self.remote, self.delete = working, remote, delete
         self.uploaded: dict[str, str] | None = None  # addresses of images by id
-        self.changed: set[str] = set()  # names of files whose posts may say something else
+        self.changed: set[str] = set()  # names of files that may differ from their posts
         self.there: dict[str, Entry] = {}  # the posts on the server by id, of those read so far
 
     def prepare(self) -> int:
@@ -73,12 +73,12 @@ class Push:
         self.there |= {post["id"]: entry_of(post, etag) for post, etag in look(self.remote, wanted)}
 
     def _listed(self, name: str) -> tuple[Entry | None, Post | None]:
-        """Return what is known of a file, and its post from the list: that of a new file has its slug."""
+        """Return the entry of a file, and its post from the list; a new file finds its post by slug."""
         entry, slug = self.working.entries.get(name), self.working.items[name].fields["slug"]
         return entry, self.working.listed(entry) if entry else self.working.by_slug.get(slug)
 
     def results(self) -> Iterator[Result]:
-        """Send what has changed here; yield what was done with each file."""
+        """Send what has changed in the folder; yield what was done with each file."""
         for name in self.working.items:
             yield attempt(self._push, name) if name in self.changed else ("unchanged", name, "")
         yield from (attempt(self._push_gone, name) for name in self.gone)
@@ -106,7 +106,7 @@ class Push:
         return entry_of(*found) if found else None
 
     def _settled(self, name: str, entry: Entry | None, there: Entry | None) -> Result | None:
-        """Return the result for a file that is not sent; None if it is to be. Raises Left."""
+        """Return the result for a file that need not be sent, or None. Raises Left."""
         if not there:
             if not entry or self.working.force:
                 return None

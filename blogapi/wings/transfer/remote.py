@@ -20,7 +20,7 @@ from blogapi.posts.schemas import PostSchema
 MAX_ANSWER_BYTES = 32 * 1024**2  # a page ends after the post that brings it past 4 MiB
 PIECE_BYTES = 64 * 1024
 MAX_POSTS = 1_000_000
-TRIES = 6  # of a request that gets no answer or a 5xx; the last is 31 s after the first
+TRIES = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # seconds; a longer Retry-After is cut to this
 MAX_REASON = 500  # characters of a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
@@ -110,7 +110,7 @@ class Remote:
         return Answer(response.status, response.headers, bytes(data))
 
     def _reason(self, answer: Answer) -> str:
-        """Return the message of an error. Raises Left or RemoteError if a retry makes no sense."""
+        """Return the message of an error. Raises Left or RemoteError if a retry is pointless."""
         try:
             reason = str(json.loads(answer.data)["message"])[:MAX_REASON]
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -196,7 +196,7 @@ class Sources:
                 yield from self._read(file, top, self.roots)
 
     def _why_not(self, file: Path) -> str:
-        """Return as what kind a Markdown file in a folder is left out; nothing if it is read."""
+        """Return why a Markdown file in a folder is left out, as a kind of file; "" if it is read."""
         if file.name.partition(".")[0] == SECTION:
             return "page of a section"
         is_outside = file.is_symlink() and not os.path.realpath(file).startswith(self.roots)
@@ -277,7 +277,7 @@ class Sources:
         return self._completed(self._with_images(item))
 
     def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
-        """Replace the addresses of images by those of the service; make other relative ones absolute."""
+        """Replace the addresses of images with those of the service; make other relative ones absolute."""
         fields, notes, first = item.fields, {**item.notes}, item.file.content_line
         placement = Placement(self.images, folder, top) if self.images else None
         if placement:
@@ -308,7 +308,7 @@ class Sources:
         return address
 
     def _completed(self, item: Item) -> Item:
-        """Settle the status and the dates of a post, and bring its fields within their bounds.
+        """Determine the status and the dates of a post, and bring its fields within their bounds.
 
         A post with a date in the future is scheduled, if it was to be published; else it loses the date.
         """

@@ -33,7 +33,7 @@ CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:so
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
 BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable block, which is an item of its own
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of a block, and blocks in a post
-# It ends where the next one begins, so that each text is searched only once.
+# A match ends where the next footnote begins, so that each text is searched only once.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
@@ -153,7 +153,7 @@ def _renamed(link: str, slug: str, old: str) -> str:
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the values that only a site's templates use: those of plugins, the author and the like."""
+    """Return the values that only a site's templates use: those of plugins, the author and so on."""
     values: dict[str, list[str]] = {}
     for name, value in meta:
         if name[:1] not in ("", "_") and name != "footnotes":

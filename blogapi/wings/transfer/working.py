@@ -1,4 +1,4 @@
-"""A folder of Markdown files that is kept the same as the posts of a service: the files, and what is known of each."""
+"""A folder of Markdown files that is synced with the posts of a service: the files, and the recorded state of each."""
 
 import fcntl
 import hashlib
@@ -32,15 +32,15 @@ MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
 
-Entry = dict[str, Any]  # what is known of a post, and in the state also of its file: see EntrySchema
-Result = tuple[str, str, str]  # what was done with a file, its name, and what a person should know
+Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
+Result = tuple[str, str, str]  # what was done with a file, its name, and a message for the user
 
 
 class EntrySchema(PostSchema):
-    """An Entry in the state: the fields that a file need not have, and digests of what post and file said."""
+    """An Entry in the state: the fields that a file can lack, and digests of the post and the file."""
 
     etag, said, sha256 = fields.String(), fields.String(), fields.String()  # the last is that of the file
-    fresh = fields.Boolean()  # another change of the post in the same second would not show in `updated_at`
+    fresh = fields.Boolean()  # another change to the post in the same second would not show in `updated_at`
 
     class Meta:
         fields = (*(name for name in FIELDS if name not in CLEARED), "etag", "said", "sha256", "fresh")
@@ -53,7 +53,7 @@ ENTRY = EntrySchema()
 
 
 def meaning(post: Post) -> str:
-    """Return a digest of what a post says, whatever its line ends and its host; a scheduled one counts as published."""
+    """Return a digest of a post, ignoring line endings and image hosts; a scheduled post counts as published."""
     said = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     said["content"] = said["content"].replace("\r\n", "\n")
     said["status"] = "published" if said["status"] == "scheduled" else said["status"]
@@ -87,7 +87,7 @@ class Files(Sources):
         """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
         item = super()._item_of_file(data, self.top / name, self.top)
         assert item  # No post has the status "trash".
-        slug = item.fields.pop("slug")  # It can still be the name of the file, which is no slug.
+        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
         return item._replace(fields=schema.load(item.fields) | {"slug": slug})
 
 
@@ -103,8 +103,8 @@ class WorkingFolder:
 
     def __init__(self, top: Path, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
         self.top, self.remote, self.force, self.dry_run, self.zone = top, remote, force, dry_run, zone
-        self.items: dict[str, Item] = {}  # by the names of files, like all that follows
-        self.entries: dict[str, Entry] = {}  # of files that were the same as their posts
+        self.items: dict[str, Item] = {}  # by the names of files, like those below
+        self.entries: dict[str, Entry] = {}  # of files that matched their posts at the last sync
         self.results: list[Result] = []  # of files that cannot be read or were renamed
         self._saved = self._took = 0.0
         with ExitStack() as opened:
@@ -220,7 +220,7 @@ class WorkingFolder:
             yield folder, last
 
     def read_bytes(self, name: str) -> bytes:
-        """Read a file, which is no link. Raises OSError."""
+        """Read a file that is not a link. Raises OSError."""
         with self.place(name) as (folder, last), folder.open(last, "rb") as file:
             return file.read(MAX_FILE_BYTES + 1)
 
@@ -243,10 +243,10 @@ class WorkingFolder:
             with self.place(name) as (folder, last):
                 folder.remove(last)
 
-    # What they say
+    # Comparison
 
     def fields(self, name: str, item: Item | None = None) -> Post:
-        """Return what a file says. The slug counts only if it is in the front matter: files may be renamed."""
+        """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
         item = item or self.items[name]
         fields = {field: value for field, value in item.fields.items() if field != "slug"}
         own = str(item.file.values.get("slug", ""))
@@ -254,7 +254,7 @@ class WorkingFolder:
         return fields | ({"slug": own} if own and is_own else {})
 
     def says(self, fields: Post, known: Entry) -> str:
-        """Return the digest that a post would have after a push of these fields; nothing if they would be refused."""
+        """Return the digest that a post would have after a push of these fields; "" if they would be refused."""
         now = rfc3339(self.remote.now)
         if known["status"] == "scheduled" and known.get("published_at", "") <= now:
             known = known | {"status": "published"}
@@ -263,17 +263,17 @@ class WorkingFolder:
         return ""
 
     def has_changed(self, name: str) -> bool:
-        """Return whether a known file says something else than its post did."""
+        """Return whether a known file differs from its post at the last sync."""
         entry = self.entries[name]
         return name not in self.items or self.says(self.fields(name), entry) != entry["said"]
 
     def compare(self, name: str, there: Entry) -> str:
-        """Return "same", or the side that has changed, "here" or "there", or the reason of a conflict."""
+        """Return "same", or the side that has changed ("here": the file, "there": the post), or why they conflict."""
         entry = self.entries.get(name)
         if name in self.items and self.says(self.fields(name), there) == there["said"]:
             return "same"
         if not entry:
-            return f"the post {there['slug']} says something else"
+            return f"the post {there['slug']} differs from the file"
         if entry["said"] == there["said"]:
             return "here"
         if there["updated_at"] < entry["updated_at"]:
@@ -282,7 +282,7 @@ class WorkingFolder:
 
 
 def is_same_post(one: Entry, other: Entry) -> bool:
-    """Return whether two entries or posts are about the same post: another database uses the same ids."""
+    """Return whether two entries or posts belong to the same post: another database uses the same ids."""
     return (one["id"], one["created_at"]) == (other["id"], other["created_at"])
 
 
