@@ -35,7 +35,7 @@ class Form:
                 write(event)
 
     def begin(self, part: MultipartSegment) -> Write:
-        """Begin a part; return the function that receives its content, by default that of a field."""
+        """Begin a part; return the function that receives its content, by default as a field."""
         self.fields.append((part.name, bytearray()))
         return self.keep
 

@@ -23,7 +23,7 @@ KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
 class Idempotency(BaseModel):
-    """The post that a request with an Idempotency-Key created; 0 for a key or secret of the owner's page."""
+    """The post that a request with an Idempotency-Key created; 0 if a form created an API key or a webhook."""
 
     digest = BlobField()
     name = TextField()
@@ -81,8 +81,8 @@ def add_once(
 ) -> posts.StoredPost:
     """Create a post with `add`, or return the post that a request with the same key created recently.
 
-    Raises Rejected if that request was different, or if its post was deleted. A key derived from the content creates
-    a deleted post again.
+    Raises Rejected if that request was different, or if its post was deleted. With a key derived from the content, a
+    deleted post is created again.
     """
     former = find(tx, key)
     if former is None:

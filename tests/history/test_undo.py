@@ -197,17 +197,17 @@ def test_a_dry_run_says_which_slug_a_post_would_get(blog):
     before = blog.state()
     told = {moved: CHANGED, exchanged: CHANGED, spam: DELETED}
     assert blog.undo(key="bad", dry_run=True) == told | {
-        changed: ("changed back", "its slug a is taken, it would have e"),
-        deleted: ("restored", "its slug b is taken, it would have b-2"),
+        changed: ("changed back", "its slug a is taken, so it would have e"),
+        deleted: ("restored", "its slug b is taken, so it would have b-2"),
     }
     assert blog.state() == before
     assert blog.undo(key="bad") == told | {
-        changed: ("changed back", "its slug a is taken, it has e"),
-        deleted: ("restored", "its slug b is taken, it has b-2"),
+        changed: ("changed back", "its slug a is taken, so it has e"),
+        deleted: ("restored", "its slug b is taken, so it has b-2"),
     }
 
 
-@pytest.mark.parametrize("reason", ["good changed it since", "its slug b is taken, it {} a"])
+@pytest.mark.parametrize("reason", ["good changed it since", "its slug b is taken, so it {} a"])
 def test_a_slug_stays_taken_if_its_post_is_left_alone(blog, database, reason):
     mine, theirs = blog.add(slug="a"), blog.add(slug="b")
     blog.later()
@@ -220,7 +220,7 @@ def test_a_slug_stays_taken_if_its_post_is_left_alone(blog, database, reason):
     kept = [revisions.page(database, post_id, 50) for post_id in (mine, theirs)]
     for dry_run, has in ((True, "would have"), (False, "has")):
         assert blog.undo(key="bad", dry_run=dry_run) == {
-            mine: ("left", f"its slug a is taken, it {has} c"),
+            mine: ("left", f"its slug a is taken, so it {has} c"),
             theirs: ("left", reason.format(has)),
         }
     assert [revisions.page(database, post_id, 50) for post_id in (mine, theirs)] == kept
@@ -231,7 +231,7 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     post_id = blog.add()
     for number in range(51):
         blog.change(post_id, content=f"{number}")
-    assert blog.undo(key="bad") == {post_id: ("left", "more was changed since than is kept")}
+    assert blog.undo(key="bad") == {post_id: ("left", "its state at that time is no longer kept")}
     assert blog.undo() == {post_id: ("moved to the trash", "")}
 
 
@@ -241,7 +241,7 @@ def test_a_post_whose_change_kept_no_version_is_left_alone_and_reported(blog, da
     monkeypatch.setattr(database, "keeps_history", False)
     blog.change(changed, content="two")
     blog.delete(deleted)
-    assert blog.undo() == {changed: ("left", "more was changed since than is kept")}
+    assert blog.undo() == {changed: ("left", "its state at that time is no longer kept")}
 
 
 def test_a_post_that_has_come_due_stays_published_when_it_is_changed_back(blog, clock, config):
@@ -333,9 +333,9 @@ def test_a_dry_run_reports_two_posts_that_want_the_same_slug(blog):
     blog.delete(first)
     second = blog.add(by="good", slug="x")
     blog.delete(second)
-    foreseen = "its slug x would be taken, it would have another"
+    foreseen = "its slug x would be taken, so it would have another"
     assert blog.undo(key="bad", dry_run=True) == {second: RESTORED, first: ("restored", foreseen)}
-    assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, it has x-2")}
+    assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, so it has x-2")}
 
 
 def test_posts_that_were_deleted_for_good_since_then_are_reported_by_their_ids(blog, database, clock):

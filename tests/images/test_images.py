@@ -102,7 +102,7 @@ IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
     ("content", "status", "expected"),
     [
         (b"", 415, IS_ONE_OF),
-        (b"Hello", 415, f"{IS_ONE_OF}; this seems to be a text"),
+        (b"Hello", 415, f"{IS_ONE_OF}; this seems to be text"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, f"{IS_ONE_OF}; an SVG can run scripts"),
         (b"\0\0\0\x18ftypheic\0\0\0\0", 415, f"{IS_ONE_OF}; convert HEIC to JPEG first"),
         (jpeg()[:300], 400, "file: the file ends early"),

@@ -99,7 +99,7 @@ def test_a_file_that_is_not_an_image_is_refused_and_nothing_typed_is_lost(window
     window.browser.execute_script(CHOSEN)
     window.fill(content="Words.", file=str(tmp_path / "a.jpg"))
     window.browser.execute_script(EVENT, "drop")
-    eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text." in window.text)
+    eventually(lambda: "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text." in window.text)
     assert window.value("content") == "Words."
 
 

@@ -38,7 +38,7 @@ def test_a_name_is_plain_text_in_markdown_too(owner):
 @pytest.mark.parametrize(
     ("content", "status", "said"),
     [
-        (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be a text."),
+        (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text."),
         (jpeg()[:300], 400, "File: the file ends early."),
         (bytes(20 * 1024**2 + 1), 413, "An image must have at most 20,971,520 bytes."),
     ],

@@ -1,4 +1,4 @@
-"""The preview of a post: it looks as it will be, and nothing in it is active."""
+"""The preview of a post: it looks as the post will look, and nothing in it is active."""
 
 import pytest
 
@@ -55,7 +55,8 @@ def test_images_of_other_hosts_are_shown_after_a_click(owner, post):
     own, other = "http://127.0.0.1:8000/images/a.png", "http://192.168.1.1/reboot"
     post(content=f"![]({own}) ![]({other})", cover_image="https://b.example:81/c.png")
     answer = owner.get("/settings/posts/1/preview")
-    assert "Images of 192.168.1.1, b.example:81 are not shown." in " ".join(Page(owner, answer).soup.main.text.split())
+    text = " ".join(Page(owner, answer).soup.main.text.split())
+    assert "Images from 192.168.1.1, b.example:81 are not shown." in text
     assert "img-src 'self' http://127.0.0.1:8000;" in answer.headers["Content-Security-Policy"]
     shown = owner.get("/settings/posts/1/preview?images=all")
     assert "img-src http: https:;" in shown.headers["Content-Security-Policy"]

@@ -65,7 +65,7 @@ def expected(client, status):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_after_any_operation_they_agree_with_the_posts(client, database, config, clock, seed):
+def test_after_any_operation_the_tags_agree_with_the_posts(client, database, config, clock, seed):
     draw = random.Random(seed)
     spellings = ["Go", "GO", "go", "Straße", "STRASSE", "é", "É", "x"]
 

@@ -66,7 +66,7 @@ def docs() -> Response:
 
 @views.get("/docs/")
 def docs_with_slash() -> Response:
-    """Redirect to the page, whose relative addresses need its own."""
+    """Redirect to /docs: the page's relative addresses would not work here."""
     return redirect(request.address("/docs"))
 
 

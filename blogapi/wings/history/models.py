@@ -6,7 +6,7 @@ from blogapi.storage.models import BaseModel
 
 
 class Revision(BaseModel):
-    """A version of a post that a change or a deletion ended."""
+    """A past version of a post, which a change or a deletion ended."""
 
     post_id = IntegerField()
     version = IntegerField()

@@ -127,7 +127,7 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = n
     document = find_in_trash(tx, post_id)
     check(document)
     post = documents.load(document)
-    effects.check_permitted(author, post)  # A scheduled post may become a draft here.
+    effects.check_permitted(author, post)  # before a scheduled post becomes a draft
     return recreate(tx, post, author)
 
 
@@ -144,7 +144,7 @@ def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """Return a post whose scheduled time has passed as a draft, or as published."""
+    """Turn a scheduled post whose time has passed into a draft or a published post; return others unchanged."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post

@@ -1,8 +1,8 @@
-"""The history of posts: versions replaced by a change or ended by a deletion are kept for a while.
+"""The history of posts: earlier versions and deleted posts, kept for a while.
 
-`post` stores the time and the author of the current version. `revision` stores the earlier ones, each with the time and
-the author of the change that ended it. A post in the trash is a version that a deletion ended. A site-wide tag change
-creates no versions; instead, `retagging` stores the old tags.
+The table `post` stores when the current version was written, and by whom. `revision` stores earlier versions, each with
+the time and the author of the change that ended it; a post in the trash is a version that a deletion ended. A site-wide
+tag change creates no versions; instead, `retagging` stores the old tags.
 """
 
 import json
@@ -53,9 +53,10 @@ KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id"
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Record the deletion of a post for good, and delete its versions; `clear` deletes those that take too long."""
+    """Record that a post is deleted for good, and delete some of its versions; `clear` deletes the rest."""
     of_post = Revision.post_id == post_id
-    tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))  # nothing finds the others without it
+    # Without this version, nothing finds the others, so they can be deleted later.
+    tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
     if tx.keeps_history:
         tx.execute(Purge.insert(post_id=post_id, purged_at=tx.now))
@@ -80,7 +81,7 @@ def _delete_some(tx: Transaction, condition: Expression) -> int:
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete some of the versions and former tags that ended more than `days` ago; return how many."""
+    """Delete some of the versions, retaggings and purges older than `days`; return how many."""
     horizon = earlier(tx.now, timedelta(days=days))
     is_old = Retagging.changed_at <= horizon
     some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)

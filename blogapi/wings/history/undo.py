@@ -37,16 +37,16 @@ class Undone(NamedTuple):
 
     post_id: int
     title: str  # "" if the post was deleted for good
-    action: str  # changed back, restored, deleted, or left; "" if it waits for its slug
+    action: str  # "changed back", "restored", "moved to the trash" or "left"; "" while it waits for its slug
     reason: str = ""  # why it was left alone, or why its slug differs
 
 
 class PastChange(NamedTuple):
-    """An earlier change of a post: its author, and the version it replaced."""
+    """An earlier change to a post: its author, and the version it replaced."""
 
     author: str
-    version: int | None  # None if there was no post, 0 if the version is not kept
-    tags: list[str] | None = None  # before a site-wide change of a tag
+    version: int | None  # None if there was no post, 0 if the version is no longer kept
+    tags: list[str] | None = None  # before a site-wide tag change
 
 
 class Plan(NamedTuple):
@@ -68,7 +68,7 @@ def check_author(reader: Reader, name: str) -> None:
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
     """Undo all changes since a time, or only those of one key; yield the result for each post.
 
-    Leaves posts alone that another key has changed since. Other clients can write meanwhile. After an interruption, run
+    Leaves alone posts that another key has changed since. Other clients can write meanwhile. After an interruption, run
     it again.
     """
 
@@ -96,9 +96,9 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
-    """Undo an author's change of a (folded) tag at a given time in every post; return the number of posts.
+    """Undo the change that an author made to a (folded) tag at a given time; return the number of posts restored.
 
-    Leaves posts alone that have changed since.
+    Leaves alone posts that have changed since.
     """
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
@@ -125,15 +125,15 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 @dataclass
 class Plans:
-    """Plans an undo for each post. In a dry run, there is no transaction, and nothing changes."""
+    """Plans the undo of each post, and carries it out unless it is a dry run."""
 
     since: str
     key: str | None
     dry_run: bool
-    foreseen: set[str] = field(default_factory=set)  # slugs that posts would get
+    foreseen: set[str] = field(default_factory=set)  # in a dry run, slugs that posts would get
 
     def undo_post(self, turn: int, reader: Reader, post_id: int) -> Undone | None:
-        """Undo the changes of a post, if any; `reader` is a Transaction unless this is a dry run."""
+        """Undo the changes to a post, if any; `reader` is a Transaction unless this is a dry run."""
         tx = reader if isinstance(reader, Transaction) else None
         plan = self.find(reader, post_id)
         if plan is None:
@@ -148,7 +148,7 @@ class Plans:
             return done("moved to the trash")
         slug, reason = self._slug_for(reader, plan, turn)
         if not slug:
-            if turn == PARK and present and tx:  # The other post may be waiting for this post's slug.
+            if turn == PARK and present and tx:  # Give up its slug, which the other post may be waiting for.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
         former = slugs.still_free(reader, target.get("former_slugs", []), post_id)
@@ -179,7 +179,7 @@ class Plans:
                 present = documents.load(posts.find(reader, post_id))
             if before:
                 kept = present
-                with suppress(NotFound):  # The present version is not in the history.
+                with suppress(NotFound):  # The current version is not in the history.
                     kept = documents.load(revisions.find_version(reader, post_id, before))
                 kept = kept if tags is None else kept | {"tags": tags}
                 target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
@@ -188,17 +188,17 @@ class Plans:
             return Plan({"title": ""} | present, {}, "it is damaged")
         is_new = self.key is None and present.get("created_at", "") >= self.since
         if before == 0 and not is_new:
-            return Plan({"title": ""} | present, {}, "more was changed since than is kept")
+            return Plan({"title": ""} | present, {}, "its state at that time is no longer kept")
         if posts.is_same(target, present):
             return None
         others = {change.author for change in changes} - {self.key, BY} if self.key else set()
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
     def _slug_for(self, reader: Reader, plan: Plan, turn: int) -> tuple[str, str]:
-        """Return the slug of a post after the undo, and why it differs; "" while another post holds its slug."""
+        """Return the slug of a post after the undo, and why it differs; "" while it waits for the slug."""
         slug, present = plan.target["slug"], plan.present.get("slug")
         if slug in self.foreseen:
-            return present or slug, f"its slug {slug} would be taken, it would have {present or 'another'}"
+            return present or slug, f"its slug {slug} would be taken, so it would have {present or 'another'}"
         post_id = int(plan.target["id"])
         wanted = [slug, *plan.target.get("former_slugs", ())]
         taken = [each for each in wanted if slugs.is_taken(reader, each, post_id)]
@@ -207,7 +207,7 @@ class Plans:
         if slug not in taken:
             return slug, ""
         other = present or slugs.find_free(reader, slug)
-        return other, f"its slug {slug} is taken, it {'would have' if self.dry_run else 'has'} {other}"
+        return other, f"its slug {slug} is taken, so it {'would have' if self.dry_run else 'has'} {other}"
 
     def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
         """Return whether the undo will free a slug that another post holds, perhaps after others give up theirs."""
@@ -221,7 +221,7 @@ class Plans:
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
-    """Yield the changes of a post since a time."""
+    """Yield the changes to a post since a time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))
@@ -238,7 +238,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield PastChange(author, None if follows else 0)  # created, restored, or with missing versions
+            yield PastChange(author, None if follows else 0)  # created or restored, or versions are missing
         for of_version, by, tags in retaggings:
             if of_version == version:
                 yield PastChange(by, version, json.loads(tags))

@@ -52,7 +52,7 @@ def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, 
 
 
 def each_text(value: Any, replace: Callable[[str], str]) -> Any:
-    """Return a value with each text in it replaced."""
+    """Return a value with `replace` applied to each text in it."""
     if isinstance(value, str):
         return replace(value)
     if isinstance(value, list):

@@ -28,7 +28,7 @@ DELETED_PARTS = 16  # parts deleted per transaction
 POLL_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # parts of an unfinished upload are deleted after this time
 PAGE = 1000  # images read at a time
-NAMED = 3  # at most this many uses of an image are named
+NAMED = 3  # at most this many uses of an image are listed
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_NAME = 255  # characters
@@ -233,7 +233,7 @@ def _address(image_id: str) -> dict[str, str]:
 
 
 def _uses(query: str) -> Prepared:
-    """Return a query template; {shows} stands for the condition that a document contains an address."""
+    """Return a query; {shows} in it stands for the condition that a document contains an address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Prepared(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 

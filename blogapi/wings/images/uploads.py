@@ -116,7 +116,7 @@ def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
 
 
 def receive(request: Request, opened: ExitStack) -> Upload:
-    """Return the file in the body, which is open as long as `opened` is. Raises an HTTPException or Unavailable."""
+    """Return the file in the body, which `opened` closes. Raises an HTTPException or Unavailable."""
     if request.mimetype == FORM:
         form = UploadForm(request, opened, 1, FORM_BYTES, MAX_PARTS)
         form.read()
@@ -133,7 +133,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
 
 
 class FileForm(Form):
-    """A form with files, which are open as long as `opened` is. A subclass decides which parts are files."""
+    """A form with files, which `opened` closes. A subclass decides which parts are files."""
 
     too_large = TOO_LARGE
 

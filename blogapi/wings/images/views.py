@@ -99,7 +99,7 @@ class UploadSchema(StrictSchema):
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
-    """Return the start of a page, which is an id or a value from Link."""
+    """Parse the start of a page: the id of an image, or the value from Link."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value that Link gave")

@@ -12,7 +12,7 @@ from blogapi.text import CONTROL, VISIBLE
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-MAX_FILE_BYTES = 4 * 1024 * 1024  # of an imported file; the file of a post is smaller
+MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
 HERO = "heroImage"  # the cover in Astro's starter
 ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # names in Astro's themes, and ours
@@ -25,7 +25,7 @@ ADDRESS_NAMES = ("url", "src", "image", "path")
 TAG_NAMES = ("tags", "tag", "categories", "category")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-# Front matter that is not read: JSON without marks, and the headers of Pelican and Nikola
+# Front matter that is not read: JSON without delimiters, and the headers of Pelican and Nikola
 NOT_READ = re.compile(
     r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
 )
@@ -49,7 +49,7 @@ class MarkdownFile(NamedTuple):
 
     fields: dict[str, Any]  # fields of a post, `content` included, as in JSON; times are RFC 3339
     created_at: str | None = None  # RFC 3339
-    number: int = 0  # the `id` in an earlier service; 0: none
+    number: int = 0  # the `id` in the service that exported it; 0: none
     others: Mapping[str, Any] = {}  # values of other names, as written; `fields` contains them in `params`
     values: Mapping[str, Any] = {}  # values of all names, as written
     sources: Mapping[str, str] = {}  # the name in the file for each field
@@ -73,7 +73,7 @@ class MarkdownFile(NamedTuple):
 
 
 def is_exported(names: Container[str]) -> bool:
-    """Return whether these are all names that `render` always writes."""
+    """Return whether these include all names that `render` always writes."""
     return all(name in names for name in ("id", "created_at", "title", "slug"))
 
 
@@ -110,7 +110,7 @@ def parse(
     return file._replace(fields=fields, content_line=line)
 
 
-@lru_cache(maxsize=512)  # A folder that is kept in step sends the same files again and again.
+@lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
 def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool, zone: tzinfo) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not strict:
@@ -232,7 +232,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
 
 
 def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values at the top of a flat file. Hugo and Eleventy build no drafts because of these; Jekyll does."""
+    """Return the values at the top of a flat file; they keep Hugo and Eleventy, not Jekyll, from building drafts."""
     status, params = values["status"], {name.lower() for name in post.get("params", {})}
     ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
     top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
@@ -254,7 +254,8 @@ def read_block(text: str) -> dict[str, Any]:
     try:
         return typed(read_yaml(text)[0])
     except MarkdownError as error:
-        raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None  # It counts a line of marks.
+        # The line number counts an opening delimiter.
+        raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None
 
 
 def _entry(start: str, value: Any, indent: str) -> str:

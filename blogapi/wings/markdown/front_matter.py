@@ -20,7 +20,7 @@ TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
-# The line break after the marks is not part of the content, and neither is one blank line.
+# The line break after the delimiter is not part of the content, and neither is one blank line.
 CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
     b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
@@ -47,7 +47,8 @@ NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 # Strings and comments in TOML. One that never ends is matched to the end of its line or of the text, in linear time.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
-# A number, boolean or date, which is quoted to stay as written. Lines that begin a table look like lists.
+# A number, boolean or date, which is quoted to stay as written. Table headers, which look like lists, are matched
+# first.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
@@ -79,7 +80,7 @@ NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 
 
 class MarkdownError(Exception):
-    """What is wrong with a Markdown file, for its author, with the line if there is one."""
+    """An error in a Markdown file, described for its author, with the line if it is known."""
 
     def __init__(self, reason: str, line: int | None = None):
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -123,7 +124,7 @@ def typed(value: Any) -> Any:
 
 
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
-    """Split a Markdown file into the marks of its front matter, the text between them, the content and its first line.
+    """Split a Markdown file into the delimiter of its front matter, the text within, the content and its first line.
 
     With `skip_blank`, white space may come first; the text then begins with as many empty lines.
     """
@@ -170,7 +171,7 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # of the names
 
     def line(self, mark: Any) -> int:
-        """Return the line in the file, where the text begins in line 2. Marks count more kinds of line breaks."""
+        """Return the line in the file, where the text begins in line 2. The parser counts more kinds of line breaks."""
         return bisect_left(self.breaks, mark.index) + 2
 
     def read(self) -> dict[str, Any]:
@@ -279,7 +280,7 @@ def _with_values(text: Any, value: Any) -> Any:
 
 
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a text as RFC 3339 in UTC, whole seconds. Raises ValueError if it is no time.
+    """Return the time in a text as RFC 3339 in UTC, whole seconds. Raises ValueError if it is not a time.
 
     A date without a time is midnight; a time without an offset is in the `zone`.
     """
@@ -287,7 +288,7 @@ def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
 
 
 def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a text like `rfc3339_of`; nothing if it is no time."""
+    """Return the time in a text like `rfc3339_of`; "" if it is not a time."""
     try:
         return rfc3339_of(text, zone)
     except ValueError:
@@ -295,7 +296,7 @@ def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
 
 
 def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
-    """Return the time in a text with its offset, read like `rfc3339_of`. Raises ValueError if it is no time.
+    """Return the time in a text with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
 
     Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the
     two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).

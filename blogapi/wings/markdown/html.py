@@ -1,4 +1,4 @@
-"""Convert HTML to Markdown of the same meaning."""
+"""Convert HTML to equivalent Markdown."""
 
 import re
 from html import escape, unescape
@@ -105,7 +105,7 @@ def text_of(html: str) -> str:
 
 
 class Preparation:
-    """A tree of HTML in which everything is replaced that turbohtml would drop or write in another way.
+    """An HTML tree in which everything that turbohtml would drop or write differently is replaced.
 
     Text that must not be escaped is replaced by random names, and put back after the conversion.
     """
@@ -187,7 +187,7 @@ class Preparation:
         self._mark_target(element)
 
     def _mark_target(self, element: Element) -> None:
-        """Put an anchor where a link in the same HTML leads to, such as a footnote."""
+        """Put an anchor at an element that a link in the same HTML leads to, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS:
             mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))

@@ -43,7 +43,7 @@ def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()
 
 
 def prefers_markdown(request: Request) -> bool:
-    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if next to `*/*`."""
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even alongside `*/*`."""
     header = request.environ.get("HTTP_ACCEPT", "").lower()
     if "text/" not in header and ";" not in header:  # the common case
         return False

@@ -1,4 +1,4 @@
-"""Posts as entries of microformats: their properties become fields, and vice versa."""
+"""Convert microformats entries to posts and back: their properties become fields, and vice versa."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ Properties = Mapping[str, list[Any]]
 
 @contextmanager
 def property_names() -> Iterator[None]:
-    """Name properties instead of fields in the errors of a block."""
+    """Replace field names with property names in the errors that the block raises."""
     try:
         yield
     except ValidationError as error:
@@ -79,7 +79,7 @@ def fields_of(properties: Properties) -> dict[str, Any]:
 def check_visibility(properties: Properties) -> None:
     """Raise ValidationError for a post that should not be public."""
     if single(properties, "visibility") not in ("", "public"):
-        raise ValidationError("must be public: nothing private is kept, so that it is never published", "visibility")
+        raise ValidationError("must be public: private posts are refused, so that none is ever published", "visibility")
 
 
 def _converted(name: str, value: Any) -> str:
@@ -180,7 +180,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
 
 
 def with_photos(content: str, markdown: list[str]) -> str:
-    """Append photos to a content, each in its own paragraph."""
+    """Append photos to the content, each in its own paragraph."""
     if not markdown:
         return content
     before = content if content.endswith("\n") or not content else f"{content}\n"
@@ -217,7 +217,7 @@ def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], tags: list[str]) -> dict[str, Any]:
-    """Return the changes that the `delete` part of an update makes to a post; `tags` are its tags by then."""
+    """Return the changes that the `delete` part of an update makes to a post; `tags` are its tags so far."""
     changes: dict[str, Any] = {}
     for name, values in deleted.items():
         if name == "category":

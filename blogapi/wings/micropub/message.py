@@ -1,4 +1,4 @@
-"""The requests of Micropub: forms and JSON, read as one kind of message, and their keys."""
+"""Micropub requests: forms and JSON, read into one kind of message, and their keys."""
 
 import re
 from collections import defaultdict
@@ -78,7 +78,7 @@ def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
 
 
 def read(request: Request, opened: ExitStack) -> Submission:
-    """Read a message and authorize its key; the files of a form are open as long as `opened` is.
+    """Read a message and authorize its key; `opened` closes the files of a form.
 
     Raises an HTTPException.
     """

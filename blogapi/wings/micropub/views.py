@@ -31,7 +31,7 @@ from blogapi.wings.pages import POLICY
 OTHERS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
-# Here, a key without the permission gets 401, and a post that is not found is an invalid request.
+# In Micropub, a key without permission gets 401, and a missing post makes the request invalid.
 STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
 

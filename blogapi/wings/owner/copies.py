@@ -1,4 +1,4 @@
-"""Unsaved text in the forms of posts. Each open form writes a copy of its own."""
+"""Unsaved text from the forms of posts. Each open form writes its own copy."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from blogapi.storage.models import BaseModel
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
 TOMBSTONE_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
-MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # in all copies with text
+MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
 MAX_ROWS = 1000
 PRUNED = 100  # copies deleted in one transaction
 
@@ -54,18 +54,18 @@ class Copy(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The copy and its number: the value of `over` in a form opened with it."""
+        """The copy and its number: the value of `over` in a form that was opened with this copy."""
         return f"{self.id} {self.number}"
 
 
 class Sent(NamedTuple):
-    """A form that saves its post: its copy, and the place of the one that it was opened with."""
+    """A form sent to save its post: its own copy, and the `place` of the copy that it was opened with."""
 
     copy_id: str
     number: int
     over: str
-    base: str  # the hashes of the fields that it saves
-    text: str  # the hash of all that is sent
+    base: str  # the hash of each field as sent
+    text: str  # one hash of all fields as sent
 
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
@@ -94,7 +94,7 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
 
 
 def newest(reader: Reader, post_id: int | None) -> Copy | None:
-    """Return the copy that the form of a post opens with."""
+    """Return the copy with which the form of a post opens, if any."""
     return next(iter(listing(reader, OPEN, post_id=post_id)), None) if post_id else None
 
 
@@ -105,7 +105,7 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
-    """Return the last copy that continues this one, or this one. Also follows copies whose state is in `passed`."""
+    """Follow the copies that continue this one, also through states in `passed`; return the last, or this one."""
     found, seen = find(reader, copy_id), {copy_id}
     while found and found.state in (CONTINUED, *passed) and found.next not in seen:
         seen.add(found.next)
@@ -120,10 +120,10 @@ def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
 
 
 def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tuple[Copy | None, int | None]:
-    """Store what is typed if its number is higher than the stored one; number 0 only asks.
+    """Store what was typed if its number is higher than the stored one; the number 0 only looks for other copies.
 
-    If another copy has continued the text, return it, and set this one aside until its form is sent again with that
-    copy as `over`. Also return the post that this form, or another one with its text, has created.
+    If another copy has continued the text, return that copy, and set this one aside until its form is sent again with
+    that copy as `over`. Also return the id of the post that this form, or another one with its text, has created.
     """
     mine = find(tx, new.id)
     rival = _rival(tx, mine, new.post_id, over)
@@ -135,7 +135,7 @@ def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tup
         new = new._replace(etag=mine.etag, post_id=mine.post_id)
         fields = {**fields, "base": text_of(tx, mine.id)["base"]}
     elif new.post_id is None and rival and rival.post_id:
-        new = new._replace(etag="", post_id=rival.post_id)  # Both are shown when it is saved.
+        new = new._replace(etag="", post_id=rival.post_id)  # Saving it shows both texts.
         fields = {**fields, "base": ""}
     if other:
         new = new._replace(state=ASIDE, next=other.id)
@@ -155,7 +155,7 @@ def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) ->
 
 
 def _retire(tx: Transaction, over: str, next_id: str, *, keeps_text: bool = False) -> None:
-    """Replace a copy by the next one, unless it has changed since or was set aside for that one."""
+    """Mark a copy as replaced by the next one, unless it has changed since or was set aside for that one."""
     old = find(tx, over.partition(" ")[0])
     if old and old.place == over and old.state in WITH_TEXT and old.next != next_id:
         values = {"state": ASIDE} if keeps_text else {"state": CONTINUED, "fields": "{}", "bytes": 0}
@@ -163,9 +163,9 @@ def _retire(tx: Transaction, over: str, next_id: str, *, keeps_text: bool = Fals
 
 
 def _write(tx: Transaction, copy: Copy, fields: Mapping[str, str]) -> None:
-    """Write a copy, saved now."""
+    """Write a copy with the current time."""
     text = json.dumps(fields, ensure_ascii=False)
-    title = fields.get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL has no U+0000.
+    title = fields.get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL cannot store U+0000.
     size = len(text.encode()) if copy.state in WITH_TEXT else 0
     tx.execute(DraftCopy.delete().where(DraftCopy.id == copy.id))
     tx.execute(DraftCopy.insert(copy._asdict() | {"saved_at": tx.now, "title": title, "bytes": size, "fields": text}))
@@ -195,7 +195,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tu
 
 
 def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.Check, sent: Sent) -> bytes:
-    """Save a form to its post and retire its copy. A form sent twice changes nothing. Raises as `posts.change`."""
+    """Save a form to its post and retire its copy. Sent again, it changes nothing. Raises like `posts.change`."""
     mine = find(tx, sent.copy_id)
     if mine and mine.state == SAVED and text_of(tx, mine.id)["text"] == sent.text:
         return posts.find(tx, post_id)
@@ -205,7 +205,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that a form was saved, and as which version."""
+    """Record that a form was saved, and which version that created."""
     if sent.copy_id:
         _retire(tx, sent.over, sent.copy_id)
         saved = Copy(sent.copy_id, post_id, SAVED, sent.number, etag_of(document))

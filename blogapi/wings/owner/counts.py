@@ -1,4 +1,4 @@
-"""The numbers of posts that the owner's page shows."""
+"""The post counts on the owner's page."""
 
 from peewee import SQL, Select, fn
 
@@ -14,7 +14,7 @@ def counts(reader: Reader) -> dict[str, int]:
     found = {
         status: reader.one(count_query(Post.select(Post.id).where(Post.status == status)))[0] for status in STATUSES
     }
-    is_due = Schedule.published_at <= reader.now  # The database publishes them later.
+    is_due = Schedule.published_at <= reader.now  # still stored as scheduled
     due = min(reader.one(count_query(Schedule.select(Schedule.post_id).where(is_due)))[0], found["scheduled"])
     return found | {"published": found["published"] + due, "scheduled": found["scheduled"] - due}
 

@@ -6,16 +6,15 @@ from itertools import chain, islice, takewhile
 from operator import eq
 
 CONTEXT = 2  # equal lines that are shown around a change
-MAX_COMPARED = 300  # lines of a text: the time grows with the square
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown of a comparison: lines, of each line, and in all
+MAX_COMPARED = 300  # lines of a text: the time grows quadratically
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown: lines, characters of each, and in all
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 
 def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
-    """Return the kinds and texts of the lines that were removed and added, with some around them.
+    """Return the removed and added lines, each after its kind, with a few equal lines around them.
 
-    Equal lines at the beginning and at the end are skipped first. A long part between them counts as removed and added
-    as a whole.
+    Equal lines at both ends are skipped first. If what remains is long, all of it counts as removed and added.
     """
     if old == new:
         return []

@@ -1,4 +1,4 @@
-"""The fields of a post as its form shows them, and as they come back typed."""
+"""Convert the fields of a post to the texts in its form, and what was typed back to fields."""
 
 import csv
 from collections.abc import Iterable, Mapping, MutableMapping
@@ -41,7 +41,7 @@ def _hash(name: str, typed: Mapping[str, str]) -> str:
 
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
-    """Update the untouched fields of a form to the post as it is now; return the fields that both have changed."""
+    """Update the untouched fields of a form to the post as it is now; return the fields changed on both sides."""
     base = dict(zip(FORM_FIELDS, typed.get("base", "").split(), strict=False))
     is_touched = {name: name in typed and _hash(name, typed) != base.get(name) for name in FORM_FIELDS}
     is_touched["slug"] &= bool(typed.get("slug"))  # An empty one is chosen when the post is saved.
@@ -54,12 +54,12 @@ def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str
 
 
 def as_line(tags: Iterable[str]) -> str:
-    """Return tags with commas between them; one with a comma or a quote is in quotes."""
+    """Join tags with commas; put a tag that contains a comma or a quote in quotes."""
     return ", ".join('"{}"'.format(tag.replace('"', '""')) if {*tag} & {*',"'} else tag for tag in tags)
 
 
 def from_line(line: str) -> list[str]:
-    """Return the tags in a line, or in several."""
+    """Return the tags in one or several lines."""
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
@@ -80,7 +80,7 @@ def as_shown(name: str, typed: Mapping[str, str]) -> str:
 def changed_fields(
     names: Iterable[str], before: Mapping[str, str], after: Mapping[str, str]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the lines of some fields that differ between two forms. It takes long for long texts: not in the loop."""
+    """Return the lines of some fields that differ between two forms. Runs in the background: it can take long."""
     shown = {name: (as_shown(name, before), as_shown(name, after)) for name in names}
     return request.database.in_background(
         request.client, lambda: {name: changed_lines(*texts) for name, texts in shown.items()}
@@ -88,7 +88,7 @@ def changed_fields(
 
 
 def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load the typed fields. Raises ValidationError for all that are wrong, also for those that cannot be read."""
+    """Load the typed fields. Raises ValidationError for all invalid fields, including those that could not be read."""
     try:
         fields = schema.load(typed)
     except ValidationError as error:
@@ -101,8 +101,8 @@ def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
 
-    Browsers send every line break as CRLF. A text that was not touched stays as it was in the `old` post; one that was
-    changed keeps CRLF if it had that.
+    Browsers send every line break as CRLF. An untouched text stays as it was in the `old` post; a changed one gets CRLF
+    if the old one had it.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
     for name in ("content", "excerpt"):

@@ -35,7 +35,7 @@ MAX_FORM_BYTES = 64 * 1024  # in a form without a post or without a session, bec
 MAX_COPY_BYTES = 4 * 1024 * 1024  # in a copy of a form
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
-MAX_TRAIL = 100  # at most this many newer pages in an address
+MAX_TRAIL = 100  # an address remembers at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
@@ -51,7 +51,7 @@ HEADERS = {
 
 
 def check_session() -> None:
-    """Require a session and, for a change, the token of its own form, so that no view has to.
+    """Require a session and, for a change, the token of its own form, so that no view has to check them.
 
     The form is read even without a session, so that the error page can keep what was typed.
     """
@@ -88,7 +88,7 @@ def check_token(form: Mapping[str, str]) -> None:
 
 
 def load_form() -> MultiDict[str, str]:
-    """Return the fields of the form that was sent; raise the HTTP error that says what is wrong.
+    """Return the fields of the form that was sent. Raises an HTTPException.
 
     Percent-encoded forms are refused: a megabyte of Cyrillic would take 0.3 s to parse. Browsers send every line
     break as CRLF.
@@ -128,7 +128,7 @@ def form_token(action: str) -> str:
 
 
 def form_secret() -> bytes:
-    """Return 256 bits derived from this form, the same if it is sent twice, so that it creates one thing."""
+    """Return 256 bits derived from this form, the same if it is sent again, so that it creates nothing twice."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
@@ -165,7 +165,7 @@ def address(path: str = "", root: str = ROOT) -> str:
 
 
 def own_image(url: str) -> str:
-    """Return the address at which this page can show an image of this service, or nothing for any other."""
+    """Return the address at which this page can show an image of this service, or "" for any other."""
     start = f"{request.service.config.base_url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
 
@@ -215,7 +215,7 @@ def utc_time(text: str) -> str:
 def done(
     path: str, text: str, title: str = "", undo: tuple[str, dict[str, str]] | None = None, **secrets: str
 ) -> Response:
-    """Redirect to a page that shows once what was done.
+    """Redirect to a page that says once what was done.
 
     `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
     4 KiB, so that the server keeps none of the `secrets` that are shown once.
@@ -260,7 +260,7 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
 
 
 def _message(name: str, found: list[str] | dict[int | str, list[str]]) -> str:
-    """Return the messages about a field as one; those about the items of a list, or about params, say which."""
+    """Join the messages about a field; those about items of a list, or about params, say which."""
     if not isinstance(found, dict):
         return ", ".join(found)
     places = {place if isinstance(place, str) else f"{name[:-1]} {place + 1}": said for place, said in found.items()}
@@ -281,7 +281,7 @@ def context() -> dict[str, Any]:
 
 
 def error_page(status: int, message: str) -> str:
-    """Return an error page, which keeps the post that was typed. If that was deleted, its form creates a new one."""
+    """Return an error page, which keeps the post that was typed; if its post was deleted, the form creates one."""
     keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
     template = f"owner/{'write' if keeps_form else 'error'}.html"

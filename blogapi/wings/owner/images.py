@@ -17,7 +17,7 @@ from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 
 IMAGES = 12  # shown at once
-MAX_NAME = 100  # characters that are looked for in names
+MAX_NAME = 100  # at most this many characters of a name to search for
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Views()
 
@@ -28,7 +28,7 @@ def as_markdown(image: StoredImage) -> str:
 
 
 def add_image() -> str:
-    """Show an image that was chosen in the form at the end of the content; return its name if that was asked for."""
+    """Append an image that was chosen in the form to the content; return its name if *Upload* was pressed."""
     if not g.images:
         return ""
     image, _ = uploads.store_file(request, g.images[0])

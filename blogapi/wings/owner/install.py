@@ -1,4 +1,4 @@
-"""The owner's page as a whole: its views, in the frame that every one of them has."""
+"""The owner's page as a whole: its views, in their common frame."""
 
 import json
 from collections.abc import Callable

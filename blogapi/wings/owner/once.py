@@ -30,9 +30,9 @@ def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWeb
 
 
 def claim(tx: Transaction, secret: str) -> None:
-    """Record that a form used a secret. Raises Rejected if one already did: what was revoked stays revoked.
+    """Record that a form has used a secret. Raises Rejected if one already has, so that a revoked key stays revoked.
 
-    It is remembered longer than the session lasts, and under a name that no Idempotency-Key has.
+    The record outlives the session, and its name is one that no Idempotency-Key can have.
     """
     noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:

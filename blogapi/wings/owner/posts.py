@@ -32,7 +32,7 @@ from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
 COMPARING_SECONDS = 0.5  # for a page of the history
-MAX_SPLIT = 200_000  # characters of two versions whose words are counted, because others wait for it
+MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
 COMPARED = 5  # how many recent versions to search for the one that a form displayed
 SHOWN = "id,title,status,tags,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -55,9 +55,9 @@ def index() -> Response:
 def show_posts() -> str:
     """Show the posts by latest change, and how many have each status."""
     given = asked()
-    if "tag" in given:  # The posts with a tag have no order by their latest change.
+    if "tag" in given:  # Posts with a tag cannot be sorted by their latest change.
         query = list_query.load(given)
-    else:  # In both orders, a page begins at a time.
+    else:  # Cursors of both orders begin with a time.
         query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
     values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
@@ -124,7 +124,7 @@ def delete_post(post_id: int) -> Any:
 
 
 def title_by(find: Callable, post_id: int) -> str:
-    """Return the title of a post to delete; nothing if it is damaged, which can be deleted, too."""
+    """Return the title of a post to delete; "" for a damaged one, which can be deleted, too."""
     with suppress(Damaged):
         return documents.load(find(request.database, post_id))["title"]
     return ""
@@ -145,7 +145,7 @@ def is_shown() -> Check:
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any) -> Response:
-    """Change a post by a storage operation, and offer to undo it. Raises PreconditionFailed."""
+    """Change a post with a storage operation, and offer to undo that. Raises PreconditionFailed."""
     old = posts.find(request.database, post_id)
     before, former = etag_of(old), documents.slug_in(old)
     document = request.database.write(operation, post_id, argument, check=is_shown(), author=request.author)
@@ -192,7 +192,7 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, s
 
 
 def words_changed(old: str, new: str) -> int:
-    """Return how many words of one text the other does not have, whichever has more of them; 0 for long texts."""
+    """Return how many words were removed or added, whichever is more; 0 for long texts."""
     if len(old) + len(new) > MAX_SPLIT:
         return 0
     before, after = Counter(old.split()), Counter(new.split())
@@ -209,13 +209,13 @@ def show_version(post_id: int, version: int) -> str:
 
 @views.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Any:
-    """Restore the words of a version; slug, status and date stay."""
+    """Restore a version, except for slug, status and date."""
     return change_shown(post_id, "is as it was.", revisions.restore, version)
 
 
 @views.post(f"{POST}/undo")
 def undo_change(post_id: int) -> Any:
-    """Undo the last change of a post: text, slug, status and date are as before."""
+    """Undo the last change to a post, including its slug, status and date."""
     kept = revisions.page(request.database, post_id, 1).items
     if not kept:
         raise NotFound("revision")

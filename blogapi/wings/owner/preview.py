@@ -1,4 +1,4 @@
-"""The preview of a post on the owner's page: as it will read, in a document that can do nothing."""
+"""The preview on the owner's page: a post as it will read, in a sandboxed document."""
 
 import re
 from functools import partial
@@ -24,22 +24,23 @@ from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
 
-MAX_CHARACTERS = 100_000  # of a content: these take up to a second
-MAX_BRACKETS = 20_000  # in it: each may begin a link, an image or a footnote, which takes 40 µs
-MAX_CELLS = 20_000  # of all tables: short rows are filled up with cells, 400 for a character
+MAX_CHARACTERS = 100_000  # of the content; rendering them takes up to a second
+MAX_BRACKETS = 20_000  # in the content: each may begin a link, an image or a footnote, which takes 40 µs
+MAX_CELLS = 20_000  # in all tables: short rows are padded with cells, up to 400 per character
 TOO_LARGE = "(This table is too large for the preview.)"
 HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
-# Images and styles come from this service; all else is forbidden, also scripts and links that leave the frame. Images
-# of other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's network.
+# Images and styles come from this service; all else is forbidden, including scripts and links that leave the frame.
+# Images from other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's
+# network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
 )
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
-MAX_HOSTS = 5  # named
+MAX_HOSTS = 5  # at most this many are named
 MAX_RENDERED = 2_000_000  # at most this many characters of texts and their HTML are cached
 pages: dict[str, str] = {}  # the latest texts with their HTML
 views = Views()
@@ -119,7 +120,7 @@ def preview_deleted(post_id: int) -> Response:
 def show_shared() -> Response:
     """Show the preview of a post to anybody who has its address.
 
-    A token that is wrong, has ended or was withdrawn, and that of a deleted post, are the same.
+    The answer is the same for a token that is wrong, has expired or was withdrawn, and for that of a deleted post.
     """
     try:
         document = shares.find(request.database, request.args.get("token", ""))
@@ -163,7 +164,7 @@ def show(post: Any, *, is_unsaved: bool = False) -> Response:
 
 
 def bounded(content: str) -> str:
-    """Return as much of a text as is rendered."""
+    """Return the part of a text that is rendered, from its beginning."""
     return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
 
 
@@ -183,6 +184,6 @@ def render(text: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Return the scheme and the host of a URL, or nothing."""
+    """Return the scheme and the host of a URL, or ""."""
     match = ORIGIN.match(url)
     return match[0] if match else ""

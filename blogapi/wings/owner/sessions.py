@@ -19,7 +19,7 @@ PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
 class OwnerSession(BaseModel):
-    """A session of the owner's page, or a link that opens one, by the SHA-256 of its token."""
+    """A session of the owner's page, or a link that opens one, identified by the SHA-256 of its token."""
 
     digest = BlobField(primary_key=True)
     kind = TextField()
@@ -61,7 +61,7 @@ def check_link(reader: Reader, token: str) -> int:
 
 
 def open_by_link(tx: Transaction, link: str, browser: str = "") -> str:
-    """Open a session by the token of a link, which works once; return the token of the session. Raises NotFound."""
+    """Open a session with the token of a link, which works once; return the token of the session. Raises NotFound."""
     days = check_link(tx, link)
     end(tx, digest_of(link))
     return add(tx, SESSION, days, browser)
@@ -75,7 +75,7 @@ def find(reader: Reader, kind: str, token: str) -> KnownSession | None:
 
 
 def listing(reader: Reader) -> list[KnownSession]:
-    """Return the valid sessions, the latest used first."""
+    """Return the valid sessions, most recently used first."""
     is_open = (OwnerSession.kind == SESSION) & (OwnerSession.ends_at > reader.now)
     query = _sessions.where(is_open).order_by(OwnerSession.used_at.desc(), OwnerSession.digest)
     return list(map(KnownSession._make, reader.rows(query.limit(MAX_SESSIONS))))

@@ -14,12 +14,12 @@ from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import BaseModel
 
 PERIOD = timedelta(days=7)
-MAX_LINKS = 10  # of a post
+MAX_LINKS = 10  # per post
 TOKEN_BYTES = 16
 
 
 class PreviewLink(BaseModel):
-    """An address that shows the preview of a post without a session, by the SHA-256 of its token."""
+    """A link that shows the preview of a post without a session, identified by the SHA-256 of its token."""
 
     digest = BlobField(primary_key=True)
     post_id = IntegerField()

@@ -16,7 +16,7 @@ from blogapi.wings.owner.frame import asked, done, shows_errors
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.tags.views import TagChangeSchema
 
-TAGS, SEARCHED_TAGS = 100, 5000  # shown at once; at most looked through
+TAGS, SEARCHED_TAGS = 100, 5000  # shown at once; searched at most
 tag_change = TagChangeSchema()
 views = Views()
 
@@ -52,7 +52,7 @@ def delete_tag() -> Response:
 
 @views.post("/tags/undo")
 def undo_tag() -> Response:
-    """Undo the last change of a tag."""
+    """Undo the last change to a tag."""
     tag = fold(g.form.get("tag", ""))
     count = request.database.write_in_thread(undo.undo_tag, tag, g.form.get("changed_at", ""), request.author)
     return done("/tags", f"The tags of {count} {'post' if count == 1 else 'posts'} are as they were.")

@@ -21,7 +21,7 @@ from blogapi.wings.pages import page
 
 STATIC = Path(__file__).resolve().parent / "static"
 KEYS = 100  # shown at once
-# Signs in a User-Agent; those of others often have the later ones, too.
+# Words in a User-Agent and what they stand for; the first that it contains counts, because many also send later ones.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
@@ -39,10 +39,10 @@ def send_file() -> Response:
 
 @views.route("/open", "GET", "POST")
 def open_session() -> str | Response:
-    """Open a session by a link, after asking: mail programs and the like fetch links before people do.
+    """Open a session with a link, after asking: mail programs and the like fetch links before people do.
 
-    The link is checked before the write: anybody can send this form, and writers would wait for it. The cookie is
-    SameSite=Strict: it would not be sent if the link itself opened the session.
+    The link is checked before the write, because anybody can send this form, and other writers would wait for it. The
+    cookie is SameSite=Strict: it would not be sent if the link itself opened the session.
     """
     link = g.form.get("link") or request.args.get("link", "")
     days = sessions.check_link(request.database, link)
@@ -50,7 +50,7 @@ def open_session() -> str | Response:
         return render_template("owner/open.html", link=link, days=days)
     token = request.database.write(sessions.open_by_link, link, request.headers.get("User-Agent", ""))
     response = redirect(address(), 303)
-    # A session that lasts from its use ends here, not in the browser, which keeps a cookie for at most 400 days.
+    # The server, not the cookie, ends a session that lasts for days. Browsers keep a cookie for at most 400 days.
     period = timedelta(days=400) if days else sessions.PERIODS[sessions.SESSION]
     set_cookie(response, token, period.total_seconds())
     return response
@@ -65,7 +65,7 @@ def end_session() -> Response:
 
 @views.get("/sessions")
 def show_sessions() -> str:
-    """Show the sessions, the latest used first."""
+    """Show the sessions, most recently used first."""
     rows = [(session.digest.hex(), session) for session in sessions.listing(request.database)]
     return render_template("owner/sessions.html", sessions=rows, own=keys.digest_of(request.session).hex())
 
@@ -105,7 +105,7 @@ def create_key() -> Response:
 
 @views.post("/keys/regenerate")
 def regenerate_key() -> Response:
-    """Replace a key by a new one."""
+    """Replace a key with a new one."""
     name, key = g.form.get("name", ""), keys.new_key()
     request.database.write(keys.replace, name, key)
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
@@ -121,9 +121,9 @@ def browser_name(user_agent: str) -> str:
 def add_action(
     to: Views, rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any
 ) -> None:
-    """Add a view that does one operation of the storage.
+    """Add a view that runs one storage operation.
 
-    Its arguments are those of the path, `fields` of the form, and `fixed`.
+    The operation gets the arguments in the path, `fields` of the form, and `fixed`.
     """
     section = rule.split("/")[1]
 

@@ -23,7 +23,7 @@ PRESETS = {
     "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
     "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
 }
-# The fields of the form for the hosts of sites
+# Values of the form for common site hosts
 REBUILD = {"preset": "rebuild", "after_seconds": "60"}
 HOSTS = {
     "Netlify": REBUILD | {"url": "https://api.netlify.com/build_hooks/…"},
@@ -43,7 +43,7 @@ views = Views()
 
 @views.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
-    """Show the webhooks with their latest deliveries, and a form for another one; `for` fills it for a host."""
+    """Show the webhooks with their latest deliveries, and a form for another one, which `for` in the query fills in."""
     known = webhooks.listing(request.database)
     read = (webhooks.deliveries, webhooks.subjects)
     rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
@@ -80,7 +80,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
 @views.post("/webhooks/<id:webhook_id>/edit")
 @shows_errors(show_webhook)
 def save_webhook(webhook_id: int) -> Response:
-    """Change a webhook. Headers that are not typed stay, unless they shall go; so does a URL that is not touched."""
+    """Change a webhook. Its headers stay unless they are retyped or removed, and its URL unless it is edited."""
     old, typed = webhooks.find(request.database, webhook_id), typed_fields()
     if "remove_headers" in g.form:
         typed = {"headers": {}} | typed
@@ -94,12 +94,12 @@ def save_webhook(webhook_id: int) -> Response:
 
 
 def choices(*others: str) -> dict[str, Any]:
-    """Return what the form of a webhook offers, with other events."""
+    """Return the choices in the form of a webhook; `others` are further events."""
     return {"events": [*PRESETS["everything"], *others], "bodies": webhooks.BODIES}
 
 
 def typed_fields() -> dict[str, Any]:
-    """Return the fields that were typed, as a body in JSON would have them. Raises ValidationError."""
+    """Return the fields that were typed, as a JSON body would contain them. Raises ValidationError."""
     fields: dict[str, Any] = {"url": g.form.get("url", "").strip()}
     for name in ("url", "headers"):
         if found := PLACEHOLDER.search(g.form.get(name, "")):

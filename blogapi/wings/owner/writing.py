@@ -61,7 +61,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
 @views.post("/posts/new")
 @shows_errors(show_form)
 def create_post() -> Any:
-    """Create a post, once. If the response was lost and the form comes again, save what was typed since."""
+    """Create a post, once. If the response was lost and the form is sent again, save what was typed since."""
     if added := add_image():
         return show_form(added=added)
     choose_status()
@@ -89,7 +89,7 @@ def save_post(post_id: int) -> Any:
     empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
     fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
     if fields.get("params"):
-        fields["params"] = dict(fields["params"])  # all of them, and no merge patch
+        fields["params"] = dict(fields["params"])  # replaces all params: a plain dict is not a merge patch
     if "published_at" in old and "published_at" not in typed:
         fields["published_at"] = None
     if not typed["slug"] and old["status"] == "draft" and "published_at" not in old:
@@ -107,14 +107,14 @@ def choose_status() -> None:
 
 
 def new_slug(slug: str, title: str) -> dict[str, str]:
-    """Return a slug for a draft that has another title now, if any."""
+    """Return the new slug of a draft whose title has changed, if it needs one."""
     wanted = slug_of(title)
     is_same = re.fullmatch(rf"{re.escape(wanted)}(-\d+)?", slug)
     return {} if is_same else {"slug": find_free(request.database, wanted)}
 
 
 def sent_copy() -> Sent:
-    """Return the form that was sent, by its copy."""
+    """Return what `copies` needs to know about the form that was sent."""
     copy_id, number = g.form.get("copy", ""), g.form.get("number", "")
     number = int(number) if NUMBER.fullmatch(number) else 0
     text = etag_of("\0".join(g.form.get(name, "") for name in FORM_FIELDS).encode())
@@ -124,11 +124,11 @@ def sent_copy() -> Sent:
 
 @views.route(COPY, "PUT")
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Store what is typed into a form; answer with its tokens in this session and with what happened elsewhere."""
+    """Store what is typed into a form; answer with its tokens in this session and with changes made elsewhere."""
     form = g.form
     post_id, number = form.get("post_id", ""), form.get("number", "")
     if not (COPY_ID.fullmatch(copy_id) and NUMBER.fullmatch(number) and (NUMBER.fullmatch(post_id) or not post_id)):
-        raise BadRequest("This is no copy.")
+        raise BadRequest("This is not a copy.")
     fields = {name: form.get(name, "") for name in (*FORM_FIELDS, "base")}
     key = int(post_id) if post_id else None
     copy = Copy(copy_id, key, OPEN, int(number), form.get("etag", "")[:64], browser=browser_name(g.browser))

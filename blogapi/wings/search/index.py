@@ -1,7 +1,7 @@
 """The search index: the queue of posts to index, and the words of those that are indexed.
 
 A write only enqueues the post. A search first indexes what is pending, as the background work does several times a
-second. So a GET may write: it finds too little otherwise.
+second. So a GET may write; otherwise it would find too little.
 
 The words of published posts are kept apart from those of all others. A search among published posts indexes and reads
 no others; otherwise response times would leak that they exist.
@@ -23,20 +23,20 @@ from blogapi.storage.models import DOCUMENT, Post
 from blogapi.text import fold
 from blogapi.wings.search import words
 
-FIELDS = ("title", "content", "excerpt", "tags", "status")  # that the index depends on
+FIELDS = ("title", "content", "excerpt", "tags", "status")  # the fields that the index depends on
 INDEX_SECONDS, PENDING_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
 INDEXED_POSTS = 64  # at most this many in one transaction, because others wait for it
-LARGE = 64 * 1024  # bytes of posts after which a transaction takes no more; their words are found in a thread
+LARGE = 64 * 1024  # a transaction takes no more posts after this many bytes, and their words are found in a thread
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
-MERGED_PAGES = 16  # at a time, of SQLite's index: 5 ms
-TABLES = {True: "search_published", False: "search_others"}  # of SQLite, by whether they have published posts
+MERGED_PAGES = 16  # pages of SQLite's index merged at a time: 5 ms
+TABLES = {True: "search_published", False: "search_others"}  # SQLite's tables, by whether they contain published posts
 
 
-Texts = tuple[str, str, str]  # words, as of `words.of_post`
+Texts = tuple[str, str, str]  # as `words.of_post` returns them
 
 
 class Incomplete(Unavailable):
-    """Posts wait for the index: until then, a search would find too little."""
+    """Some posts are not indexed yet, so a search would find too little."""
 
     reason = "posts wait for the search index"
 
@@ -46,7 +46,7 @@ def enqueue(
 ) -> None:
     """Queue a post for the index if its words changed; {} stands for no post. Unchanged fields can be left out.
 
-    `only_tags` marks a site-wide change of a tag, which `enqueue_tag` names.
+    `only_tags` marks a site-wide tag change, for which `enqueue_tag` records the tag.
     """
     if any(old.get(name) != new.get(name) for name in FIELDS):
         published = "published" in (old.get("status"), new.get("status"))
@@ -54,7 +54,7 @@ def enqueue(
 
 
 def enqueue_tag(tx: Transaction, name: str) -> None:
-    """Record a site-wide change of a tag. Searches for its words wait until its posts are indexed."""
+    """Record a site-wide tag change. Searches for its words wait until its posts are indexed."""
     tx.defer(ENQUEUE_TAG, name=name)
 
 
@@ -77,7 +77,7 @@ def index_pending(database: Database, query: ListQuery | None = None, seconds: f
 
 
 def _pending(database: Database, query: ListQuery | None) -> list[int]:
-    """Return the posts that a search waits for: if their tags alone changed, only if it looks for these tags."""
+    """Return the posts that a search waits for; those with only a tag change count only if it looks for that tag."""
     published = query is not None and query.status == "published"
     values = {"published": published, "now": database.now, "limit": PENDING_POSTS}
     rows = list(database.rows(PENDING, **values))
@@ -94,7 +94,7 @@ def _concerns(query: ListQuery, tag: str) -> bool:
 
 
 def _index_batch(database: Database, until: float, pending: list[int]) -> None:
-    """Index the first of some pending posts; leave those pending that change meanwhile."""
+    """Index the first few pending posts; those that change meanwhile stay pending."""
     states: dict[int, State] = {}
     size = 0
     for post_id in pending[:INDEXED_POSTS]:
@@ -110,12 +110,12 @@ def _index_batch(database: Database, until: float, pending: list[int]) -> None:
     changed = database.write_alone(until, _index_some, states, found) if found else []
     pending[: len(states)] = changed  # meanwhile; they stay pending
     if found and database.dialect == "postgresql":
-        with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
+        with suppress(Unavailable):  # Otherwise PostgreSQL does this in a later transaction.
             database.row(MERGE_PENDING)
 
 
 class State(NamedTuple):
-    """What the index depends on."""
+    """What the index entry of a post depends on."""
 
     status: str = ""  # "" if the post is deleted
     is_due: bool = False
@@ -163,8 +163,8 @@ FORGET = Prepared(f"DELETE {OF_POST}")
 FORGET_TAGS = Prepared(
     "DELETE FROM search_retagged WHERE NOT EXISTS (SELECT 1 FROM search_pending WHERE only_tags = TRUE)"
 )
-# The names of tags with a site-wide change; the queued posts; and due posts not yet indexed as published, which they
-# are before the database says so
+# The names of tags that were changed site-wide; the queued posts; and due posts that are not indexed as published yet:
+# they count as published before the database says so
 QUEUED = """
     SELECT 0, name FROM search_retagged UNION ALL
     SELECT post_id, '' FROM search_pending WHERE only_tags = FALSE AND published >= :published UNION ALL
@@ -183,7 +183,7 @@ REMOVE = [
     Prepared(sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
     for table in TABLES.values()
 ]
-# PostgreSQL has a space before and after each word, the title in the text, too, and each word once for the index.
+# In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
 ADD = {
     is_published: Prepared(
         sqlite=f"INSERT INTO {table} (rowid, title, text, labels) VALUES (:id, :title, :text, :labels)",

@@ -22,14 +22,14 @@ UNION = " UNION ALL "
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page as `page` does, of posts as they are now, in a thread unless it is quick. Raises Incomplete."""
+    """Index pending posts; return a page as `page` does, in a thread unless the search is quick. Raises Incomplete."""
     if left := index_pending(database, query):
         raise Incomplete(f"{left} posts wait for the search index", RETRY_SECONDS)
     return page(database, query) if is_quick(query) else database.read_in_thread(client, page, query)
 
 
 def is_quick(query: ListQuery) -> bool:
-    """Return whether a search takes no longer than a few lists: for one word, in an order that the index has."""
+    """Return whether a search is cheap enough to run inline: for one word, in an order that the index has."""
     (text, by_start), *others = words.of_search(query.q)
     in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
     return in_order and " " not in text and not by_start and not others
@@ -57,7 +57,7 @@ def _by_relevance(reader: Reader, query: ListQuery, now: str) -> Iterator[tuple]
 
 
 def _rows(reader: Reader, query: ListQuery, now: str, before: Cursor[int], part: str = "") -> Iterator[tuple]:
-    """Return the rows of the posts before a cursor that match; by relevance, of those in one part of the order."""
+    """Return the rows of the matching posts before a cursor; by relevance, only those in one part of the order."""
     values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
     values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}
     rows = rows_query(query.sort, query.status, part, query.tag is not None)
@@ -90,7 +90,7 @@ DUE = "SELECT post_id FROM schedule WHERE schedule.published_at <= :now"
 
 
 def _lists(status: str | None, is_due: str) -> list[str]:
-    """Return conditions that posts have a status, each of which has an index; a post that is due is published."""
+    """Return conditions for posts with a status, each covered by an index; a due post counts as published."""
     if status == "published":
         return ["status = 'published'", is_due]
     if status == "scheduled":
@@ -106,7 +106,7 @@ def _indexes(status: str | None) -> list[bool]:
 # In SQLite
 
 
-# What MATCH finds, but of one post. MATCH would read on until it finds another one.
+# Like MATCH, but for a single post: MATCH would read on until it finds another one.
 HAS_ALL = """
     instr(' ' || labels || ' ', :label) AND
     NOT EXISTS (SELECT 1 FROM json_each(:texts) WHERE NOT instr(' ' || title || ' ' || text || ' ', value))
@@ -127,14 +127,14 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
 
 
 def _texts(query: ListQuery) -> list[str]:
-    """Return what the words of a post contain, which have spaces around them, if a search finds it."""
+    """Return the texts that a post's words, with spaces around them, contain if a search finds it."""
     return [f" {text}" if by_start else f" {text} " for text, by_start in words.of_search(query.q)]
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
-    """Return the query of the first posts that match. It finds their ids first: SQLite would sort whole documents.
+    """Return the query for the first posts that match. It finds their ids first: SQLite would sort whole documents.
 
-    The index of the words has the order of creation. By a time, all matches are read only if too few of the first
+    The word index is in the order of creation. In an order by time, all matches are read only if too few of the first
     posts match.
     """
     lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[each] for each in _indexes(status)]
@@ -165,7 +165,7 @@ def _sqlite_query(order: Order, status: str | None) -> str:
 
 
 def _postgresql_words(query: ListQuery) -> dict[str, Any]:
-    """Return the parameters for the words of a search, likewise."""
+    """Return the parameters for the words of a search."""
     texts, found = _texts(query), words.of_search(query.q)
     lexemes = [f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '") for text, by_start in found]
     return {
@@ -182,10 +182,10 @@ LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # which are indexed
 
 
 def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool) -> str:
-    """Return the query of the first posts that match.
+    """Return the query for the first posts that match.
 
-    The index returns all matches, in no order: for a word in half of the posts, half of the posts. So it is read only
-    if too few of the first posts in the order match.
+    The index returns all matches, unsorted: for a common word, half of all posts. So it is read only if too few of the
+    first posts match.
     """
     lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
     has_texts, has_lexemes = _conditions(part, by_tag)
@@ -204,7 +204,7 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
 
 
 def _first_posts(order: Order, lists: list[str]) -> str:
-    """Return the query of the first posts in the order."""
+    """Return the query for the first posts in the order."""
     first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
     each = [
         f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before} {first}) AS listed"
@@ -214,7 +214,7 @@ def _first_posts(order: Order, lists: list[str]) -> str:
 
 
 def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
-    """Return the conditions for a match: by the texts, and by the index, which does not know the order of words."""
+    """Return the conditions for a match: by the texts, and by the index, which ignores the order of words."""
     column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = HAS_TEXTS.format(column)
     has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"

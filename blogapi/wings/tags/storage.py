@@ -51,7 +51,7 @@ TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, 
 
 
 def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
-    """Return the tags between two, at most `limit`. The newest post spells a tag."""
+    """Return at most `limit` tags from `first` to `last`, each spelled as in its newest post."""
     found = reader.rows(tags_query(status), now=reader.now, limit=limit, first=first, last=last)
     return [_merged(*group) for _, group in islice(groupby(found, itemgetter(0)), limit)]
 
@@ -70,7 +70,7 @@ def tags_query(status: str | None) -> Prepared:
     query: SelectQuery
     if status == "scheduled":
         query = _counted(_of_schedule(Schedule.published_at > Param("now")), status)
-    elif status == "published":  # Their index, post_tag_by_time, does not mix in those of other posts.
+    elif status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
         query = _counted(PostTag.select().where(PostTag.status == status, PostTag.published_at > ""), status)
         query += _counted(_of_schedule(publication.has_come), "scheduled")
     else:

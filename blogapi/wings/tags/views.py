@@ -32,7 +32,7 @@ class TagSchema(StrictSchema):
 
 
 class TagChangeSchema(StrictSchema):
-    """A change of a tag."""
+    """A change to a tag."""
 
     example = {"name": "Journeys"}
     name = Line(MAX_TAG)

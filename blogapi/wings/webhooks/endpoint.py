@@ -151,7 +151,7 @@ class Endpoint:
                 connection.connect()
                 connection.sock = ShortSocket(fileno=connection.sock.detach())
                 connection.sock.settimeout(seconds)
-                if tls_host:  # from memory: OpenSSL would not leave a socket that keeps sending anything but data
+                if tls_host:  # in memory: on a socket, OpenSSL would read on while a receiver sends anything but data
                     connection.sock = SSLTransport(connection.sock, tls(), tls_host)
                 connection.timeout = self.seconds
                 return connection

@@ -50,9 +50,9 @@ def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
-    """Return the next messages for a webhook, which has been sent `sent` others.
+    """Return the next messages for a webhook that has already been sent `sent` messages.
 
-    Messages that are due at once come in the order of their events; retries and merged events in the order of time.
+    Messages that are due at once come in the order of their events; retries and merged events, by due time.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": limit}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))

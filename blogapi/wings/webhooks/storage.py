@@ -1,8 +1,8 @@
 """Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
-A webhook keeps at most MAX_PENDING and MAX_FINISHED deliveries. An event takes about 1 kB on disk, and at most 28 kB,
-if every text is as long as possible. So a webhook takes 11 MB for ordinary posts, and 310 MB at most. Webhooks share
-their events.
+A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. An event takes about 1 kB on disk, or
+up to 28 kB if every text is as long as possible. So a webhook takes 11 MB for ordinary posts, and 310 MB at most.
+Webhooks share their events.
 """
 
 import json
@@ -25,8 +25,8 @@ from blogapi.wings.webhooks.models import Delivery, Event
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
-MAX_PENDING = 10_000  # per webhook
-MAX_FINISHED = 1000  # deliveries of a webhook
+MAX_PENDING = 10_000  # pending deliveries per webhook
+MAX_FINISHED = 1000  # finished deliveries per webhook
 MAX_PRUNED = 100  # per transaction; other writes run in between
 DELIVERY_TTL = timedelta(days=30)  # finished deliveries
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
@@ -149,7 +149,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events in order for the webhooks that subscribe to them. A post in `data` loses its content."""
+    """Record events in order for the webhooks that subscribe to them. Posts in `data` are stored without content."""
     for name in types:
         active = tx.cached_rows(ACTIVE_WEBHOOKS)
         receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
@@ -276,6 +276,6 @@ def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
     return len(removed)
 
 
-_of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # The primary key begins with it.
+_of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # lets it use the primary key
 _of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
 REMOVE_EVENT = Prepared(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))

@@ -97,7 +97,7 @@ class WebhookInputSchema(StrictSchema):
 
 
 class WebhookChangeSchema(WebhookInputSchema):
-    """A change of a webhook (RFC 7396): fields that are left out stay."""
+    """A change to a webhook (RFC 7396): fields that are left out stay."""
 
     example = {"active": False}
     active = Flag(**doc("Whether anything is sent. A receiver that answers 410 turns its webhook off."))

@@ -47,7 +47,7 @@ def read_image(file: BinaryIO) -> ImageFile:
     elif start[4:8] == b"ftyp":
         reason = "; convert HEIC to JPEG first"
     elif start and start.isascii() and b"\0" not in start:
-        reason = "; this seems to be a text"
+        reason = "; this seems to be text"
     raise UnsupportedImage(f"must be a JPEG, PNG, GIF, WebP or AVIF image{reason}")
 
 

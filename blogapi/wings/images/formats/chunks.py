@@ -32,7 +32,8 @@ def read_png(reader: FileReader) -> Size:
             raise InvalidImage("it has a part of a wrong length")
         header = header or reader.read(position + 8, 10)
         is_whole = has_checksum(reader, position + 4, end - 4)
-        if not is_whole and kind != COLOR_PROFILE:  # Some programs write profiles without it, which others ignore.
+        # Some programs write colour profiles with a wrong checksum, which viewers ignore.
+        if not is_whole and kind != COLOR_PROFILE:
             raise InvalidImage("a checksum does not match")
         has_pixels |= kind == b"IDAT" and length > 0
         has_palette |= kind == b"PLTE" and length > 0
@@ -122,7 +123,7 @@ EXIF_AND_XMP = 0x0C  # flags of VP8X
 
 
 def read_webp(reader: FileReader) -> Size:
-    """Keep the chunks that belong to the picture, behind a new header."""
+    """Keep the chunks that belong to the picture, after a new header."""
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
     reader.add(b"")  # the header, once the size is known

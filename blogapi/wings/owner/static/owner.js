@@ -1,4 +1,4 @@
-// The page works without this script. Its buttons that copy are hidden then.
+// The page works without this script; its copy buttons are hidden then.
 for (const button of document.querySelectorAll("[data-copies]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
-// Small tools of the rooms below.
+// Helpers for the parts below.
 const create = (name, properties = {}, attributes = {}) => {
   const element = Object.assign(document.createElement(name), properties);
   Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
@@ -18,7 +18,7 @@ const create = (name, properties = {}, attributes = {}) => {
 const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));
 const button = (textContent, onclick, className = "") => create("button", { type: "button", textContent, onclick, className });
 
-// A double click sends a form once.
+// A double click sends a form only once.
 addEventListener("submit", (event) => {
   if (!event.defaultPrevented && !event.submitter?.formTarget) { // Otherwise the form stays.
     event.target.dataset.sent ? event.preventDefault() : (event.target.dataset.sent = true);
@@ -26,7 +26,7 @@ addEventListener("submit", (event) => {
   }
 });
 
-// Times are those of the browser's zone, which is named. Without this script they are of BLOGAPI_TIMEZONE.
+// Times are in the browser's zone, which is named. Without this script, they are in BLOGAPI_TIMEZONE.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 for (const time of document.querySelectorAll("time[datetime*=T]")) {
@@ -50,8 +50,8 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
 }
 
-// In the browser: what could not be sent yet, one record for each copy. The database is named for the path of the blog,
-// because another blog may have the same origin. The answer is null if the browser forbids storage, or is full.
+// In the browser: what could not be sent yet, one record for each copy. The database is named after the path of the blog,
+// because another blog may have the same origin. The result is null if the browser forbids storage, or has no space left.
 const copies = document.body.dataset.keepsAt;
 const opened = new Promise((resolve, reject) => {
   const opening = indexedDB.open(`blogapi ${copies}`);
@@ -70,7 +70,7 @@ const inBrowser = async (use) => {
 };
 const records = {
   all: () => inBrowser((store) => store.getAll()),
-  set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // also if the page closes now
+  set: (record) => inBrowser((store) => [store.put(record), store.transaction.commit()][0]), // even if the page closes now
   drop: ({ copy, number }) => {
     const onsuccess = ({ target }) => Number(target.result?.number) <= Number(number) && target.source.delete(copy);
     return inBrowser((store) => Object.assign(store.get(copy), { onsuccess }));
@@ -101,7 +101,7 @@ const content = document.getElementById("content");
 const upload = document.getElementById("upload");
 const post = content?.form;
 if (post) {
-  post.autocomplete = "off"; // After Back and a reload, the copy is what was typed.
+  post.autocomplete = "off"; // After Back or a reload, the copy restores what was typed.
   const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
   const fields = [...post.elements].filter(isField);
   const { number, over, etag, post_id: postId, status, tags, cover_image: cover } = post.elements;
@@ -117,7 +117,7 @@ if (post) {
 
   // Sending. idle: the server has all; typing: a timer runs; sending; waiting: for a retry; leaving: Save was pressed.
   let [state, had] = ["idle", Number(number.value)]; // had: the number that the server has
-  let [first, tries, timer, rival] = [0, 0, 0, null]; // rival: the copy that went on elsewhere
+  let [first, tries, timer, rival] = [0, 0, 0, null]; // rival: the copy that was continued elsewhere
   const isUnsent = () => Number(number.value) > had;
   const soon = (next, delay) => {
     state = next;
@@ -145,7 +145,7 @@ if (post) {
       isOld ? soon("typing", 2000) : (state = "idle");
       takeIn(answer, record, { isUntouched: !isNews && !isOld && !saves });
     } else if (isRefused(answer.status)) {
-      state = "idle"; // Sending it again would not help, and the next key tries again.
+      state = "idle"; // A retry would not help; the next key press tries again.
       say("Not saved, but kept in this browser: Save says why.", "refused");
     } else {
       const reason = { 0: "no connection", 403: "the session has ended; open another in a new tab" }[answer.status];
@@ -160,7 +160,7 @@ if (post) {
     if (answer.form !== new URL(post.action).pathname) {
       location.replace(answer.form); // Its post was created meanwhile.
     } else if (isUntouched && (isElsewhere || isOther)) {
-      location.reload(); // Nothing was typed here over what there is now.
+      location.reload(); // Nothing was typed here, so show the current text.
     } else if (isElsewhere) {
       ask(answer);
     } else {
@@ -181,7 +181,7 @@ if (post) {
     say(`This text was ${where}.`, where, ...buttons);
   };
 
-  // Keeping: each key is in the browser within half a second, and on the server within three, of a large text within ten.
+  // Keeping: what is typed is in the browser within half a second, and on the server within three, or ten if it is long.
   let [isKeeping, isKept] = [false, true];
   const keep = async () => {
     if (!isKeeping && isUnsent()) {
@@ -202,7 +202,7 @@ if (post) {
     keep();
     first ||= Date.now();
     if (!postId.value && !location.search.includes(post.elements.copy.value)) {
-      history.replaceState(null, "", `?copy=${post.elements.copy.value}`); // A reload shows this one.
+      history.replaceState(null, "", `?copy=${post.elements.copy.value}`); // A reload shows this copy.
     }
     if (["idle", "typing", "leaving"].includes(state)) {
       const longest = Math.min(10000, 3000 + content.value.length / 100); // A megabyte costs the server 32 ms.
@@ -212,20 +212,20 @@ if (post) {
   const leave = () => {
     if (isUnsent() && state !== "leaving") {
       records.set(typed());
-      send({ keepalive: sizeOf(typed()) < 60000 }); // Browsers send no more than 64 KiB then.
+      send({ keepalive: sizeOf(typed()) < 60000 }); // With it, browsers send at most 64 KiB.
     }
   };
   addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => event.persisted && !isUnsent() && location.reload());
   addEventListener("online", () => state === "waiting" && send());
-  const look = () => ["idle", "waiting"].includes(state) && !rival && send({ asks: true }); // It may have gone on elsewhere.
+  const look = () => ["idle", "waiting"].includes(state) && !rival && send({ asks: true }); // It may have been continued elsewhere.
   addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look() : leave()));
   addEventListener("beforeunload", (event) => isUnsent() && state !== "leaving" && !isKept && event.preventDefault());
   rescued.then((found) => {
     const isOwn = ({ each }) => each.post_id === postId.value && (each.post_id || location.search.includes(each.copy));
     for (const { each, status, isDropped } of isUnsent() ? [] : found.filter(isOwn)) {
       if (status === 200 && isDropped && over.value !== `${each.copy} ${each.number}`) {
-        return location.reload(); // The server had not got it when it sent this page.
+        return location.reload(); // The server did not have it yet when it sent this page.
       }
       if (![200, 409].includes(status)) {
         fields.forEach((field) => (field.value = each[field.name] ?? field.value));
@@ -238,7 +238,7 @@ if (post) {
   let [uploads, isSaving] = [Promise.resolve(), false];
   const enqueue = (work) => (uploads = uploads.then(work).catch(() => {}));
   document.querySelector("form[action$='/discard']")?.addEventListener("submit", () => {
-    had = Number(number.value); // Nothing of it is sent any more.
+    had = Number(number.value); // Nothing more of it is sent.
     records.drop(typed());
   });
   const save = async (submitter) => {
@@ -267,7 +267,7 @@ if (post) {
       frame.scrollIntoView({ block: "nearest" });
     });
   }
-  // The tags that exist are offered for the last one that is being typed.
+  // Existing tags are suggested for the last one, which is being typed.
   const known = [...tags.list.options].map((each) => each.value);
   tags.addEventListener("input", () => {
     const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1);
@@ -277,7 +277,7 @@ if (post) {
     tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
   });
 
-  // Editing: the browser's undo takes back what this inserts.
+  // Editing: the browser's undo reverts what this inserts.
   const insert = (text, start = content.selectionStart, end = content.selectionEnd) => {
     content.focus();
     content.setSelectionRange(start, end);
@@ -317,7 +317,7 @@ if (post) {
     return { url: found("address"), markdown: found("markdown") };
   };
   const replace = (old, text, start = content.value.indexOf(old)) => {
-    const mode = content.selectionStart === start + old.length ? "end" : "preserve"; // The cursor stays behind it.
+    const mode = content.selectionStart === start + old.length ? "end" : "preserve"; // The cursor stays after it.
     start >= 0 && content.setRangeText(text, start, start + old.length, mode);
     changed(content);
     return start >= 0;
@@ -341,7 +341,7 @@ if (post) {
       });
     }
   };
-  file.setAttribute("form", "upload"); // Only without this script, it is sent with the post.
+  file.setAttribute("form", "upload"); // Without this script, it is sent with the post.
   [file.multiple, file.accept] = [true, `${file.accept},image/heic,image/heif`];
   document.querySelector("button[name=upload]").remove();
   content.setSelectionRange(content.value.length, content.value.length);
@@ -368,7 +368,7 @@ if (post) {
     });
   }
 
-  // The picker shows the images that are there, for the text and for the cover.
+  // The picker shows the uploaded images, for the text and for the cover.
   const [picker, images] = [create("dialog", {}, { "aria-label": "Images" }), create("ul", { className: "picker" })];
   const field = (textContent, type) => {
     const box = create("label", { textContent });
@@ -384,7 +384,7 @@ if (post) {
     next = address;
     const page = await load(address);
     if (next !== address) {
-      return; // What was typed since is being looked for.
+      return; // A later search has begun.
     }
     const found = [...page.querySelectorAll("[data-url]")].map((card) => {
       const press = button(card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
@@ -423,7 +423,7 @@ if (post) {
   cover.after(...quiet, coverFile, thumbnail, coverHint);
   document.body.append(picker);
 
-  // Buttons wrap what is selected, or begin its lines; pressed again, they take that away.
+  // Buttons wrap the selection, or prefix its lines; pressed again, they undo that.
   const selected = () => content.value.slice(content.selectionStart, content.selectionEnd);
   const wrap = (before, after) => {
     const { selectionStart: start, selectionEnd: end, value } = content;
@@ -459,7 +459,7 @@ if (post) {
   const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
   tools.append(...Object.entries(actions).map(([label, action]) => button(label, action, "quiet")));
   const stops = [...tools.children];
-  stops.slice(1).forEach((each) => (each.tabIndex = -1)); // One stop of the tab key; the arrow keys lead on.
+  stops.slice(1).forEach((each) => (each.tabIndex = -1)); // A single tab stop; the arrow keys lead on.
   tools.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
@@ -479,21 +479,21 @@ if (post) {
       return;
     }
     if (event.target.tagName === "INPUT") {
-      event.preventDefault(); // The first button of the form would be pressed.
+      event.preventDefault(); // Otherwise, the first button of the form would be pressed.
       !["published", "scheduled"].includes(status.value) && post.requestSubmit(saveButton);
     } else if (event.target === content && content.selectionStart === content.selectionEnd) {
       const start = content.value.lastIndexOf("\n", content.selectionStart - 1) + 1;
       const line = content.value.slice(start, content.selectionStart);
       const [mark, indent, sign, box] = line.match(/^(\s*)([-*+]|\d{1,9}[.)]) (\[[ xX]\] )?/) ?? [];
       if (mark) {
-        event.preventDefault(); // Enter goes on with a list, and ends it in an empty item.
+        event.preventDefault(); // Enter continues a list, and ends it at an empty item.
         const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
         mark === line ? insert("", start) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
       }
     }
   });
 
-  // The words, the minutes that reading them takes, and their direction: `dir=auto` would take minutes for a megabyte.
+  // The number of words, the reading time, and the text direction: `dir=auto` would take minutes for a megabyte.
   const words = create("p", { className: "hint" });
   let counting = 0;
   const count = () => {
