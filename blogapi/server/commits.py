@@ -146,7 +146,7 @@ class GroupCommit:
         self._engine = engine
         self._begin = begin  # (until), by the monotonic clock
         self._arrived = threading.Event()
-        self._committing = threading.Lock()  # where there is no thread
+        self._committing = threading.Lock()  # used if there is no thread
         self._has_thread = engine.loop.is_cooperative
         if self._has_thread:
             threading.Thread(target=self._work, daemon=True).start()

@@ -48,7 +48,7 @@ views = Views()
 
 
 def register(blueprint: Blueprint) -> None:
-    """Add the views, and the 404 handler that says if a post is in the trash."""
+    """Add the views, and the 404 handler that says whether a post is in the trash."""
     views.register(blueprint)
     blueprint.app_errorhandler(PostNotFound)(post_not_found)
 

@@ -21,7 +21,7 @@ RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR,
 JITTER = 0.1  # random share added to a delay, so that retries do not arrive all at once
 PACE_SECONDS = 0.004  # pause between attempts, so that requests keep most of the CPU
 BATCH = 10  # messages of a webhook read at once
-BATCH_SECONDS = 0.5  # then the rest is read again, because the webhook may have changed
+BATCH_SECONDS = 0.5  # after this time, the rest is read again, because the webhook may have changed
 STOP_SECONDS = 2.0  # wait for attempts in progress
 
 log = logging.getLogger(__name__)

@@ -181,7 +181,7 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
 
 
 ADD_EVENT = Prepared(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
-# Deliveries that are due at once have no next_attempt_at, because the clock may be set back.
+# Deliveries that are due at once have an empty next_attempt_at, because the clock may be set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
 ADD_DELIVERY = Prepared(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
 

@@ -178,7 +178,7 @@ def list_webhooks(request: Request) -> Response:
 def create_webhook(request: Request) -> Response:
     """Create a webhook; its secret is shown only in this answer.
 
-    There can be 50. Private addresses are refused unless the owner of the service allows them.
+    There can be at most 50. Private addresses are refused unless the owner of the service allows them.
     """
     fields = load_body(request)
     check_address(request.service, fields["url"])
@@ -254,7 +254,7 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
 def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
     """Send an event to a webhook again.
 
-    The event may have been delivered, have failed, or be pending; the webhook must not be turned off.
+    The delivery may have succeeded or failed, or be pending; the webhook must not be turned off.
     """
     delivery = request.database.write(webhooks.redeliver, webhook_id, delivery_id)
     return json_response(request, as_json(delivery), 202)
