@@ -9,8 +9,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy
 
-BUSY_SECONDS = 2.0  # limit for a write's wait for another write, and for a slow read
-LOCK_POLL_SECONDS = 0.005  # interval of checks whether another program's write has ended
+BUSY_SECONDS = 2.0  # longest wait for another write, and longest slow read
+LOCK_POLL_SECONDS = 0.005  # interval between checks whether another program's write has ended
 
 P = ParamSpec("P")
 T = TypeVar("T")

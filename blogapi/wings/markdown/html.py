@@ -40,7 +40,7 @@ NOT_IN_CODE = "a[href]:not([href^='#']), img"
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
 LINE_BREAKS = re.compile(r"\s*\n\s*")
 
-# Elements around which WordPress makes no paragraphs from bare lines
+# Elements next to which WordPress does not turn bare lines into paragraphs
 BLOCK = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",

@@ -15,7 +15,7 @@ from blogapi.wings.markdown.files import parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # It makes no difference.
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because it makes no difference
 
 
 def parse_file(request: Request) -> dict[str, Any]:
