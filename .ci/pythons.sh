@@ -23,13 +23,16 @@ on_pyenv() {  # VERSION
   SECONDS=0
   folder=$(mktemp -d /var/tmp/blogapi.XXXXXX)
   git clone --quiet . "$folder"
-  if make --directory="$folder" PYTHON="$python" test; then result=passed; else result=FAILED; fi
+  if ! make --directory="$folder" PYTHON="$python" .venv/tested; then
+    result="not run, because its dependencies could not be installed,"
+  elif make --directory="$folder" PYTHON="$python" test; then result=passed
+  else result=FAILED; fi
   rm -rf "$folder"
   echo "RESULT Python $1: $result in $SECONDS s, pyenv"
-  [ $result = passed ]
+  [ "$result" != FAILED ]
 }
 
-if ! command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+if [ "$(date +%s)" -lt "$BEGIN_BEFORE" ] && ! command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   apt-get update -qq && apt-get install -qq -y --no-install-recommends mmdebstrap
 fi
 if command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ]; then
