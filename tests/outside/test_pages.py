@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 from blogapi.config import Config
 from tests.pages import NAMES, Page
@@ -14,6 +15,20 @@ def test_a_container_is_built_from_exactly_the_files_that_it_copies():
     patterns = " ".join(copied).split()
     allowed = re.findall("^!(.+)$", (CHECKOUT / "deploy/Dockerfile.dockerignore").read_text(), re.MULTILINE)
     assert {path.name for pattern in patterns for path in CHECKOUT.glob(pattern)} == {*allowed}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("examples/skill/SKILL.md", {"name", "description"}),
+        (".github/ISSUE_TEMPLATE/bug.md", {"name", "about"}),
+        (".github/ISSUE_TEMPLATE/idea.md", {"name", "about"}),
+    ],
+)
+def test_files_for_other_programs_begin_with_the_front_matter_that_these_need(name, fields):
+    begin, front_matter, _ = (CHECKOUT / name).read_text().split("---\n", 2)
+    assert begin == ""
+    assert fields <= yaml.safe_load(front_matter).keys()
 
 
 @pytest.mark.parametrize("name", NAMES)
