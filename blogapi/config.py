@@ -98,7 +98,7 @@ class Config:
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""
-        return {("" if each.name in UNPREFIXED else PREFIX) + each.name.upper(): each for each in fields(cls)}
+        return {("" if field.name in UNPREFIXED else PREFIX) + field.name.upper(): field for field in fields(cls)}
 
 
 def _suggestion(variable: str, value: str, variables: list[str]) -> str:

@@ -34,7 +34,7 @@ def printable(message: str) -> str:
     """Return a message without unprintable characters, truncated to MAX_MESSAGE."""
     if len(message) > MAX_MESSAGE:
         message = message[: MAX_MESSAGE - 1] + "…"
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in message)
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in message)
 
 
 def error_response(error: exceptions.HTTPException) -> Response:

@@ -258,7 +258,7 @@ def _check_depth(data: Any) -> None:
     """Raise RecursionError for values that are nested more than MAX_DEPTH deep."""
     nested = [data]
     for _ in range(MAX_DEPTH + 1):
-        values = [each.values() if isinstance(each, dict) else each for each in nested if isinstance(each, dict | list)]
+        values = [part.values() if isinstance(part, dict) else part for part in nested if isinstance(part, dict | list)]
         nested = [*chain.from_iterable(values)]
     if values:
         raise RecursionError

@@ -137,7 +137,7 @@ class PostgresConnection(psycopg.Connection):
         known, found = len(self.prepared), []
         try:
             self.pgconn.enter_pipeline_mode()
-            counts = [self._send(*each) for each in statements]
+            counts = [self._send(*statement) for statement in statements]
             self.pgconn.pipeline_sync()
             results = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
             try:

@@ -149,7 +149,7 @@ def created_query(status: str | None, by_tag: bool) -> Prepared:
         query = Post.select(Post.id, Post.status, DOCUMENTS[dialect])
         if status is None and not by_tag:
             return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
-        listed = [_listed(each, by_tag) for each in ([status] if status else STATUSES)]
+        listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else STATUSES)]
         lists = [each.select(key).where(key < Param("before")) for each, key in listed]
         if status == "published":
             lists.append(_due_ids(by_tag))
@@ -213,7 +213,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
                 query = query.where(time > Param("now"))
             return query.where(time < Param(before), time >= Param("after"))
 
-        lists = [timed(each) for each in ([status] if status else STATUSES)]
+        lists = [timed(listed) for listed in ([status] if status else STATUSES)]
         if sort == "published_at" and status == "published":
             lists.append(timed("scheduled", before="due"))
         return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())  # the time and the id

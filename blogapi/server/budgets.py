@@ -70,16 +70,16 @@ class Budget:
 
 def oldest(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest request that is still arriving."""
-    return next((each for each in budget.held if each.reading and each is not connection), None)
+    return next((holder for holder in budget.held if holder.reading and holder is not connection), None)
 
 
 def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest request of the client with the most requests, if it has at least two more than this client."""
-    places = Counter(each.client for each in budget.held if each.reading)
+    places = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(places, key=places.__getitem__, default=connection.client)
     if places[client] <= places[connection.client] + 1:
         return None
-    return next(each for each in budget.held if each.client == client and each.reading)
+    return next(holder for holder in budget.held if holder.client == client and holder.reading)
 
 
 def stalled(budget: Budget, connection: Holder) -> Holder | None:
@@ -134,7 +134,7 @@ class Shared:
         budget = self.responses[True]
         while not places.acquire(timeout=POLL_SECONDS):
             before = time.monotonic() - OWN_STALLED_SECONDS
-            for each in budget.held:
-                if each.client == connection.client and each.progress_at < before:
-                    each.end()
+            for holder in budget.held:
+                if holder.client == connection.client and holder.progress_at < before:
+                    holder.end()
         return places

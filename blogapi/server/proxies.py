@@ -15,7 +15,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse_address(peer.partition("%")[0])
-    while address and any(address in each for each in trusted):
+    while address and any(address in network for network in trusted):
         address = parse_address(hops.pop().strip()) if hops else None
         client = str(address or client)
     return client

@@ -117,7 +117,7 @@ def _on_sqlite(schema: str, version: int) -> Iterator[str]:
         yield from statements if number > version else ()
     for table in dict.fromkeys(name for number, names in REBUILT.items() if number > version for name in names):
         yield f"ALTER TABLE {table} RENAME TO old_{table}"
-        yield next(each for each in schema.split("\n\n") if f"CREATE TABLE {table} " in each)
+        yield next(statement for statement in schema.split("\n\n") if f"CREATE TABLE {table} " in statement)
         yield f"INSERT INTO {table} SELECT * FROM old_{table}"
         yield f"DROP TABLE old_{table}"
 

@@ -114,7 +114,7 @@ def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dic
 
 def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str, Any]:
     """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
-    types: dict[str, Any] = {each: {"schema": schema} for each in content_types}
+    types: dict[str, Any] = {name: {"schema": schema} for name in content_types}
     if MARKDOWN in types:
         types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
     return types

@@ -201,8 +201,8 @@ class Plans:
             return present or slug, f"its slug {slug} would be taken, so it would have {present or 'another'}"
         post_id = int(plan.target["id"])
         wanted = [slug, *plan.target.get("former_slugs", ())]
-        taken = [each for each in wanted if slugs.is_taken(reader, each, post_id)]
-        if turn != SETTLE and any(self._frees(reader, each) for each in taken):
+        taken = [slug for slug in wanted if slugs.is_taken(reader, slug, post_id)]
+        if turn != SETTLE and any(self._frees(reader, slug) for slug in taken):
             return (slug if self.dry_run else ""), ""
         if slug not in taken:
             return slug, ""

@@ -100,7 +100,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
-    content = kept_json(page.items, lambda each: {"revision": str(each.version), "replaced_at": each.until})
+    content = kept_json(page.items, lambda revision: {"revision": str(revision.version), "replaced_at": revision.until})
     return list_response(request, content, page.next, path=f"{POSTS}{post_id}/revisions")
 
 
@@ -143,7 +143,7 @@ def list_trash(request: Request) -> Response:
     A deleted post is kept for 30 days.
     """
     page = revisions.trash(request.database, **request.query)
-    content = kept_json(page.items, lambda each: {"deleted_at": each.until})
+    content = kept_json(page.items, lambda post: {"deleted_at": post.until})
     return list_response(request, content, page.next)
 
 
@@ -186,5 +186,5 @@ def post_not_found(error: PostNotFound) -> Response:
 
 def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
     """Return versions as JSON, each preceded by its `known` fields."""
-    heads = [dump(known(each) | {"by": each.author}).removesuffix("}").encode() for each in kept]
+    heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in kept]
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))

@@ -56,5 +56,5 @@ def each_text(value: Any, replace: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return replace(value)
     if isinstance(value, list):
-        return [each_text(each, replace) for each in value]
+        return [each_text(item, replace) for item in value]
     return {name: each_text(each, replace) for name, each in value.items()} if isinstance(value, dict) else value

@@ -254,7 +254,7 @@ def shown(reader: Reader) -> set[str]:
         for (text,) in reader.rows(model.select(document)):
             if text is None:
                 raise Damaged
-            found.update(each.decode() for each in ADDRESS.findall(bytes(text)))
+            found.update(address.decode() for address in ADDRESS.findall(bytes(text)))
     return found
 
 

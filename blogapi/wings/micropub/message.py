@@ -117,13 +117,13 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return the properties without empty values; drop those that have no others."""
-    found = {name: [each for each in values if not _is_empty(each)] for name, values in properties.items()}
+    found = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in found.items() if values}
 
 
 def _is_empty(value: Any) -> bool:
     values = value.values() if isinstance(value, dict) else [value]
-    return all(each in ("", None, []) for each in values)
+    return all(value in ("", None, []) for value in values)
 
 
 def _of_json(body: dict[str, Any]) -> Submission:
@@ -170,8 +170,8 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
     form.read()
     form.authorize()
     # For a field without a file, a browser sends an empty one.
-    files = [each for each in form.files if each.name or each.file.tell()]
-    return form.texts(), [each._replace(part=LIST_INDEX.sub("", each.part)) for each in files]
+    files = [file for file in form.files if file.name or file.file.tell()]
+    return form.texts(), [file._replace(part=LIST_INDEX.sub("", file.part)) for file in files]
 
 
 class SubmissionForm(FileForm):

@@ -145,10 +145,10 @@ def create(request: Request, message: Submission) -> Response:
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)
     others = entry.ignored(message.properties)
-    files = [each for each in message.files if each.part in ("photo", "file")]
-    others += [each.part for each in message.files if each not in files]
+    files = [file for file in message.files if file.part in ("photo", "file")]
+    others += [file.part for file in message.files if file not in files]
     now = request.database.now
-    images = [uploads.identify(request, each) for each in files]
+    images = [uploads.identify(request, file) for file in files]
     urls, status = [public(request, image.path) for image, _ in images], "draft" if request.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
     for each, (image, kept) in zip(files, images, strict=True):
@@ -193,7 +193,7 @@ def upload() -> Response:
             authorize(request)
             raise uploads.Unsupported(f"Content-Type: must be {uploads.FORM}", "Accept", uploads.FORM)
         _, files = read_form(request, opened)
-        found = [each for each in files if each.part == "file"] or files
+        found = [file for file in files if file.part == "file"] or files
         if not found:
             raise ValidationError("missing; the form must have a part of this name", "file")
         image, _ = uploads.store_file(request, found[0])

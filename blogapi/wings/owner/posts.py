@@ -170,7 +170,7 @@ def show_history(post_id: int) -> str:
     """Show the versions of a post."""
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
-    versions = [each.version for each in page.items]
+    versions = [revision.version for revision in page.items]
     changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
     unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
     shown = {"post": post, "page": page, "changes": changes, "unsaved": unsaved}

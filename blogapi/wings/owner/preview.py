@@ -157,7 +157,7 @@ def show(post: Any, *, is_unsaved: bool = False) -> Response:
     if request.args.get("images") != "all":
         sources = f"'self' {own}"
         found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
-        values["hosts"] = sorted(each.partition("://")[2] for each in found)[:MAX_HOSTS]
+        values["hosts"] = sorted(origin.partition("://")[2] for origin in found)[:MAX_HOSTS]
     page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content), is_unsaved=is_unsaved)
     headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
     return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})

@@ -46,7 +46,7 @@ def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one, which `for` in the query fills in."""
     known = webhooks.listing(request.database)
     read = (webhooks.deliveries, webhooks.subjects)
-    rows = [(webhook, *(each(request.database, webhook.id, DELIVERIES) for each in read)) for webhook in known]
+    rows = [(webhook, *(listing(request.database, webhook.id, DELIVERIES) for listing in read)) for webhook in known]
     if not g.form:
         shown["typed"] = MultiDict(HOSTS.get(request.args.get("for", ""), {}))
     return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **choices(), **shown)

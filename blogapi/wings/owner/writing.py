@@ -54,7 +54,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     values: dict[str, Any] = {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy}
     values |= {"action": own_path(), "status": post["status"]}
     if post_id is None:
-        values["others"] = [each for each in copies.listing(database, OPEN, ASIDE) if each != copy]
+        values["others"] = [other for other in copies.listing(database, OPEN, ASIDE) if other != copy]
     return render_template("owner/write.html", **values | shown)
 
 

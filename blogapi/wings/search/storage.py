@@ -95,7 +95,7 @@ def _lists(status: str | None, is_due: str) -> list[str]:
         return ["status = 'published'", is_due]
     if status == "scheduled":
         return ["status = 'scheduled' AND published_at > :now"]
-    return [f"status = '{each}'" for each in ([status] if status else STATUSES)]
+    return [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
 
 
 def _indexes(status: str | None) -> list[bool]:
@@ -137,7 +137,7 @@ def _sqlite_query(order: Order, status: str | None) -> str:
     The word index is in the order of creation. In an order by time, all matches are read only if too few of the first
     posts match.
     """
-    lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[each] for each in _indexes(status)]
+    lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in _indexes(status)]
     few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
     ids = [
         f"""
@@ -148,7 +148,7 @@ def _sqlite_query(order: Order, status: str | None) -> str:
         for table in tables
     ]
     found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
-    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {each} WHERE rowid = id AND {HAS_ALL})" for each in tables)
+    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {HAS_ALL})" for table in tables)
     first = f"""
     WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
     among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
@@ -189,7 +189,8 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
     """
     lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
     has_texts, has_lexemes = _conditions(part, by_tag)
-    indexed = [f"SELECT post_id FROM search WHERE published = {each} AND {has_lexemes}" for each in _indexes(status)]
+    of_part = f"SELECT post_id FROM search WHERE {has_lexemes} AND published = "
+    indexed = [f"{of_part}{published}" for published in _indexes(status)]
     return f"""
     WITH first AS ({_first_posts(order, lists)}),
     among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})

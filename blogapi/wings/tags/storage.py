@@ -122,7 +122,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
 def delete(tx: Transaction, tag: str, author: str) -> None:
     """Remove a (folded) tag from every post. Raises NotFound if none carries it."""
     name = find(tx, tag).name
-    _rewrite(tx, tag, lambda names: [each for each in names if fold(each) != tag], author)
+    _rewrite(tx, tag, lambda names: [name for name in names if fold(name) != tag], author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     effects.tag_changed(tx, "tag.deleted", {"tag": {"name": name}})
 
