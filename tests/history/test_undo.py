@@ -2,72 +2,11 @@
 
 import pytest
 
-from blogapi import documents
-from blogapi.clock import rfc3339
-from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
-from blogapi.wings.history import storage as history
-from blogapi.wings.history.models import Retagging
-from blogapi.wings.history.undo import undo
-from blogapi.wings.tags import storage as tags
 from tests.conftest import NOON
+from tests.history.conftest import CHANGED, DELETED, RESTORED, forget_everything
 from tests.invariants import sound_posts
-
-SINCE = "2026-11-20T12:10:00Z"
-
-
-@pytest.fixture
-def blog(database, clock):
-    """A blog that keys write to: before SINCE until `later` is called, then each change one second after the last."""
-
-    class Blog:
-        def add(self, by="good", **fields):
-            new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
-            return self.done(database.write(posts.add, new, by).id)
-
-        def change(self, post_id, by="bad", **changes):
-            return self.done(database.write(posts.change, post_id, changes or {"content": "two"}, by))
-
-        def delete(self, post_id, by="bad"):
-            return self.done(database.write(posts.delete, post_id, by))
-
-        def restore(self, post_id, by="bad"):
-            return self.done(database.write(revisions.restore_deleted, post_id, by))
-
-        def retag(self, change, *arguments, by="bad"):
-            return self.done(database.write(change, *arguments, by))
-
-        def done(self, result):
-            clock.now += 1
-            return result
-
-        def later(self, seconds=600):
-            clock.now = max(clock.now, NOON + seconds)
-
-        def undo(self, key=None, since=SINCE, **options):
-            """Undo one second later; return what was done, by the ids of the posts."""
-            done = {each.post_id: each[2:] for each in undo(database, since, key, **options)}
-            clock.now += 1
-            return done
-
-        def state(self):
-            """All posts, without their updated_at, and those in the trash."""
-            shown = map(documents.load, lists.page(database, lists.ListQuery(1000)).items)
-            trash = sorted(each.post_id for each in revisions.trash(database, 1000).items)
-            return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
-
-    return Blog()
-
-
-def forget_everything(database, clock):
-    """Let 31 days pass, and prune what is kept for 30."""
-    clock.now += 31 * 24 * 3600
-    while database.write(history.prune, 30):
-        pass
-
-
-CHANGED, RESTORED, DELETED = ("changed back", ""), ("restored", ""), ("moved to the trash", "")
 
 
 def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they_are(blog, database):
@@ -235,12 +174,11 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
     assert blog.undo() == {post_id: ("moved to the trash", "")}
 
 
-def test_a_post_whose_change_kept_no_version_is_left_alone_and_reported(blog, database, monkeypatch):
+def test_a_post_whose_change_kept_no_version_is_left_alone_and_reported(blog, forgetful):
     changed, deleted = blog.add(), blog.add()
     blog.later()
-    monkeypatch.setattr(database, "keeps_history", False)
-    blog.change(changed, content="two")
-    blog.delete(deleted)
+    forgetful.write(posts.change, changed, {"content": "two"}, "bad")
+    forgetful.write(posts.delete, deleted, "bad")
     assert blog.undo() == {changed: ("left", "its state at that time is no longer kept")}
 
 
@@ -253,78 +191,6 @@ def test_a_post_that_has_come_due_stays_published_when_it_is_changed_back(blog, 
     post = sound_posts(config.database)[str(post_id)]
     assert (post["title"], post["tags"]) == ("A", ["a"])
     assert (post["status"], post["published_at"]) == ("published", "2026-11-20T12:20:00Z")
-
-
-# Tags
-
-
-def test_the_deletion_renaming_and_merging_of_a_tag_are_undone(blog, database):
-    posts_of = [blog.add(tags=["Käse", "a"]), blog.add(tags=["b", "käse", "a"]), blog.add(tags=["b"])]
-    in_trash = blog.add(tags=["a"])
-    blog.delete(in_trash, by="good")
-    before = blog.state()
-    tags_before = tags.page(database, 9).items
-    blog.later()
-    blog.retag(tags.delete, "a")
-    blog.retag(tags.rename, "käse", "Cheese", False)
-    blog.retag(tags.rename, "b", "cheese", True)
-    assert tags.page(database, 9).items == [("cheese", 3)]
-    assert blog.undo(key="good") == {}
-    assert blog.undo(dry_run=True) == blog.undo() == dict.fromkeys(reversed(posts_of), CHANGED)
-    assert blog.state() == before
-    assert tags.page(database, 9).items == tags_before
-    assert blog.undo() == {}
-
-
-def test_a_tag_returns_even_to_posts_that_were_changed_later(blog):
-    changed, deleted = blog.add(tags=["a", "b"]), blog.add(tags=["a"])
-    before = blog.state()
-    blog.later()
-    blog.change(changed, title="B")
-    blog.retag(tags.delete, "a")
-    blog.retag(tags.rename, "b", "c", False)
-    blog.change(changed, title="C")
-    blog.delete(deleted)
-    blog.undo()
-    assert blog.state() == before
-
-
-def test_only_the_tag_changes_of_the_key_are_undone(blog):
-    theirs, both = blog.add(tags=["a", "b"]), blog.add(tags=["a"])
-    blog.later()
-    blog.change(theirs, by="good", title="B")
-    blog.retag(tags.delete, "a")
-    blog.change(both, by="good", title="B")
-    assert blog.undo(key="bad") == {theirs: CHANGED, both: ("left", "good changed it since")}
-    shown, _ = blog.state()
-    assert [(post["title"], post["tags"]) for post in shown] == [("B", []), ("B", ["a", "b"])]
-
-
-def test_an_undo_back_to_between_tag_changes_restores_the_state_of_that_time(blog, clock):
-    blog.add(tags=["a", "b", "c"])
-    blog.later()
-    blog.retag(tags.delete, "a")
-    since, before = rfc3339(clock.now), blog.state()
-    blog.retag(tags.delete, "b")
-    blog.retag(tags.delete, "c")
-    blog.undo(since=since)
-    assert blog.state() == before
-
-
-def test_former_tags_are_kept_only_with_a_history_and_forgotten_with_it(blog, database, clock, count, monkeypatch):
-    post_id = blog.add(tags=["a", "b", "c"])
-    monkeypatch.setattr(database, "keeps_history", False)
-    blog.retag(tags.delete, "a")
-    assert count(Retagging) == 0
-    monkeypatch.undo()
-    blog.retag(tags.delete, "b")
-    assert count(Retagging) == 1
-    database.write(posts.delete, post_id, "bad", permanent=True)
-    assert count(Retagging) == 0
-    blog.add(tags=["b"])
-    blog.retag(tags.delete, "b")
-    forget_everything(database, clock)
-    assert count(Retagging) == 0
 
 
 def test_a_dry_run_reports_two_posts_that_want_the_same_slug(blog):

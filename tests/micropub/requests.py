@@ -3,6 +3,7 @@
 URL = "http://127.0.0.1:8000"
 PATH, MEDIA = "/micropub", "/micropub/media"
 URLENCODED = "application/x-www-form-urlencoded"
+PLANNED = "must not be in the future unless post-status is scheduled"
 
 
 def error(answer, status, word):
@@ -14,6 +15,10 @@ def error(answer, status, word):
 
 def bad(answer):
     return error(answer, 400, "invalid_request")
+
+
+def query(client, **parameters):
+    return client.get(PATH, query_string=parameters)
 
 
 def entry(**properties):

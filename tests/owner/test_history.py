@@ -2,9 +2,9 @@
 
 import pytest
 
-from blogapi.api.service import EXTENSION
 from blogapi.wings.history.models import Revision
-from tests.owner.pages import follow, pages, send, view
+from tests.api.fixtures import with_key
+from tests.owner.pages import enter, follow, pages, send, view
 
 WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}
 
@@ -164,9 +164,10 @@ def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
     assert titles == [str(number) for number in range(49, -1, -1)]
 
 
-def test_if_deleted_posts_are_not_kept_the_page_says_so(app, owner, client, post, monkeypatch):
-    monkeypatch.setattr(app.extensions[EXTENSION].database, "keeps_history", False)
-    post(title="Hello")
+def test_if_deleted_posts_are_not_kept_the_page_says_so(own_app):
+    app = own_app(keep_days=0)
+    owner = enter(app, app.extensions["blogapi"].database)
+    with_key(app).post("/v1/posts", json={"title": "Hello", "content": "Words."})
     page = view(owner, "/settings/posts/1")
     assert "The post is deleted forever." in page.said
     page = page.press("Yes, delete")

@@ -1,0 +1,96 @@
+"""The page of the API reference, in a browser and without one."""
+
+import gzip
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
+from selenium.webdriver.support.wait import WebDriverWait
+
+PAGE = ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")
+
+
+@pytest.mark.sqlite
+@pytest.mark.slow
+def test_a_post_is_created_from_the_page(browser, service):
+    wait = WebDriverWait(browser, 20)
+
+    def click(selector):
+        wait.until(element_to_be_clickable((By.CSS_SELECTOR, selector))).click()
+
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    click("button.authorize")
+    wait.until(element_to_be_clickable((By.CSS_SELECTOR, ".auth-container input"))).send_keys(service.key)
+    click(".auth-btn-wrapper button.authorize")
+    click(".auth-btn-wrapper button.btn-done")
+    click("#operations-posts-create_post .opblock-summary-control")
+    click("#operations-posts-create_post .try-out__btn")
+    click("#operations-posts-create_post .execute")
+    status = (By.CSS_SELECTOR, "#operations-posts-create_post .live-responses-table .response .response-col_status")
+    wait.until(text_to_be_present_in_element(status, "201"))
+    assert browser.current_url == f"http://127.0.0.1:{service.port}/docs#/posts/create_post"
+    (created,) = service.request("GET", "/v1/posts")[2]
+    assert (created["title"], created["status"]) == ("Three days at the lake", "draft")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    click(".btn.authorize.locked")  # The page has remembered the key.
+    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
+
+
+@pytest.mark.sqlite
+@pytest.mark.slow
+def test_nothing_on_the_page_scrolls_sideways_on_a_phone(browser, service):
+    phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.get(f"http://127.0.0.1:{service.port}/docs")
+    wait = WebDriverWait(browser, 20)
+    for operation in ("posts-list_posts", "posts-put_post", "webhooks-redeliver"):
+        control = (By.CSS_SELECTOR, f"#operations-{operation} .opblock-summary-control")
+        wait.until(element_to_be_clickable(control)).click()
+        wait.until(element_to_be_clickable((By.CSS_SELECTOR, f"#operations-{operation} .try-out__btn"))).click()
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".opblock.is-open .responses-table")) == 3
+    page = "return document.documentElement"
+    assert browser.execute_script(f"{page}.scrollWidth") == browser.execute_script(f"{page}.clientWidth") <= 400
+
+
+def test_the_page_cannot_load_anything_from_elsewhere(stranger):
+    for path in PAGE:
+        answer = stranger.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
+        assert "http" not in answer.headers["Content-Security-Policy"]
+        answer.close()
+
+
+def test_other_files_of_the_package_are_not_served(stranger, client):
+    assert stranger.get("/docs/swagger-ui.js").status_code == 401
+    assert client.get("/docs/..%2fviews/guard.py").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"), [("text/html,application/xhtml+xml,*/*;q=0.8", 302), ("*/*", 200), ("application/json", 200)]
+)
+def test_the_root_redirects_browsers_to_the_page_and_lists_the_addresses_for_others(stranger, accept, status):
+    answer = stranger.get("/", headers={"Accept": accept})
+    assert answer.status_code == status
+    assert answer.headers["Vary"] == "Accept"
+    if status == 302:
+        assert answer.headers["Location"] == "/docs"
+    else:
+        assert answer.json.keys() > {"posts", "images", "micropub"}
+        for address in answer.json.values():
+            with stranger.get(address) as found:
+                assert found.status_code == (401 if address.startswith("/v1") else 200)
+
+
+@pytest.mark.parametrize("path", PAGE)
+def test_the_page_is_compressed_for_clients_that_accept_that(stranger, path):
+    plain = stranger.get(path, headers={"Accept-Encoding": "gzip;q=0, identity"})
+    compressed = stranger.get(path, headers={"Accept-Encoding": "gzip, br"})
+    assert plain.headers.get("Content-Encoding") is None
+    assert compressed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(compressed.data) == plain.data
+    assert plain.headers["Vary"] == compressed.headers["Vary"] == "Accept-Encoding"
+    assert plain.headers["Content-Type"] == compressed.headers["Content-Type"]
+    assert plain.headers["ETag"] != compressed.headers["ETag"]
+    again = stranger.get(path, headers={"Accept-Encoding": "gzip", "If-None-Match": compressed.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")

@@ -1,0 +1,259 @@
+"""Push and pull: images, keys, and folders and services that something is wrong with, or that are hostile."""
+
+import fcntl
+import json
+import os
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.images.pictures import jpeg, png
+from tests.receiver import Receiver, make_certificate
+from tests.transfer.conftest import contents, counts, edit
+
+# Images
+
+
+def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there, change, blog):
+    here = folder(
+        a="---\ncover: loaf.png\n---\n# A\n\n![loaf](<loaf.png>)\n![[loaf.png|A loaf]]\n\n![lost](lost.png)\nEnd.\n"
+    )
+    (here / "loaf.png").write_bytes(png())
+    status, lines = run("push", here)
+    assert (status, lines[0]) == (0, "created a.md: the image in line 9 was not found")
+    post = there()["a"]
+    address = blog.request("GET", "/v1/images")[2][0]["url"]
+    assert post["cover_image"] == address
+    assert post["content"].count(address) == 2
+    assert run("push", here) == (0, [counts(unchanged=1)])
+    change("a", content=post["content"].replace("End.", "The end.").replace("![loaf]", "![rye]"))
+    before = contents(here)["a.md"].decode()
+    assert run("pull", here)[1][0] == "updated a.md"
+    after = before.replace("End.", "The end.").replace("![loaf](<loaf.png>)", "![rye](<loaf.png>)")
+    assert contents(here)["a.md"].decode() == after
+    assert run("push", here) == (0, [counts(unchanged=1)])
+    other = tmp_path / "other"
+    run("pull", other, "--images")
+    name = f"images/{address.rpartition('/')[2]}"
+    assert contents(other).keys() == {"a.md", name}
+    assert (contents(other)["a.md"].decode().count(name), address.encode() in contents(other)["a.md"]) == (3, False)
+    assert run("push", other) == (0, [counts(unchanged=1)])
+    (here / "loaf.png").write_bytes(jpeg())
+    assert run("push", here)[1][0].startswith("updated a.md")
+    assert there()["a"]["cover_image"] != address
+
+
+# Keys and services
+
+
+@pytest.mark.parametrize(("flag", "may_delete"), [("--read-only", True), ("--published-only", False)])
+def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, flag, may_delete):
+    run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
+    key = blog.blogapi("keys", "create", tmp_path.name, flag).stdout.strip()
+    assert run("push", tmp_path / "folder", key=key)[1][0].startswith("this key is ")
+    assert run("pull", tmp_path / "other", key=key)[1][-1] == counts(created=2 if may_delete else 1)
+    assert run("pull", tmp_path / "other", "--delete", key=key)[0] == (not may_delete)
+
+
+def test_with_published_no_new_files_are_written_for_drafts(run, folder, tmp_path):
+    run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
+    assert run("pull", tmp_path / "other", "--published")[1] == ["created b.md", counts(created=1)]
+
+
+def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, blog):
+    here = folder(a="# A\n")
+    assert run("push", here, key="blog_" + "x" * 43)[1][0].startswith("Authorization: the API key is unknown")
+    assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the address")
+    other = f"http://127.0.0.1:{blog.port}/v1"
+    assert run("push", here, to=other)[1] == [f"{other} is not the address of blogapi 1.2 or newer"]
+    assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not answer")
+    assert not (here / ".blogapi.json").exists()
+
+
+def test_one_command_at_a_time_works_in_a_folder(run, folder, blog):
+    here = folder(a="# A\n")
+    file = os.open(here, os.O_RDONLY)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    assert run("push", here) == (1, [f"another push or pull of {here} is running"])
+    os.close(file)
+    assert run("push", here)[0] == 0
+
+
+def test_links_out_of_the_folder_are_left_alone(run, folder, tmp_path, there, change):
+    (tmp_path / "secret.md").write_text("# Secret\n")
+    (tmp_path / "outside").mkdir()
+    here = folder(a="# A\n\n![x](../secret.png)\n")
+    (tmp_path / "secret.png").write_bytes(png())
+    (here / "link.md").symlink_to(tmp_path / "secret.md")
+    (here / "sub").symlink_to(tmp_path / "outside")
+    run("push", here)
+    assert there().keys() == {"a"}
+    assert "../secret.png" in there()["a"]["content"]
+    state = (here / ".blogapi.json").read_text()
+    (here / ".blogapi.json").write_text(state.replace('"a.md"', '"sub/a.md"'))
+    change("a", title="B")
+    run("pull", here, "--theirs")
+    assert list((tmp_path / "outside").iterdir()) == []
+    for name in ("../a.md", ".git/a.md", "/a.md", "a.sh"):
+        (here / ".blogapi.json").write_text(state.replace('"a.md"', f'"{name}"'))
+        assert run("pull", here)[1][0].startswith(f"{here}/.blogapi.json is damaged")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"slug": "a"', '"slug": 1'),
+        ('"slug": "a"', '"slug": "a", "former_slugs": 5'),
+        ('"slug": "a"', '"slug": "a", "former_slugs": [1]'),
+        ('"slug": "a"', '"slug": "a", "published_at": {}'),
+        ('"fresh": true', '"fresh": [true]'),
+        ('"status": "draft"', '"status": "gone"'),
+        ('"said"', '"unsaid"'),
+        ("{", "[" * 100_000 + "{"),
+        ("}", " " * 64 * 1024**2 + "}"),
+        ("", "\0"),
+    ],
+    ids=["slug", "former slugs", "a former slug", "time", "fresh", "status", "digest", "nested", "huge", "no JSON"],
+)
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_a_damaged_state_is_refused_before_anything_changes(run, folder, there, command, old, new):
+    here = folder(a="# A\n")
+    run("push", here)
+    state = here / ".blogapi.json"
+    state.write_text(state.read_text().replace(old, new, 1))
+    edit(here / "a.md", "# A", "# B")
+    before, posts = contents(here), there()
+    reason = f"{state} is damaged: delete it, and all files are compared with the posts"
+    assert run(command, here, "--force") == (1, [reason])
+    assert (contents(here), there()) == (before, posts)
+
+
+# Services that are hostile, or not services at all
+
+POST = {"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []}
+POST |= dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00Z")
+
+
+@pytest.fixture
+def hostile():
+    """A service that gives the set answer for each path, and `then` others."""
+    answers = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            found = answers.get(self.path.partition("?")[0], [(404, {}, b"{}")])
+            status, headers, body = found.pop(0) if len(found) > 1 else found[0]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_PUT(self):
+            self.do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    key = (200, {}, b'{"name": "a", "scope": "full"}')
+    answers["/v1/key"] = [key]
+
+    def answer(path="/v1/posts", status=200, body=b"", then=(), **headers):
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answers[path] = [(status, headers, body), *then]
+        return f"http://127.0.0.1:{server.server_port}"
+
+    answer.key = key
+
+    yield answer
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"slug": "../../etc/passwd"},
+        {"slug": "a/b"},
+        {"slug": ".git"},
+        {"id": "../1"},
+        {"id": 1},
+        {"created_at": None},
+        {"updated_at": "soon"},
+        {"content": "a" * 1_000_001},
+    ],
+)
+def test_a_hostile_service_writes_nothing(run, hostile, tmp_path, wrong):
+    address = hostile("/v1/posts", body=[POST | wrong])
+    hostile("/v1/posts/1", body=POST | wrong)
+    status, lines = run("pull", tmp_path / "folder", to=address)
+    assert (status, " sent an invalid post: " in lines[-1]) == (1, True)
+    assert contents(tmp_path / "folder") == {}
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"{}", b"[1]", b'[{"id": []}]', b" " * (33 * 2**20)])
+def test_anything_but_a_list_of_posts_is_refused(run, hostile, tmp_path, body):
+    address = hostile(body=body)
+    status, lines = run("pull", tmp_path / "folder", to=address)
+    assert (status, lines[-1].startswith((address, "a response of"))) == (1, True)
+
+
+def test_an_endless_list_is_refused(run, hostile, tmp_path):
+    address = hostile(body=[], Link='</v1/posts?before=1>; rel="next"')
+    assert run("pull", tmp_path / "folder", to=address)[1][-1].endswith("/v1/posts never ends")
+
+
+def test_commands_wait_at_the_rate_limit_and_after_a_failure(run, hostile, tmp_path):
+    address = hostile("/v1/key", 429, Retry_After="0", then=[hostile.key])
+    hostile(status=503, body={"message": "busy"}, Retry_After="0", then=[(200, {}, b"[]")])
+    said = ["the rate limit is reached; trying again in 0 s", "busy; trying again in 0 s", counts()]
+    assert run("pull", tmp_path / "folder", to=address) == (0, said)
+
+
+def test_a_missing_permission_is_reported_for_its_file_and_the_others_are_sent(run, hostile, folder):
+    address = hostile(body=[])
+    hostile("/v1/posts/by-slug/a", 403, {"message": "drafts only"})
+    hostile("/v1/posts/by-slug/b", 201, POST | {"slug": "b"}, ETag='"1"')
+    said = ["failed a.md: drafts only", "created b.md", counts(created=1, failed=1)]
+    assert run("push", folder(a="# A\n", b="# B\n"), to=address) == (1, said)
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, folder, tmp_path, monkeypatch, is_trusted):
+    certificate = make_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate) if is_trusted else "")
+    with Receiver(tls=context) as receiver:
+        status, lines = run("push", folder(a="# A\n"), to=f"https://localhost:{receiver.port}")
+    assert (status, "is not the address" in lines[-1], "certificate" in lines[-1]) == (1, is_trusted, not is_trusted)
+    assert len(receiver.messages) == is_trusted
+
+
+def test_an_unencrypted_address_causes_a_warning(run, folder):
+    address = "http://blog.invalid"
+    lines = run("push", folder(a="# A\n"), to=address)[1]
+    assert lines[0] == f"{address} is not encrypted: others on the network can read the key"
+    assert lines[1].startswith(f"{address} does not answer: ")
+
+
+def test_redirects_are_not_followed(run, hostile, folder):
+    address = hostile("/v1/key", 301, Location="http://127.0.0.1:1/")
+    said = f"{address} redirects to http://127.0.0.1:1/: use that address"
+    assert run("push", folder(a="# A\n"), to=address) == (1, [said])
+
+
+def test_an_image_with_the_wrong_content_is_not_written(run, hostile, tmp_path):
+    image = f"/images/{'0' * 32}.png"
+    address = hostile("/v1/posts", body=[POST])
+    hostile("/v1/posts/1", body=POST | {"content": f"![x]({address}{image})"})
+    hostile(image, body=png())
+    status, lines = run("pull", tmp_path / "folder", "--images", to=address)
+    assert (status, lines[0]) == (1, f"failed a.md: the image {'0' * 32}.png is damaged")
+    assert contents(tmp_path / "folder") == {}
