@@ -14,7 +14,7 @@ def test_the_defaults():
     config = Config.from_environ({})
     assert (config.host, config.port, config.rate_limit) == ("127.0.0.1", 8000, 100)
     assert config.database == Path("blog.db")
-    assert (config.webhook_seconds, config.webhook_private) == (15, False)
+    assert (config.webhook_seconds, config.webhook_private, config.images_mb) == (15, False, 2048)
 
 
 def test_the_variables_of_push_and_pull_are_ignored():

@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from click.testing import CliRunner
 
+from blogapi.cli import command_line
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
-from blogapi.storage.errors import Damaged
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage
 
@@ -44,11 +45,13 @@ def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(
     assert images.total_bytes(storage) == 2 * len(CONTENT)
 
 
-def test_with_a_damaged_post_no_image_counts_as_unused(database, post, damage):
-    post()
+def test_with_a_damaged_post_no_image_counts_as_unused(run, storage, add, damage):
+    image = add(1)
+    storage.write(posts.add, {"title": "A", "content": "B", "tags": [], "status": "draft"}, "")
     damage("post", "document", None)
-    with pytest.raises(Damaged):
-        images.shown(database)
+    result = CliRunner().invoke(command_line, ["images", "--unused", "--delete"])
+    assert (str(result.exception), result.stdout) == ("a post is damaged", "")
+    assert run("images") == (0, [image], [])
 
 
 def test_a_backup_and_a_copy_contain_images(run, add, tmp_path):

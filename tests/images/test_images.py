@@ -11,7 +11,7 @@ from blogapi.storage.errors import Rejected
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.models import ImagePart
-from tests.api.fixtures import NOW
+from tests.api.fixtures import NOW, with_key
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
 
@@ -150,30 +150,33 @@ def test_a_body_of_another_type_is_refused(client, body, status, expected):
     assert message(client.post("/v1/images", **body), status).startswith(expected)
 
 
-def test_the_total_size_of_images_is_limited(client, app):
-    service = app.extensions["blogapi"]
-    assert service.config.images_mb == 2048
-    object.__setattr__(service.config, "images_mb", 5)
-    answer = send(client, LARGE)
-    assert message(answer, 413) == "all images together must have at most 5 MiB (BLOGAPI_IMAGES_MB)"
-    object.__setattr__(service.config, "images_mb", 0)
-    assert message(upload(client, jpeg()), 413) == "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
+@pytest.mark.parametrize(
+    ("images_mb", "said"),
+    [
+        (5, "all images together must have at most 5 MiB (BLOGAPI_IMAGES_MB)"),
+        (0, "uploads are turned off: BLOGAPI_IMAGES_MB is 0"),
+    ],
+)
+def test_the_total_size_of_images_is_limited(own_app, images_mb, said):
+    client = with_key(own_app(images_mb=images_mb))
+    assert message(send(client, LARGE), 413) == message(upload(client, LARGE), 413) == said
 
 
 @pytest.mark.in_process
-def test_the_total_size_is_limited_for_concurrent_uploads_too(client, app, database, count, monkeypatch):
-    object.__setattr__(app.extensions["blogapi"].config, "images_mb", 6)
-    first, begun = save(photograph().resize((1600, 1200)).rotate(180), "PNG", compress_level=0), []
+def test_the_total_size_is_limited_for_concurrent_uploads_too(own_app, count, monkeypatch):
+    app = own_app(images_mb=6)
+    client, database = with_key(app), app.extensions["blogapi"].database
+    first, others = save(photograph().resize((1600, 1200)).rotate(180), "PNG", compress_level=0), []
 
-    def write(operation, *arguments):
-        if not begun:  # with the first part
-            begun.append(operation)
-            assert send(client, first).status_code == 201
-        return type(database).write(database, operation, *arguments)
+    def write(*arguments):
+        if not others:  # before the first part is stored
+            others.append(None)
+            others[0] = send(client, first).status_code
+        return type(database).write(database, *arguments)
 
     monkeypatch.setattr(database, "write", write)
     assert message(send(client, LARGE), 413) == "all images together must have at most 6 MiB (BLOGAPI_IMAGES_MB)"
-    assert (begun, count(ImagePart)) == ([images.add_part], 22)
+    assert (others, count(ImagePart)) == ([201], 22)
 
 
 # The list

@@ -197,7 +197,7 @@ def keep(database, name, size=1):
     database.write(copies.put, new, {"content": "x" * size}, "")
 
 
-def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, clock, monkeypatch):
+def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, clock):
     for number in range(copies.MAX_COPIES + 3):
         clock.now += 1
         keep(database, f"copy-{number:04}")

@@ -81,8 +81,8 @@ def test_an_undo_leaves_a_post_alone_if_its_tags_have_changed_since(owner, tagge
     assert tags(client) == {"b": 1, "travel": 2, "x": 1}
 
 
-def test_a_tag_is_changed_in_a_thread(owner, tagged, client, database):
-    with ThreadPoolExecutor(1) as pool:  # As in a server, a thread knows nothing about the request.
+def test_tags_are_changed_and_restored_where_a_thread_of_the_server_does_that(owner, tagged, client, database):
+    with ThreadPoolExecutor(1) as pool:  # It knows nothing about the request.
         database.engine.loop = Loop()
         database.engine.loop.run_in_thread = lambda function, **options: pool.submit(function).result()
         page = press(owner, "a", "Rename", name="x")

@@ -6,9 +6,7 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.posts.publication import SCHEDULING
-from blogapi.storage.errors import NeedsThread
 from blogapi.storage.models import Post, Schedule
-from blogapi.wings.history import revisions
 from tests.api.fixtures import EARLIER, LATER, NOW, listed
 from tests.conftest import NOON, message
 
@@ -321,20 +319,22 @@ def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
 
 
 @pytest.mark.in_process
-def test_a_large_post_is_written_in_a_thread(database):
-    def shared(operation, *arguments):
-        database.commits.run(lambda tx: operation(tx, *arguments))
-
-    large = {"title": "Large", "content": "x" * (posts.MAX_SHARED + 1), "status": "draft", "tags": []}
-    post_id = database.write(posts.add, large | {"content": "small"}, "tests").id
-    for operation, *arguments in (posts.add, large), (posts.change, post_id, large), (posts.put, post_id, large):
-        with pytest.raises(NeedsThread):
-            shared(operation, *arguments, "tests")
-    database.write(posts.change, post_id, large, "tests")
-    for operation, *arguments in (posts.change, post_id, {"status": "published"}), (posts.delete, post_id):
-        with pytest.raises(NeedsThread):
-            shared(operation, *arguments, "tests")
-    database.write(posts.delete, post_id, "tests")
-    with pytest.raises(NeedsThread):
-        shared(revisions.restore_deleted, post_id, "tests")
-    assert database.write(revisions.restore_deleted, post_id, "tests")
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "posts", {"title": "B", "content": "y" * 300_000}),
+        ("PATCH", "posts/1", {"content": "y" * 300_000}),
+        ("PATCH", "posts/2", {"status": "published"}),
+        ("PUT", "posts/by-slug/small", {"title": "B", "content": "y" * 300_000}),
+        ("DELETE", "posts/2", None),
+        ("POST", "trash/3/restore", None),
+    ],
+)
+def test_others_are_served_while_a_large_post_is_written(client, post, meanwhile, method, path, body):
+    post(slug="small")
+    for _ in range(2):
+        post(content="x" * 300_000)
+    client.delete("/v1/posts/3")
+    meanwhile.clear()
+    assert client.open(f"/v1/{path}", method=method, json=body).status_code in (200, 201, 204)
+    assert meanwhile == [200]

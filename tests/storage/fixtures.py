@@ -1,4 +1,4 @@
-"""Helpers for several test modules: a search, and writes that wait for each other."""
+"""Helpers for several test modules: a search, others served meanwhile, and writes that wait for each other."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -10,6 +10,8 @@ from blogapi.posts import storage as posts
 from blogapi.server.commits import SharedDatabase
 from blogapi.storage import engine_for
 from blogapi.storage.loop import Loop
+from tests.api.fixtures import with_key
+from tests.service import eventually
 
 
 @pytest.fixture
@@ -36,17 +38,17 @@ def add(database):
 
 
 @pytest.fixture
-def in_thread(database):
-    """The functions that would have run in another thread; they run immediately, in this one."""
-    functions = []
+def meanwhile(app, database):
+    """The statuses of another client's requests, each served while slow work runs in a thread, as our server does."""
+    other, statuses = with_key(app), []
 
-    def run_in_thread(function, *, in_background=False):
-        functions.append(function)
-        return function()
+    class Serving(Loop):
+        def run_in_thread(self, function, *, in_background=False):
+            statuses.append(other.get("/v1/posts?limit=1").status_code)
+            return function()
 
-    database.engine.loop = Loop()
-    database.engine.loop.run_in_thread = run_in_thread
-    return functions
+    database.engine.loop = Serving()
+    return statuses
 
 
 @pytest.fixture
@@ -80,6 +82,5 @@ def write_together(database, lock, *operations):
         with lock:
             for operation in operations:
                 outcomes.append(pool.submit(database.write, operation))
-                while len(database.commits.waiting) < len(outcomes):
-                    pass
-        return [outcome.exception(5) or outcome.result() for outcome in outcomes]
+                eventually(lambda: len(database.commits.waiting) == len(outcomes))
+        return [outcome.exception(20) or outcome.result() for outcome in outcomes]

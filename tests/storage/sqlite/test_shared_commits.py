@@ -13,7 +13,7 @@ from blogapi.server.commits import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
-from blogapi.storage.sqlite import SqliteTransaction
+from tests.service import eventually
 from tests.storage.fixtures import write_together
 from tests.storage.sqlite.conftest import add, locked_by
 
@@ -85,10 +85,9 @@ def test_the_arguments_of_failing_operations_are_freed_immediately(database, oth
     with locked_by(other):
         for thread in threads:
             thread.start()
-        while len(database.commits.waiting) < 2:
-            pass
+        eventually(lambda: len(database.commits.waiting) == 2)
     for thread in threads:
-        thread.join(5)
+        thread.join(20)
     assert [reference() for reference in references] == [None] * 3
 
 
@@ -112,8 +111,7 @@ def test_writes_return_when_their_transaction_ends_even_if_another_follows_immed
     following = []
 
     def wait_until_waiting(count):
-        while len(database.commits.waiting) < count:
-            pass
+        eventually(lambda: len(database.commits.waiting) >= count)
 
     def let_another_follow(tx):
         if not following:
@@ -139,18 +137,16 @@ def fail_after_a_change(tx):
     raise LookupError
 
 
-@pytest.mark.parametrize("is_at_commit", [True, False])
-def test_nobody_waits_forever_if_the_rollback_fails(database, engine, other, monkeypatch, is_at_commit):
-    def fail(tx, error=None):
-        if error:
-            engine.recover(error)
-        raise MemoryError
+@pytest.mark.parametrize("refused", [("ROLLBACK",), ("COMMIT", "ROLLBACK")], ids="-".join)
+def test_nobody_waits_forever_if_the_rollback_fails(database, engine, other, refused):
+    def authorize(action, argument, *_):
+        is_refused = action == sqlite3.SQLITE_TRANSACTION and argument in refused
+        return sqlite3.SQLITE_DENY if is_refused else sqlite3.SQLITE_OK
 
-    monkeypatch.setattr(SqliteTransaction, "recover", fail)
-    if is_at_commit:
-        monkeypatch.setattr(SqliteTransaction, "commit", fail)
-    last = partial(add, slug="b") if is_at_commit else fail_after_a_change
-    assert len(write_together(database, locked_by(other), partial(add, slug="a"), last)) == 2
+    engine.connection.set_authorizer(authorize)
+    last = partial(add, slug="b") if "COMMIT" in refused else fail_after_a_change
+    outcomes = write_together(database, locked_by(other), partial(add, slug="a"), last)
+    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 2
 
 
 def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine, other):

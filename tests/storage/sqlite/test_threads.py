@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peewee import SQL
 
+from blogapi.storage.database import BUSY_SECONDS
 from blogapi.storage.errors import NeedsThread, Unavailable
 from blogapi.storage.loop import Loop
+from tests.service import eventually
 from tests.storage.sqlite.conftest import GoneAway, add
 
 
@@ -25,16 +27,15 @@ def test_others_can_read_during_a_write_in_a_thread(database, slugs):
     assert slugs() == ["a"]
 
 
-def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs, in_thread):
+def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs):
     def operation(tx):
         add(tx, "a")
         with pytest.raises(Unavailable, match="locked"):
             database.write_in_thread(add, "b")
-        assert len(in_thread) == 1
 
     database.write_in_thread(operation)
     database.write_in_thread(add, "c")
-    assert (slugs(), len(in_thread)) == (["a", "c"], 2)
+    assert slugs() == ["a", "c"]
 
 
 def test_a_write_in_a_thread_does_not_release_the_connections_locks(database, path):
@@ -69,7 +70,7 @@ def test_a_write_in_a_thread_does_not_wait_for_readers_to_shrink_the_wal(databas
     begun = time.monotonic()
     for slug in "abc":
         database.write_in_thread(add, slug)
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < BUSY_SECONDS  # Each would wait this long.
     assert slugs() == ["a", "b", "c"]
 
 
@@ -77,9 +78,8 @@ def test_writes_waiting_for_one_in_a_thread_come_before_the_next_one_in_a_thread
     def slow(tx):
         add(tx, "a")
         writer.start()
-        while not database.commits.waiting:
-            pass
-        time.sleep(0.2)  # how long it takes
+        eventually(lambda: database.commits.waiting)
+        time.sleep(0.4)  # how long it takes
 
     monkeypatch.setattr("blogapi.storage.database.LOCK_POLL_SECONDS", 0.1)
     writer = threading.Thread(target=database.write, args=(add, "b"))
@@ -115,7 +115,7 @@ def test_a_read_in_a_thread_ends_with_its_request(database):
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(GoneAway):
             database.read_in_thread("client", read_forever)
-        assert str(database.engine.loop.outcome.exception(1)) == "interrupted"
+        assert str(database.engine.loop.outcome.exception(20)) == "interrupted"
 
 
 def read_during(database, *clients):

@@ -1,0 +1,88 @@
+"""How long a search takes, and that others do not wait for it."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from peewee import SQL
+
+from blogapi.posts.lists import ListQuery
+from blogapi.wings.search import index
+from blogapi.wings.search import storage as search
+
+
+@pytest.mark.sqlite
+def test_a_post_is_removed_from_the_index_by_its_key(plan):
+    key = "only_tags=? AND published=? AND post_id=?"
+    assert plan(index.FORGET) == [f"SEARCH search_pending USING PRIMARY KEY ({key})"]
+
+
+def test_a_search_takes_three_statements(client, statements):
+    client.get("/v1/posts?q=lake")
+    with statements() as collected:
+        client.get("/v1/posts?q=fog")
+    assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
+
+
+SLOW = [
+    {"q": "fog", "sort": "relevance"},
+    {"q": "fo*"},
+    {"q": "fog lake"},
+    {"q": '"fog lake"'},
+    {"q": "東京"},
+    {"q": "fog", "status": "draft"},
+    {"q": "fog", "tag": "a"},
+    {"q": "fog", "sort": "published_at"},
+]
+
+
+@pytest.mark.sqlite  # PostgreSQL runs them in processes of its own.
+@pytest.mark.in_process
+@pytest.mark.parametrize("query", SLOW)
+def test_others_are_served_during_a_search_that_may_take_long(client, meanwhile, query):
+    assert client.get("/v1/posts", query_string=query).json == []
+    assert meanwhile == [200]
+
+
+def test_many_slow_searches_of_one_client_do_not_keep_another_waiting(database):
+    begun, ended = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(20) as pool:
+        many = [
+            pool.submit(database.read_in_thread, "many", lambda reader: (begun.set(), ended.wait(20)))
+            for _ in range(20)
+        ]
+        assert begun.wait(20)
+        try:
+            for _ in range(10):  # while the others begin to wait
+                assert database.read_in_thread("one", lambda reader: "read") == "read"
+            assert not any(each.done() and not each.exception() for each in many)  # Some may have given up.
+        finally:
+            ended.set()
+
+
+@pytest.mark.sqlite
+def test_words_that_never_meet_are_not_sought_again_for_each_of_the_first_posts(database, add):
+    for _ in range(search.FIRST_READ):
+        add(title="Even", status="published")
+    assert index.index_pending(database, seconds=60) == 0
+    many = "WITH RECURSIVE n(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)"
+    words = "iif(n % 2, 'even', 'odd')"
+    insert = f"{many} INSERT INTO search_published (rowid, title, text, labels) SELECT n, {words}, '', '' FROM n"
+    database.write(lambda tx: tx.execute(SQL(insert)))
+
+    def seconds(sort):
+        begun = time.thread_time()
+        assert search.page(database, ListQuery(20, status="published", q="even odd", sort=sort)).items == []
+        return time.thread_time() - begun
+
+    assert min(seconds("published_at") for _ in range(3)) < 10 * min(seconds("created_at") for _ in range(3))
+
+
+@pytest.mark.sqlite
+def test_many_small_changes_leave_the_index_in_few_parts(database, add):
+    for _ in range(100):
+        add(title="Fog")
+        index.index_pending(database)
+    segments = "SELECT count(DISTINCT segid) FROM search_others_idx"
+    assert database.row(SQL(segments))[0] < 20
