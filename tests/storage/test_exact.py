@@ -67,7 +67,7 @@ def test_refused_texts_leave_no_trace_in_memory(tmp_path):
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_and_below_110_mb(tmp_path, scale):
+def test_memory_stays_flat_and_below_100_mb(tmp_path, scale):
     with Server(tmp_path / "blog.db") as service:
         mixed(service, 1000)
         before = service.memory

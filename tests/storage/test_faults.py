@@ -5,7 +5,6 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -114,7 +113,7 @@ def test_others_read_while_a_tag_of_many_large_posts_is_renamed(service):
             assert service.request("GET", "/v1/posts?limit=1")[0] == 200
             reads += 1
     assert renamed.result()[2] == {"name": "renamed", "posts": 40}
-    assert reads > 10
+    assert reads > 3  # Otherwise, the first would wait for the whole change.
     create(service)  # While others read, nobody waits for the -wal to be truncated; the next writes do that.
     create(service)
     assert service.database.with_name("blog.db-wal").stat().st_size < 20_000_000
@@ -136,13 +135,11 @@ def test_a_key_that_a_stopped_terminal_does_not_show_blocks_no_write_and_is_not_
     os.close(write)
     waits_for = Path(f"/proc/{process.pid}/wchan")
     eventually(lambda: "pipe" in waits_for.read_text())
-    begun = time.monotonic()
-    assert create(service)[0] == 201
-    assert time.monotonic() - begun < 1
+    assert create(service)[0] == 201  # If the lock were held, it would be 503 after two seconds.
     assert "late" not in service.blogapi("keys", "list").stdout
     with os.fdopen(read, "rb") as pipe:
         key = re.search("blog_[A-Za-z0-9_-]{43}", pipe.read().decode())[0]
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert service.request("GET", "/v1/posts", Authorization=f"Bearer {key}")[0] == 200
 
 
@@ -167,9 +164,12 @@ def test_a_backup_of_a_damaged_database_is_refused(service, tmp_path):
 
 
 def test_a_killed_backup_does_not_block_another_and_foreign_files_stay(service, tmp_path):
+    for _ in range(20):
+        create(service, content="x" * 1_000_000)  # The backup takes long enough to be killed.
     part = tmp_path / "copy.db.part"
     part.write_text("somebody else's")
     process = subprocess.Popen([BIN / "blogapi", "backup", tmp_path / "copy.db"], env=service.environ)
+    eventually(lambda: len(list(tmp_path.glob("copy.db.*"))) > 1 or process.poll() is not None)
     process.kill()
     process.wait()
     assert not (tmp_path / "copy.db").exists()
