@@ -51,7 +51,7 @@ def forward(port):
         for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             if environ.get(name):
                 headers[name.replace("_", "-")] = environ[name]
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         target = environ["RAW_URI"].partition("?")[0]
         if environ["QUERY_STRING"]:

@@ -12,6 +12,7 @@ from blogapi.posts.slugs import slug_of
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
 from tests.owner.pages import enter, send, view
+from tests.service import slowness
 
 pytestmark = [pytest.mark.in_process, pytest.mark.slow]
 
@@ -95,9 +96,10 @@ def repeated(unit, size):
 
 
 def seconds(function, *arguments):
+    """The processor time of a call, on a machine of usual speed."""
     began = time.process_time()
     function(*arguments)
-    return time.process_time() - began
+    return (time.process_time() - began) / slowness()
 
 
 @pytest.mark.parametrize("place", PLACES)

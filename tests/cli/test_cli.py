@@ -122,7 +122,7 @@ def test_an_impossible_name_is_refused(run, path, command, name, message):
 
 
 def run_in_shell(command):
-    ended = subprocess.run(["sh", "-c", f'exec "$0" {command}', BIN / "blogapi"], capture_output=True, timeout=20)
+    ended = subprocess.run(["sh", "-c", f'exec "$0" {command}', BIN / "blogapi"], capture_output=True, timeout=60)
     return ended.returncode, ended.stderr.decode()
 
 
@@ -191,7 +191,7 @@ def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path, with_option
         options = ["--host", "127.0.0.2", "--port", str(port)] if with_options else []
         environ = os.environ | ({} if with_options else {"HOST": "127.0.0.2", "PORT": str(port)})
         command = [BIN / "blogapi", "serve", *options]
-        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=20)
+        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
     reason = f"cannot listen on 127.0.0.2 port {port}: Address already in use; set HOST or PORT"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"blogapi: {reason}\n")
     assert list(tmp_path.iterdir()) == []

@@ -83,7 +83,7 @@ def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(run, at,
         terminal, other = pty.openpty()
         os.write(terminal, answer)
         env = os.environ | {"BLOGAPI_DATABASE": str(path)}
-        ended = subprocess.run([*command, *option], stdin=other, capture_output=True, text=True, env=env, timeout=20)
+        ended = subprocess.run([*command, *option], stdin=other, capture_output=True, text=True, env=env, timeout=60)
         os.close(terminal), os.close(other)
         assert (ended.returncode, words(at(0))) == (status, then), ended.stderr
     assert "changed back 2, restored 1, moved to the trash 1, left 0" in ended.stdout

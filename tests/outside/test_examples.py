@@ -41,7 +41,7 @@ def shell(block, folder, environ):
     """Run a block in a shell, with the Python of the tests; return what it printed."""
     environ = environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
     command = ["bash", "-euc", block.replace("site/bin/python", sys.executable)]
-    return subprocess.check_output(command, cwd=folder, env=environ, text=True, timeout=30)
+    return subprocess.check_output(command, cwd=folder, env=environ, text=True, timeout=60)
 
 
 @pytest.fixture

@@ -30,12 +30,12 @@ def installed(tmp_path_factory):
     shutil.copytree(CHECKOUT, source, symlinks=True, ignore=shutil.ignore_patterns(*NOT_OF_THE_PROJECT))
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source]
-    subprocess.run(build, check=True, timeout=60)
+    subprocess.run(build, check=True, timeout=180)
     shutil.rmtree(source)
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", symlinks=True)
     python = folder / "venv/bin/python"
-    subprocess.run([*pip, f"--python={python}", "install", "--no-deps", "--no-index", wheel], check=True, timeout=60)
+    subprocess.run([*pip, f"--python={python}", "install", "--no-deps", "--no-index", wheel], check=True, timeout=180)
     (packages,) = (folder / "venv/lib").glob("python*/site-packages")
     (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
     return python.parent
@@ -51,7 +51,7 @@ def test_when_installed_it_sets_itself_up_in_the_current_folder_and_serves(insta
 
     def get(path, *options):
         curl = ["curl", "--silent", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "1", *options]
-        ended = subprocess.run([*curl, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, timeout=30)
+        ended = subprocess.run([*curl, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True, timeout=60)
         return ended.stdout
 
     try:
@@ -61,14 +61,14 @@ def test_when_installed_it_sets_itself_up_in_the_current_folder_and_serves(insta
         assert "swagger" in get("/docs")
     finally:
         server.terminate()
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blog.db", "log"]
 
 
 def test_when_installed_it_includes_its_own_files(installed, tmp_path):
     script = "import blogapi; from blogapi.storage.setup import SCHEMA; print(blogapi.__file__, SCHEMA.parent)"
     command = [installed / "python", "-c", script]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     package, schemas = ended.stdout.split()
     assert Path(package).is_relative_to(installed.parent)
     for name in ("schema.sql", "postgresql/schema.sql"):

@@ -55,14 +55,14 @@ def test_the_block_on_setting_it_up_works(shell):
         lines.append(process.stdout.readline())
         assert lines[-1], lines
     process.send_signal(signal.SIGTERM)
-    assert "PASSWORD" not in "".join(lines) + process.communicate(timeout=10)[0]
+    assert "PASSWORD" not in "".join(lines) + process.communicate(timeout=60)[0]
     assert process.returncode == 0
 
 
 def test_the_blocks_on_moving_and_backups_work(shell, page_server, tmp_path):
     def run(script):
         process = shell(script)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, output
 
     engine = Sqlite(tmp_path / "blog.db")

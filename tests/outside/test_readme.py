@@ -90,7 +90,7 @@ def running(tmp_path):
         output += line
     yield output, environ
     os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def shell(block, environ, key):
     script = block.replace("127.0.0.1:8000", f"127.0.0.1:{environ['PORT']}").replace("blog_…", key)
     script = script.replace("curl ", "curl --silent --show-error --retry-connrefused --retry 9 ")
     command = ["bash", "-c", f"set -eu\nKEY={key}\n{script}"]
-    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

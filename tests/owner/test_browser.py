@@ -33,7 +33,7 @@ def test_the_command_shown_with_a_new_key_works(window):
     window.click("Create key")
     key, line = window.shown
     window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
-    ended = subprocess.run([*shlex.split(line), "--silent", "--show-error"], capture_output=True, timeout=20)
+    ended = subprocess.run([*shlex.split(line), "--silent", "--show-error"], capture_output=True, timeout=60)
     assert [post["title"] for post in json.loads(ended.stdout)] == ["Hello"]
     window.open("/settings/keys")
     facts = rf"laptop …{key[-4:]}\nMay do everything.\nCreated\n.*20.*M\nLast used\n20.*\nThis minute\n1 of 1000000"

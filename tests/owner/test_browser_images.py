@@ -23,10 +23,11 @@ target.dispatchEvent(
 """
 # The next chosen file can be pasted and dropped again.
 CHOSEN = "document.getElementById('file').addEventListener('input', (event) => (window.chosen = event.target.files[0]))"
+# An upload does not continue until half a second after somebody has tried to save the post.
 SLOW_UPLOAD = """
-const real = fetch;
+const [real, saved] = [fetch, new Promise((done) => addEventListener("submit", done, true))];
 window.fetch = async (address, options) => {
-  await (String(address).endsWith("/upload") && new Promise((done) => setTimeout(done, 3000)));
+  await (String(address).endsWith("/upload") && saved.then(() => new Promise((done) => setTimeout(done, 500))));
   return real(address, options);
 };
 """

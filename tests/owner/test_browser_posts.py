@@ -155,6 +155,6 @@ def test_a_post_is_printed_without_buttons(window):
 
 def test_the_pictures_in_the_documentation_can_be_renewed(tmp_path, browser):
     script = [sys.executable, CHECKOUT / "docs/pictures.py", tmp_path]
-    subprocess.run(script, check=True, timeout=60)
+    subprocess.run(script, check=True, timeout=180)
     taken = {picture.name for picture in tmp_path.glob("*.png")}
     assert taken == {picture.name for picture in (CHECKOUT / "docs/pictures").iterdir()}

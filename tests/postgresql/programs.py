@@ -65,7 +65,7 @@ class PostgresqlServer:
             self.process = subprocess.Popen(
                 [*command, "-c", "listen_addresses=127.0.0.1"], user=self.user, stdout=log, stderr=log, cwd="/"
             )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()
@@ -79,7 +79,7 @@ class PostgresqlServer:
         """Stop the server: SIGINT ends all connections, SIGQUIT crashes it."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-            self.process.wait(20)
+            self.process.wait(60)
 
     @contextmanager
     def standby(self):

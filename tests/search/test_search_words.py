@@ -75,7 +75,10 @@ def test_splitting_a_text_takes_linear_time(text):
         split(text * (length // len(text)))
         return time.process_time() - begun
 
-    assert min(seconds(400_000) for _ in range(3)) < 3 * min(seconds(200_000) for _ in range(3)) + 0.01
+    def is_linear():
+        return min(seconds(400_000) for _ in range(3)) < 3 * min(seconds(200_000) for _ in range(3)) + 0.01
+
+    assert any(is_linear() for _ in range(3))  # A busy machine can spoil one comparison.
 
 
 # A naive model: every search is compared with the words of every post

@@ -42,7 +42,7 @@ def test_a_lasting_lock_costs_writers_less_than_3_s_and_readers_nothing(service)
     answers = [each.result() for each in writes]
     assert [(status, retry_after) for status, retry_after, _ in answers] == [(503, "1")] * 20
     assert max(seconds for _, _, seconds in answers) < 3
-    assert max(waits) < 1  # A writer waits two seconds.
+    assert max(waits) < 1.5  # A writer waits two seconds.
     other.execute("ROLLBACK")
     other.close()
     assert write(service)[0] == 201

@@ -1,6 +1,8 @@
 """Creations that arrive at the same time share commits."""
 
 import json
+import os
+import signal
 import struct
 
 import pytest
@@ -24,8 +26,10 @@ def test_sixteen_creations_share_a_few_commits(service, opened):
     service.request("GET", "/v1/posts")  # The use of the key is recorded.
     before = commits(wal)
     for _ in range(ROUNDS):
+        os.kill(service.worker, signal.SIGSTOP)  # so that they arrive at the same time even on a busy machine
         for connection in connections:
             connection.sendall(request)
+        os.kill(service.worker, signal.SIGCONT)
         for connection in connections:
             assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
     assert commits(wal) - before <= ROUNDS * CONNECTIONS / 4

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import without_id
-from tests.service import BIN, Server, eventually, read_answer
+from tests.service import BIN, Server, eventually, read_answer, slowness
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def send(service, opened, data):
     """Send on a new connection with a small receive buffer; return it."""
     sock = opened.enter_context(socket.socket())
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.settimeout(20)
+    sock.settimeout(60)
     sock.connect((service.host, service.port))
     with suppress(ConnectionError):  # It may be refused halfway.
         sock.sendall(data)
@@ -87,7 +87,7 @@ def test_the_total_size_of_unread_responses_is_limited(service, opened):
     assert without_id(body["message"]) == "too many large responses are being sent; try again"
     assert service.memory < MAX_MEMORY
     assert service.request("GET", "/v1/tags")[0] == 200
-    eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 5)  # Clients that read nothing have to go.
+    eventually(lambda: service.request("GET", "/v1/posts")[0] == 200, 8)  # Clients that read nothing have to go.
 
 
 def test_a_change_is_answered_even_if_nobody_reads_responses(service, opened):
@@ -162,7 +162,7 @@ def test_the_total_size_of_endless_headers_is_limited(service, opened):
 def test_the_number_of_small_endless_requests_is_limited(service, opened, kind):
     data = {"header": ENDLESS, "body": service.creation(b" " * 60_000)[:-1]}[kind]
     sockets = [send(service, opened, data) for _ in range(400)]
-    eventually(lambda: "408" in statuses(sockets[:100]), 5)  # before its time is over
+    eventually(lambda: "408" in statuses(sockets[:100]), 8)  # before its time is over
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
     assert service.memory < MAX_MEMORY
 
@@ -176,14 +176,14 @@ def test_a_new_connection_is_quickly_accepted_behind_many_endless_ones(service, 
     worked = service.worked
     os.kill(service.worker, signal.SIGCONT)
     assert read_answer(other)[0] == 200
-    assert service.worked - worked < 0.25  # usually 0.11 to 0.14
+    assert (service.worked - worked) / slowness() < 0.25  # usually 0.11 to 0.14
 
 
 def test_headers_without_a_key_do_not_end_an_upload_with_one(service, opened):
     request = service.creation(b'{"title": "A", "content": "B"}'.ljust(60_000))
     upload = send(service, opened, request[:30_000])
     sockets = [send(service, opened, ENDLESS) for _ in range(300)]
-    eventually(lambda: "408" in statuses(sockets[:100]), 5)
+    eventually(lambda: "408" in statuses(sockets[:100]), 8)
     upload.sendall(request[30_000:])
     assert read_answer(upload)[0] == 201
 
@@ -194,8 +194,8 @@ def test_headers_from_others_do_not_cut_off_a_response(service, opened):
     reader = send(service, opened, service.head("GET /v1/posts HTTP/1.1", "Connection: close"))
     eventually(lambda: statuses([reader]) == ["200"])
     sockets = [send(service, opened, service.head("GET / HTTP/1.1")[:-2] + FIELDS) for _ in range(300)]
-    eventually(lambda: "408" in statuses(sockets[:100]), 5)
-    reader.settimeout(20)
+    eventually(lambda: "408" in statuses(sockets[:100]), 8)
+    reader.settimeout(60)
     assert b"".join(iter(lambda: reader.recv(65536), b"")).count(b"x") > 1_800_000
 
 
@@ -210,7 +210,7 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
 def test_more_connections_than_files_make_room_for_others(few_files, opened, data):
     for _ in range(700):
         send(few_files, opened, data)
-    assert few_files.wait("/v1/posts")[0] < 3  # Otherwise, it takes ten seconds.
+    assert few_files.wait("/v1/posts")[0] < 8  # Otherwise, it takes ten seconds.
     assert "Traceback" not in few_files.log
 
 

@@ -81,7 +81,7 @@ def test_an_aborted_upload_leaves_nothing_and_frees_its_place(server, length):
     for _ in range(5):
         with server.connect() as sock:
             sock.sendall(head + LARGE[:300_000])
-    eventually(lambda: upload(server)[0] in (200, 201))
+    eventually(lambda: upload(server)[0] in (200, 201), 10)
 
 
 def test_a_stalled_upload_is_ended(impatient):

@@ -16,7 +16,7 @@ def refusal(tmp_path, *arguments, command=(BIN / "gunicorn",), **environ):
     """Start a server that must not start; return its exit status and the last line it wrote."""
     variables = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())} | environ
     ended = subprocess.run(
-        [*command, *arguments], cwd=CHECKOUT, env=variables, capture_output=True, text=True, timeout=20
+        [*command, *arguments], cwd=CHECKOUT, env=variables, capture_output=True, text=True, timeout=60
     )
     assert "Traceback" not in ended.stderr
     return ended.returncode, ended.stderr.rstrip("\n").rpartition("\n")[2]
@@ -142,7 +142,7 @@ def test_requests_sent_before_the_shutdown_are_answered_even_if_not_yet_accepted
     answers = [read_answer(sock) for sock in sockets]
     assert {(status, headers["Connection"]) for status, headers, _ in answers} == {(201, "close")}
     assert len({post["id"] for _, _, post in answers}) == 201
-    assert service.process.wait(10) == 0
+    assert service.process.wait(60) == 0
 
 
 @pytest.mark.sqlite

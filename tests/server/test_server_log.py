@@ -114,7 +114,7 @@ def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_pa
     (tmp_path / "broken.py").write_text("def app(): ...\n\n\napp.extensions = {}\n")
     environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
     command = [BIN / "gunicorn", "--pythonpath", tmp_path, "broken:app"]
-    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=20)
+    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 3
     assert ended.stderr.count("KeyError: 'background'") == 1
     assert ended.stderr.count("Booting worker") == 1

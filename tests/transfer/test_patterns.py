@@ -67,6 +67,8 @@ def seconds(pattern, text):
 
 @pytest.mark.parametrize(("pattern", "units"), PATTERNS, ids=range(len(PATTERNS)))
 def test_twice_the_text_takes_at_most_three_times_as_long(pattern, units):
+    def is_linear(text):
+        return seconds(pattern, 2 * text) < 3 * seconds(pattern, text) + 0.01
+
     for unit in units:
-        once = unit * (30_000 // len(unit))
-        assert seconds(pattern, 2 * once) < 3 * seconds(pattern, once) + 0.01, unit
+        assert any(is_linear(unit * (30_000 // len(unit))) for _ in range(3)), unit  # A busy machine can spoil one.

@@ -18,7 +18,7 @@ POST = {"title": "A", "content": "B"}
 
 @pytest.fixture
 def service(serve):
-    return serve(BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="1")
+    return serve(BLOGAPI_WEBHOOK_PRIVATE="true", BLOGAPI_WEBHOOK_SECONDS="5")
 
 
 def subscribe(service, url, *events):
@@ -38,18 +38,22 @@ def states(service, webhook):
 
 def test_a_scheduled_post_is_announced_within_2_s_of_its_time(service, receiver):
     subscribe(service, receiver.url, "post.published")
-    due = int(time.time() + 0.5) + 1
+    begun = time.monotonic()
+    service.request("POST", "/v1/webhooks/1/ping")
+    eventually(lambda: receiver.messages)
+    most = max(2, 1 + 3 * (time.monotonic() - begun))  # on a busy machine, three times as long as a ping takes there
+    due = int(time.time()) + 2
     body = POST | {"status": "scheduled", "published_at": rfc3339(due)}
     assert service.request("PUT", "/v1/posts/by-slug/a", body)[0] == 201
-    eventually(lambda: receiver.messages)
-    assert due <= time.time() < due + 2
-    post = receiver.messages[0].payload["data"]["post"]
+    eventually(lambda: len(receiver.messages) == 2)
+    assert due <= time.time() < due + most
+    post = receiver.messages[1].payload["data"]["post"]
     assert (post["status"], post["id"]) == ("published", "1")
     service.request("PATCH", "/v1/posts/1", {"title": "B"})
     service.stop()
     service.start()
-    assert states(service, "/v1/webhooks/1") == ["delivered"]
-    assert receiver.types == ["post.published"]
+    assert states(service, "/v1/webhooks/1") == ["delivered", "delivered"]
+    assert receiver.types == ["ping", "post.published"]
 
 
 def test_hanging_receivers_delay_neither_others_nor_requests(service, receiver):
@@ -58,7 +62,7 @@ def test_hanging_receivers_delay_neither_others_nor_requests(service, receiver):
 
     def drip(handler):
         with suppress(OSError):  # once the attempt has been given up
-            for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20:
+            for byte in b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100:
                 handler.connection.send(bytes([byte]))
                 time.sleep(0.05)
 
@@ -72,12 +76,12 @@ def test_hanging_receivers_delay_neither_others_nor_requests(service, receiver):
             begun = time.monotonic()
             assert service.request("POST", "/v1/posts", POST)[0] == 201
             seconds.append(time.monotonic() - begun)
-            eventually(lambda number=number: len(receiver.messages) == number, 1)
-        assert max(seconds) < 0.5
+            eventually(lambda number=number: len(receiver.messages) == number, 4)
+        assert max(seconds) < 4
         for webhook in (hung, dripped):
             eventually(lambda webhook=webhook: deliveries(service, webhook)[-1]["attempts"] == 1)
             first = deliveries(service, webhook)[-1]
-            assert (first["state"], first["last_error"]) == ("pending", "no answer within 1 s")
+            assert (first["state"], first["last_error"]) == ("pending", "no answer within 5 s")
             assert "last_status" not in first
 
 
@@ -115,12 +119,13 @@ def test_a_service_stopped_during_deliveries_ends_within_5_s_and_continues_after
 
 def test_a_slow_receiver_with_tls_does_not_delay_requests(serve, certificate, secure_receiver):
     service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", SSL_CERT_FILE=certificate)
-    secure_receiver.answer = lambda handler: (time.sleep(1), Receiver.answer(secure_receiver, handler))
+    answered = threading.Event()
+    secure_receiver.answer = lambda handler: (answered.wait(20), Receiver.answer(secure_receiver, handler))
     webhook = subscribe(service, f"https://localhost:{secure_receiver.port}", "post.created")
     service.request("POST", "/v1/posts", POST)
     eventually(lambda: secure_receiver.messages)
-    begun = time.monotonic()
     assert service.request("GET", "/v1/posts")[0] == 200
-    assert time.monotonic() < begun + 0.5
+    assert deliveries(service, webhook)[0]["attempts"] == 0  # The attempt still waits for the receiver.
+    answered.set()
     eventually(lambda: states(service, webhook) == ["delivered"])
     assert "MonkeyPatchWarning" not in service.log
