@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ WRITTEN = (
     *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
     *("params", "id"),
 )
+EXPORTED = {"id", "created_at", "title", "slug"}  # names in every file that `render` wrote
 # Words that are not text in YAML 1.1 or 1.2
 WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes
@@ -55,6 +56,7 @@ class MarkdownFile(NamedTuple):
     sources: Mapping[str, str] = {}  # the name in the file for each field
     lines: Mapping[str, int] = {}  # the line of each name
     content_line: int = 0  # the line where the content begins; 0 if the post has no file of its own
+    is_exported: bool = False  # whether it contains all of EXPORTED; then nothing is inferred from its name
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field if it is known. For the content, it is that of the first control character."""
@@ -66,15 +68,14 @@ class MarkdownFile(NamedTuple):
         control = CONTROL.search(content)
         return control and self.content_line + content.count("\n", 0, control.start())
 
-    @property
-    def is_exported(self) -> bool:
-        """Whether the file contains all names that `render` always writes. Then nothing is inferred from its name."""
-        return is_exported(self.lines)
 
+class Rules(NamedTuple):
+    """How front matter is read; the names are those of the arguments of `parse`."""
 
-def is_exported(names: Container[str]) -> bool:
-    """Return whether these include all names that `render` always writes."""
-    return all(name in names for name in ("id", "created_at", "title", "slug"))
+    strict: bool
+    keeps_others: bool
+    divides_tags: bool
+    zone: tzinfo
 
 
 def parse(
@@ -103,64 +104,58 @@ def parse(
     if not marks and not strict and NOT_READ.match(content):
         raise MarkdownError("front matter must be YAML or JSON between lines of ---, or TOML between lines of +++", 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(marks, text, strict, keeps_others or not strict, divides_tags, zone)
+    file = read(marks, text, Rules(strict, keeps_others or not strict, divides_tags, zone))
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := heading(content)):
         fields["title"] = title
     return file._replace(fields=fields, content_line=line)
 
 
-@lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
-def _read(marks: bytes, text: str, strict: bool, keeps_others: bool, divides_tags: bool, zone: tzinfo) -> MarkdownFile:
+@lru_cache(maxsize=512)  # A folder that is kept in step sends the same files again and again.
+def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
-    if not strict:
+    if not rules.strict:
         values, lines = _adapted(values, lines)
-    known = FIELD_READERS.keys() - (IMPORTED if strict else ())
-    if not strict and is_exported(values) and ("status" not in values or "draft" in values):  # It is flat.
+    is_exported = lines.keys() >= EXPORTED
+    if is_exported and not rules.strict and ("status" not in values or "draft" in values):  # It is flat.
         head = {*[*values][: [*values].index("created_at")]} & {CHANGED, UNPUBLISHED}
         values = {name: value for name, value in values.items() if name not in head}
+    known = FIELD_READERS.keys() - IMPORTED if rules.strict else FIELD_READERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
-    if others and not keeps_others:
+    if others and not rules.keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
-    fields, sources = _read_fields(values, lines, others, strict, divides_tags, zone)
-    if keeps_others and (params := typed(others) | fields.get("params", {})):
+    fields, sources = _read_fields(values, lines, others, rules)
+    if rules.keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
-    created_at = fields.pop("created_at", None)
-    return MarkdownFile(fields, created_at, int(number[0]) if number else 0, others, values, sources, lines)
+    created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0
+    return MarkdownFile(fields, created_at, own_id, others, values, sources, lines, is_exported=is_exported)
 
 
 def _read_fields(
-    values: dict[str, Any],
-    lines: dict[str, int],
-    others: dict[str, Any],
-    strict: bool,
-    divides_tags: bool,
-    zone: tzinfo,
+    values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], rules: Rules
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and the name in the file for each; other values go to `others`."""
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for name in [name for name in FIELD_READERS if name in values and not (strict and name in (*IGNORED, *IMPORTED))]:
-        if name in IMAGE_NAMES and isinstance(values[name], dict | list) and len(values[name]) > 1:
+    left_out = (*IGNORED, *IMPORTED) if rules.strict else ()
+    for name in [name for name in FIELD_READERS if name in values and name not in left_out]:
+        field, value = _read_field(name, values[name], lines[name], rules)
+        size = len(values[name]) if name in IMAGE_NAMES and isinstance(values[name], dict | list) else 0
+        if size > 1 or (size and not value and not rules.strict):
             others[name] = values[name]  # The field keeps only the address.
-        field, value = _read_field(name, values[name], lines[name], strict, zone)
         if not value and name != "former_slugs":  # An empty list gives them up.
-            if values[name] and not strict and name in IMAGE_NAMES:
-                others[name] = values[name]
             continue
-        if divides_tags and name in ("tags", "categories") and isinstance(values[name], str) and len(value) == 1:
-            value = value[0].split()
         source = sources.setdefault(field, name)
         if field == "tags":
             fields[field] = fields.get(field, []) + value
         elif fields.setdefault(field, value) != value:
-            if strict:
+            if rules.strict:
                 raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
             if field == "status" and value == "draft" and fields[field] == "published":
                 fields[field], sources[field], name = value, name, source
@@ -188,20 +183,22 @@ def _adapted(values: dict[str, Any], lines: dict[str, int]) -> tuple[dict[str, A
     return values, lines
 
 
-def _read_field(name: str, value: Any, line: int, strict: bool, zone: tzinfo) -> tuple[str, Any]:
+def _read_field(name: str, value: Any, line: int, rules: Rules) -> tuple[str, Any]:
     """Return the field for a name, and its value."""
-    if name == "status" and isinstance(value, str) and not strict:
-        value = STATUS_WORDS.get(value.lower(), value)
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
     field, convert = FIELD_READERS["published_at" if is_day else name]
-    if isinstance(value, list) and name in IMAGE_NAMES and not strict:
-        value = value[0] if value else ""
-    if isinstance(value, dict) and name in IMAGE_NAMES and not strict and not value.keys() & set(ADDRESS_NAMES):
-        value = ""
+    if not rules.strict and name == "status" and isinstance(value, str):
+        value = STATUS_WORDS.get(value.lower(), value)
+    if not rules.strict and name in IMAGE_NAMES:
+        value = next(iter(value), "") if isinstance(value, list) else value
+        value = "" if isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES) else value
     try:
-        return field, _time(value, zone) if convert is _time else convert(value)
+        found = _time(value, rules.zone) if convert is _time else convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
+    if rules.divides_tags and name in ("tags", "categories") and isinstance(value, str) and len(found) == 1:
+        found = found[0].split()
+    return field, found
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
@@ -218,7 +215,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
     at_top = {name: value for name, value in params.items() if flat and not _is_read(name, post)}
-    if at_top and UNPUBLISHED in at_top and post["status"] != "published":
+    if UNPUBLISHED in at_top and post["status"] != "published":
         at_top = dict([*at_top.items()][: [*at_top].index(UNPUBLISHED)])
     if at_top:
         values["params"] = {name: value for name, value in params.items() if name not in at_top}
