@@ -1,14 +1,18 @@
 """Copy a whole database, even during writes: back it up, or move it between SQLite and PostgreSQL."""
 
+import errno
+import os
+import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import EMPTY, SCHEMA, TABLE
+from blogapi.storage.setup import APPLICATION_ID, EMPTY, ENQUEUE_ALL, MISSING, SCHEMA, TABLE, TABLES, derived, set_up
 from blogapi.storage.sqlite import Sqlite
-from blogapi.wings.transfer.files import fill_file, snapshot_file, write_backup
 
 # Tables that a database fills by itself, from the others and the highest ids
 FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "search_retagged", "upload")
@@ -56,3 +60,120 @@ def snapshot(engine: Any) -> Any:
 def filling(engine: Any) -> Any:
     """Set up an empty database, and open a connection that fills it."""
     return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()
+
+
+# SQLite files
+
+
+class SqliteContents(sqlite3.Connection):
+    """A SQLite database to copy from or to fill."""
+
+    TABLES = TABLES
+
+    rows = sqlite3.Connection.execute
+
+    @property
+    def last_ids(self) -> dict[str, int]:
+        """The greatest id ever used in each table; new ids follow it."""
+        ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
+        if "post" not in ids:  # as in databases before version 5
+            ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
+        return ids | {"post": max(ids["post"], *self.execute("SELECT ifnull(max(id), 0) FROM post").fetchone())}
+
+    @last_ids.setter
+    def last_ids(self, ids: dict[str, int]) -> None:
+        self.execute("UPDATE deleted_post SET greatest_id = :post", ids)
+        self.executemany("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", [(ids[name], name) for name in ids])
+
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        """Add rows to a table."""
+        values = ", ".join("?" * len(columns))
+        self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+
+
+def connect(file: str, **options: bool) -> AbstractContextManager[SqliteContents]:
+    """Open a SQLite database in autocommit mode; close it at the end."""
+    return closing(sqlite3.connect(file, isolation_level=None, factory=SqliteContents, **options))
+
+
+@contextmanager
+def read_file(path: Path) -> Iterator[SqliteContents]:
+    """Open a SQLite database of any version for reading. Raises Unavailable if it is missing or damaged."""
+    if not path.exists():
+        raise Unavailable(MISSING.format(path))
+    try:
+        with connect(f"{path.as_uri()}?mode=rw", uri=True) as connection:  # This does not create a missing file.
+            yield connection
+    except sqlite3.Error as error:
+        raise Unavailable(f"cannot copy the database {path}: {error}") from error
+
+
+@contextmanager
+def snapshot_file(path: Path) -> Iterator[SqliteContents]:
+    """Open a SQLite database of any version for reading one consistent state. Raises Unavailable."""
+    with read_file(path) as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
+@contextmanager
+def fill_file(path: Path) -> Iterator[SqliteContents]:
+    """Set up a new SQLite database to be filled. Raises Unavailable, OSError."""
+    try:
+        with new_file(path) as part, connect(part) as connection:
+            connection.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
+            set_up(connection, create=True)
+            connection.execute("BEGIN")
+            yield connection
+            for statement in derived(SCHEMA.read_text()):
+                connection.execute(statement)
+            connection.execute(ENQUEUE_ALL)
+            connection.execute("COMMIT")
+    except OSError as error:
+        raise OSError(f"cannot write the database {path}: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise Unavailable(f"cannot write the database {path}: {error}") from error
+
+
+def write_backup(file: Path, path: Path) -> None:
+    """Write a consistent copy of a database to a new file. Raises Unavailable, and the errors of `new_file`."""
+    with read_file(file) as connection:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise Unavailable("it belongs to another program")
+        with new_file(path) as part:
+            connection.execute("VACUUM INTO ?", (part,))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[str]:
+    """Yield the name of an empty file of mode 0600; at the end, check the database in it and rename it to `path`.
+
+    So `path` is never incomplete, and never overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    file, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)  # of mode 0600
+    os.close(file)
+    try:
+        yield part
+        with connect(part) as connection:
+            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Unavailable(f"the database is damaged: {found}")
+        _sync(part)
+        try:
+            os.link(part, path)  # one step, which overwrites nothing
+        except OSError:  # It exists, or the file system has no links; which error says so differs.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(part, path)
+        _sync(path.parent)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def _sync(path: str | Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
