@@ -33,6 +33,7 @@ NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
 # Names of other programs for the address of a post
 PATH_NAMES = ("permalink", "path", "url")
+JEKYLL_CONFIG = "_config.yml"
 HUGO_CONFIGS = tuple(
     f"{name}.{kind}"
     for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
@@ -131,19 +132,18 @@ def site_of(folder: Path, zone: tzinfo) -> Site:
     Hugo has many names for that file, so it counts only with an address or a time zone.
     """
     for parent in (folder, *folder.parents):
-        if (config := parent / "_config.yml").is_file():
-            values = _read_config(config)
-            site = Site(zone, _pattern(values or {}), parent, is_zone_unknown=values is None)
-            return _with_zone(site, values.get("timezone")) if values else site
-        for config in filter(Path.is_file, map(parent.joinpath, HUGO_CONFIGS)):
-            values = {name.lower(): value for name, value in (_read_config(config) or {}).items()}
-            if values.get("timezone") or "baseurl" in values:
-                return _with_zone(Site(zone), values.get("timezone"))
+        for config in filter(Path.is_file, map(parent.joinpath, (JEKYLL_CONFIG, *HUGO_CONFIGS))):
+            is_jekyll, values = config.name == JEKYLL_CONFIG, _read_config(config)
+            name = values.get("timezone") if values else None
+            if is_jekyll or name or "baseurl" in (values or {}):
+                own = zone_named(name) if isinstance(name, str) else None
+                is_unknown = not own and (bool(name) or values is None)
+                return Site(own or zone, _pattern(values or {}), parent if is_jekyll else None, is_unknown)
     return Site(zone)
 
 
 def _read_config(path: Path) -> dict[str, Any] | None:
-    """Read a configuration; return None if it is too large or invalid."""
+    """Read a configuration, with its names in lower case; return None if it is too large or invalid."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_CONFIG_BYTES + 1).decode()
@@ -153,12 +153,7 @@ def _read_config(path: Path) -> dict[str, Any] | None:
         values = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, Loader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return None
-    return values if isinstance(values, dict) else {}
-
-
-def _with_zone(site: Site, name: Any) -> Site:
-    zone = zone_named(name) if isinstance(name, str) else None
-    return site._replace(zone=zone or site.zone, is_zone_unknown=bool(name) and zone is None)
+    return {name.lower(): value for name, value in values.items()} if isinstance(values, dict) else {}
 
 
 def _pattern(values: dict[str, Any]) -> str:
