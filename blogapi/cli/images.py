@@ -11,6 +11,7 @@ from blogapi.api.schemas import URL
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier
 from blogapi.config import Config
+from blogapi.documents import MAX_URL
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Rejected
 from blogapi.wings.images import storage as images
@@ -20,8 +21,8 @@ from blogapi.wings.markdown.front_matter import shown
 
 def given_url(value: str) -> str:
     """Return a URL without a slash at its end."""
-    if len(value) > 2048 or not re.fullmatch(URL, value):
-        raise click.BadParameter("must be an http or https URL")
+    if len(value) > MAX_URL or not re.fullmatch(URL, value):
+        raise click.BadParameter("must be an absolute http or https URL without white space")
     return value.rstrip("/")
 
 

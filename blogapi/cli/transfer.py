@@ -1,20 +1,20 @@
 """The commands for many posts at once: import, export, undo, backup, copy."""
 
 import os
-import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 import click
 
-from blogapi.api.schemas import URL
 from blogapi.cli.commands import opened, with_progress
+from blogapi.cli.images import given_url
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.posts import lists
@@ -26,7 +26,7 @@ from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.front_matter import rfc3339_of, shown
 from blogapi.wings.transfer import copy, permalinks
 from blogapi.wings.transfer.folder import IMAGES, export
-from blogapi.wings.transfer.images import LocalImages
+from blogapi.wings.transfer.images import ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, foresee, store
 from blogapi.wings.transfer.report import Report, counted
 from blogapi.wings.transfer.sources import Sources
@@ -40,13 +40,6 @@ def given_path(value: str) -> Path:
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)
-
-
-def url(value: str) -> str:
-    """Return the URL of a site."""
-    if value and not re.fullmatch(URL, value):
-        raise click.BadParameter("must be an absolute http or https URL without white space")
-    return value
 
 
 def pattern(value: str) -> str:
@@ -75,7 +68,7 @@ def utc(value: str) -> str:
 @click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
-@click.option("--base-url", "site", metavar="URL", default="", type=url, help="Make relative images absolute.")
+@click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative images absolute.")
 @click.option("--static", metavar="DIR", type=FOLDER, help="The folder of images whose addresses begin with a slash.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
@@ -100,24 +93,26 @@ def import_posts(
     if redirects and not dry_run:
         redirects.write("")  # opens the file, so that an error comes before anything is stored
     with opened() as database, TemporaryFile() as spool:
-        images = LocalImages(database, paths, static, config, dry_run)
+        stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
+        images = None if no_images else LocalImages(paths, config.base_url, static, stored.is_stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
-        sources = Sources(paths, spool, time.time(), images=None if no_images else images, **options)
+        sources = Sources(paths, spool, time.time(), images=images, **options)
         try:
-            for outcome, checked in import_results(database, sources, images, events):
+            for outcome, checked in import_results(database, sources, stored, events):
                 report.add(outcome, checked)
         finally:
-            report.print(sources, images)
+            report.print(sources, stored.counts)
     if not report.outcomes.total():
         click.echo("Nothing was found to import: give Markdown files, a folder with some, or an export.", err=True)
     sys.exit(1 if report.outcomes["failed"] or not report.outcomes.total() else 0)
 
 
-def import_results(database: Database, sources: Sources, images: LocalImages, events: bool) -> Iterator[ImportResult]:
-    """Import posts and show progress; a dry run only determines the results."""
+def import_results(database: Database, sources: Sources, images: ImageStore, events: bool) -> Iterator[ImportResult]:
+    """Import posts, or only foresee the results, and show progress."""
+    keep = partial(images.store, sources.images.roots if sources.images else ())
     if images.dry_run:
-        return foresee(database, sources, images.store)
-    results = store(database, sources, events, images.store)
+        return foresee(database, sources, keep)
+    results = store(database, sources, events, keep)
     return with_progress(
         results, len(sources), lambda: f", images: {counted(images.counts)}" if images.counts.total() else ""
     )

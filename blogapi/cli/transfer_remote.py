@@ -4,7 +4,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from blogapi.cli.commands import with_progress
 from blogapi.cli.transfer import FOLDER, given_path
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
+from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
 from blogapi.wings.transfer.remote import Left, Remote, RemoteError
@@ -77,8 +78,8 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
         try:
             remote = Remote(address.rstrip("/"), os.environ.get("BLOGAPI_KEY", ""), say)
-            working = WorkingFolder(folder, remote, force, dry_run, zone)
-            stack.enter_context(working.opened)
+            opened = stack.enter_context(closing(Folder(folder)))
+            working = WorkingFolder(opened, remote, force, dry_run, zone)
             counts = print_results(start(working, remote), working)
         except (RemoteError, Left) as error:
             raise ValueError(shown(error.args[-1])) from None
@@ -101,7 +102,7 @@ def print_results(action: Push | Pull, working: WorkingFolder) -> Counter[str]:
             if what != "unchanged":
                 text = f"{would_be if what in CHANGED else ''}{what} {name}"
                 say(f"{text}: {why}" if why else text, err=what in LEFT)
-        for line in (*refused_images(working.images.refused), *left_out(working.files, "Left out")):
+        for line in (*refused_images(working.files), *left_out(working.files, "Left out")):
             say(line)
     finally:
         working.save()

@@ -1,17 +1,18 @@
 """The folders of the sample blogs, and which files in a folder are read."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from blogapi.wings.transfer.sources import Failure, Item
+from blogapi.wings.transfer.sources import NO_FILE, Failure, Item
 from tests.blogs import SAMPLES, open_sources, read, run_without_rights
 
 
 def test_a_jekyll_post_is_read_with_everything_in_it():
     rye = read(SAMPLES / "jekyll")[0]
-    assert rye._replace(file=None) == Item(
+    assert replace(rye, file=NO_FILE) == Item(
         f"{SAMPLES}/jekyll/_posts/2019-05-04-rye-starter.markdown",
         {
             "title": "A rye starter",
@@ -23,7 +24,7 @@ def test_a_jekyll_post_is_read_with_everything_in_it():
             "status": "published",
         },
         "2019-05-04T07:30:00Z",
-        None,
+        NO_FILE,
         ("/bread/2019/05/04/rye-starter.html",),
         notes={"covers": 7, "shortcodes": 12},
     )

@@ -300,7 +300,7 @@ def test_hostile_content_is_read_quickly(item, content):
     ],
 )
 def test_relative_images_become_absolute_below_a_base_url(item, text, content, made):
-    fields = item(f"title: A\n{text}", "posts/a.md", content, site="https://a.example/x/").fields
+    fields = item(f"title: A\n{text}", "posts/a.md", content, site="https://a.example/x").fields
     assert (fields["content"], fields["cover_image"]) == (made, "https://a.example/x/b.png")
 
 

@@ -5,7 +5,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from html import escape, unescape
-from math import inf
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
@@ -31,6 +30,7 @@ EMBED = r"!\[\[(?P<name>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<text>[^\[\]\n]*))
 INLINE = re.compile(
     rf"\\.|(?P<ticks>`++)|(?P<tag><[a-z/!?][^<>]*+>)|{EMBED}|(?P<open>!?\[)|\](?:{TARGET}|{LABEL})?+", re.I | re.S
 )
+TICKS = re.compile("`+")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 MAY_SHOW = re.compile(r"!\[|<(?:img|source|video)\b|^ {0,3}\[[^\]\n]+\]:", re.IGNORECASE | re.MULTILINE)
 IMAGE_NAME = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
@@ -76,7 +76,7 @@ def host_of(address: str) -> str:
     return match[1].lower() if match else ""
 
 
-def absolute(address: str, site: str, folder: str = "") -> str:
+def absolute(address: str, site: str | None, folder: str = "") -> str:
     """Return the absolute URL of an image in a folder of a site. Without a site, the address stays as it is."""
     if not site or not IS_RELATIVE.match(address) or address.startswith("{"):
         return address
@@ -85,47 +85,35 @@ def absolute(address: str, site: str, folder: str = "") -> str:
 
 def with_images(
     content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str] = lambda name, label: ""
-) -> tuple[str, int]:
+) -> tuple[str, dict[str, int]]:
     """Replace the addresses of the images in Markdown, and images that Obsidian embeds.
 
-    Also return the line of the first address that is still relative; 0 if there is none.
+    Also return the kinds of constructs that work only on the old site, each with its first line: images whose addresses
+    are still relative, and those in NOT_PORTABLE.
     """
-    parts, end, relative = [], 0, 0
-    for place in images_in(content):
+    if not any(pattern.search(content) for pattern in (MAY_SHOW, *NOT_PORTABLE.values())):
+        return content, {}
+    parts, without_code, end = [], [], 0
+    relative: dict[str, int] = {}
+    for place in _read(content):
+        if not end <= place.start <= place.end:
+            continue
+        old, new = content[place.start : place.end], ""
         if place.label is not None:
-            written = embedded(place.address, place.label)
-        else:
-            address = replaced(place.address)
-            if not relative and IS_RELATIVE.match(address):
-                relative = content.count("\n", 0, place.start) + 1
-            written = escape(address) if place.is_html else address.translate(ENCODED)
-            written = "" if address == place.address else written
-        if written:
-            parts += [content[end : place.start], written]
-            end = place.end
-    return "".join((*parts, content[end:])), relative
+            new = embedded(place.address, place.label)
+        elif (address := replaced(place.address) if place.address else "") != place.address:
+            new = escape(address) if place.is_html else address.translate(ENCODED)
+        elif not relative and IS_RELATIVE.match(address):
+            relative["relative images"] = content.count("\n", 0, place.start) + 1
+        parts += [content[end : place.start], new or old]
+        without_code += [parts[-2], parts[-1] if place.address else "\n" * old.count("\n")]
+        end = place.end
+    return "".join((*parts, content[end:])), relative | _not_portable("".join((*without_code, content[end:])))
 
 
-def images_in(content: str) -> list[Place]:
-    """Return the images in Markdown by CommonMark's rules, in order."""
-    return [place for place in _read(content) if place.address] if MAY_SHOW.search(content) else []
-
-
-def not_portable(content: str) -> dict[str, int]:
-    """Return the kinds of constructs that work only on the old site, each with its first line."""
-    if any(pattern.search(content) for pattern in NOT_PORTABLE.values()):
-        content = _without_code(content)
-    found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(content))}
-    return {name: content.count("\n", 0, match.start()) + 1 for name, match in found.items()}
-
-
-def _without_code(content: str) -> str:
-    parts, end = [], 0
-    for code in _read(content):
-        if not code.address and code.start >= end:
-            parts += [content[end : code.start], "\n" * content.count("\n", code.start, code.end)]
-            end = code.end
-    return "".join((*parts, content[end:]))
+def _not_portable(text: str) -> dict[str, int]:
+    found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
+    return {name: text.count("\n", 0, match.start()) + 1 for name, match in found.items()}
 
 
 def without_controls(fields: dict[str, Any]) -> dict[str, None]:
@@ -150,8 +138,8 @@ def _clean(value: Any) -> Any:
 
 
 def _read(content: str) -> list[Place]:
-    """Return the images in Markdown, and code as places without an address."""
-    found: list[Place] = []
+    """Return the images in Markdown, and code as places without an address, in order."""
+    found: set[Place] = set()
     labels: set[str] = set()  # of link definitions that images use
     env: dict[str, Any] = {}
     tokens: list[Token] = []
@@ -159,54 +147,24 @@ def _read(content: str) -> list[Place]:
         return []
     PARSER.block.parse(content.replace("\r", " "), PARSER, env, tokens)
     starts = [0, *(match.end() for match in re.finditer("\n", content)), len(content)]
-    cursors: dict[int, int] = {}
-    for token in tokens:
-        first, last = token.map or (0, 0)
-        if token.type in ("fence", "code_block"):
-            found.append(Place(starts[first], starts[last]))
-        elif token.type == "html_block":
-            block = content[starts[first] : starts[last]]
-            read = _scan(block, labels) if "markdown=" in block else _shown_by_tags(block)
-            found += [
-                place._replace(start=place.start + starts[first], end=place.end + starts[first]) for place in read
-            ]
-        elif token.type == "inline" and re.search("[`<\\[]", token.content):
-            lines = list(_lines_of(token.content, first, content, starts, cursors))
-            for place in _scan(token.content, labels):
-                start, end = (_moved(position, lines) for position in place[:2])
-                if not place.address or content[start:end] == token.content[place.start : place.end]:
-                    found.append(place._replace(start=start, end=end))
-    return sorted({*found, *_definitions(content, starts, env.get("references", {}), labels)})
+    spans = {(token.type, starts[token.map[0]], starts[token.map[1]]): None for token in tokens if token.map}
+    for kind, start, end in spans:  # The cells in a row of a table have the same one.
+        if kind in ("fence", "code_block"):
+            found.add(Place(start, end))
+        elif kind == "inline" or (kind == "html_block" and "markdown=" in content[start:end]):
+            found.update(_scan(content, labels, start, end))
+        elif kind == "html_block":
+            found.update(_shown_by_tags(content, start, end))
+    return sorted(found.union(_definitions(content, starts, env.get("references", {}), labels)))
 
 
-def _lines_of(
-    text: str, first: int, content: str, starts: list[int], cursors: dict[int, int]
-) -> Iterator[tuple[int, int]]:
-    """Yield where each line of inline content begins, in it and in the whole content.
-
-    `cursors` contains, by line, where the search for the next cell of a table begins.
-    """
-    begin = 0
-    for number, line in enumerate(text.split("\n"), first):
-        found = content.find(line.strip(), cursors.get(number, starts[number]), starts[number + 1])
-        cursors[number] = found + len(line.strip()) if found >= 0 else starts[number]
-        yield begin, found - (len(line) - len(line.lstrip()))
-        begin += len(line) + 1
-
-
-def _moved(position: int, lines: list[tuple[int, int]]) -> int:
-    begin, start = lines[bisect_right(lines, (position, inf)) - 1]
-    return start + position - begin
-
-
-def _scan(text: str, labels: set[str]) -> Iterator[Place]:
-    """Yield the images and the code in inline content; add the labels that images use to `labels`."""
+def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Place]:
+    """Yield the images and the code in lines of inline content; add the labels that images use to `labels`."""
     runs = defaultdict(list)  # positions of runs of backticks, by length
-    for run in re.finditer("`+", text):
+    for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())
     opened: list[tuple[bool, int]] = []  # open brackets: whether of an image, and where the text begins
-    position = 0
-    while match := INLINE.search(text, position):
+    while match := INLINE.search(text, position, end):
         position = match.end()
         if ticks := match["ticks"]:
             of_length = runs[len(ticks)]
@@ -215,8 +173,7 @@ def _scan(text: str, labels: set[str]) -> Iterator[Place]:
                 position = of_length[closing] + len(ticks)
                 yield Place(match.start(), position)
         elif match["tag"]:
-            for place in _shown_by_tags(match[0]):
-                yield place._replace(start=place.start + match.start(), end=place.end + match.start())
+            yield from _shown_by_tags(text, *match.span())
         elif match["name"]:
             yield Place(*match.span(), match["name"], label=match["text"] or "")
         elif match["open"]:
@@ -232,8 +189,8 @@ def _scan(text: str, labels: set[str]) -> Iterator[Place]:
                 labels.add(normalizeReference(match["label"] or text[begin : match.start()]))
 
 
-def _shown_by_tags(html: str) -> Iterator[Place]:
-    for tag in TAG.finditer(html):
+def _shown_by_tags(html: str, start: int, end: int) -> Iterator[Place]:
+    for tag in TAG.finditer(html, start, end):
         for attribute in ATTRIBUTE.finditer(html, *tag.span()):
             name, value = attribute["name"].lower(), attribute.lastindex or 0
             for part in (IN_SET if name == "srcset" else WHOLE).finditer(html, *attribute.span(value)):

@@ -25,17 +25,21 @@ IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
 ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAGES}/({IMAGE_FILE})\b".encode())
 
 
+def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
+    """Return a function that replaces the addresses of images in a text; the new ones are given by file name."""
+    return lambda text: ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
+
+
 class Folder:
     """An open folder, whose path may later lead elsewhere. Links in it are not followed. Raises OSError."""
 
     def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path
-        flags = os.O_DIRECTORY | os.O_NOFOLLOW if parent else os.O_DIRECTORY
         try:
             if parent:
-                self.file: int = os.open(path.name, flags, dir_fd=parent.file)
+                self.file: int = os.open(path.name, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent.file)
             else:
-                self.file = os.open(path, flags)
+                self.file = os.open(path, os.O_DIRECTORY)
         except NotADirectoryError as error:
             raise OSError(error.errno, f"{path} must be a folder, and not a link") from error
 
@@ -43,12 +47,12 @@ class Folder:
         """Close the folder."""
         os.close(self.file)
 
-    def images(self, create: bool = False) -> "Folder":
-        """Open the folder of images in this folder."""
+    def below(self, name: str, create: bool = False) -> "Folder":
+        """Open a folder in this folder."""
         if create:
             with suppress(FileExistsError):
-                os.mkdir(IMAGES, dir_fd=self.file)
-        return Folder(self.path / IMAGES, self)
+                os.mkdir(name, dir_fd=self.file)
+        return Folder(self.path / name, self)
 
     def state(self, name: str) -> os.stat_result:
         """Return the state of a file or link."""
@@ -81,6 +85,10 @@ class Folder:
             self.remove(part)
         return "written"
 
+    def write_bytes(self, name: str, data: bytes, when: str) -> str:
+        """Replace a file like `write`."""
+        return self.write(name, [data], when, lambda file: file.read(len(data) + 1) == data)
+
     def remove(self, name: str) -> str:
         """Remove a file or link if it exists."""
         with suppress(FileNotFoundError):
@@ -110,11 +118,11 @@ def export(
             _write_images(folder, data, database, results)
             if standalone:
                 data = ADDRESS.sub(partial(_relative, path, results), data)
-            file = path / f"{post['slug']}.md"
-            results[file] = _attempt("write", file, _write_post, folder, file.name, data, post)
+            file, when = path / f"{post['slug']}.md", post.get("published_at") or post["created_at"]
+            results[file] = _attempt("write", file, folder.write_bytes, file.name, data, when)
         if delete:
             _remove_others(folder, _remove_post, results)
-            with suppress(OSError), closing(folder.images()) as below:  # It is missing, or a link.
+            with suppress(OSError), closing(folder.below(IMAGES)) as below:  # It is missing, or a link.
                 _remove_others(below, _remove_image, results)
     return results
 
@@ -134,11 +142,6 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
         return f"cannot {verb} {path}: {error.strerror}"
 
 
-def _write_post(folder: Folder, name: str, data: bytes, post: Mapping[str, Any]) -> str:
-    when = post.get("published_at") or post["created_at"]
-    return folder.write(name, [data], when, lambda file: file.read(len(data) + 1) == data)
-
-
 def _write_images(folder: Folder, data: bytes, database: Reader | None, results: dict[Path, str]) -> None:
     """Write the images that a post shows, unless an earlier post showed them, and add the results."""
     if database is None:
@@ -155,7 +158,7 @@ def _write_image(folder: Folder, name: str, image: StoredImage, database: Reader
         digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]  # IO has no readinto
         return digest.hexdigest().startswith(image.id)
 
-    with closing(folder.images(create=True)) as below:
+    with closing(folder.below(IMAGES, create=True)) as below:
         return below.write(name, images.read(database, image, 0, image.bytes), image.created_at, is_same)
 
 

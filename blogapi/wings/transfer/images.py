@@ -4,7 +4,7 @@ import errno
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,14 +13,13 @@ from typing import Any, BinaryIO
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.wings.history.batches import write_patiently
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
-from blogapi.wings.transfer.content import IS_RELATIVE
+from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
 
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
@@ -35,6 +34,13 @@ SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image, in place of a label
 LIQUID = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is the address of an image and nothing else
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
+
+IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of an error without the name of a file."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
@@ -53,24 +59,18 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 
 
 class LocalImages:
-    """The images in imported folders and beside imported files.
+    """The images in the folders that are imported and beside the files that are, with addresses below `url`.
 
-    `static` is the root folder of the site, for addresses that begin with a slash. A dry run stores nothing.
+    `static` is the root folder of the site, for addresses that begin with a slash. `is_stored` returns whether the
+    service has the image with an id.
     """
 
-    def __init__(self, database: Database, paths: Sequence[Path], static: Path | None, config: Config, dry_run: bool):
-        self.database = database
-        self.url = config.base_url
-        self.max_bytes = config.images_mb * 1024**2  # of all images together
-        self.dry_run = dry_run
-        self.static = static
+    def __init__(self, paths: Sequence[Path], url: str, static: Path | None, is_stored: Callable[[str], bool]):
+        self.url, self.static, self.is_stored = url, static, is_stored
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
-        self.counts = Counter(new=0, known=0, missing=0)
         self.refused: dict[str, str] = {}  # the reasons, by file
         self._addresses: dict[str, str] = {}  # by file; empty if it is refused
-        self._stored: set[str] = set()
-        self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
         self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
 
     def find(self, address: str, folder: Path | None) -> str | None:
@@ -119,21 +119,29 @@ class LocalImages:
                     if os.path.getsize(file) > MAX_BYTES:
                         raise InvalidImage(f"must have at most {MAX_BYTES // 1024**2} MiB")
                     self._addresses[file] = self.url + images.identify(opened, file)[0].path
-            except OSError as error:
-                self.refused[file] = error.strerror or "cannot be read"
-            except (InvalidImage, UnsupportedImage) as error:
-                self.refused[file] = str(error)
+            except IMAGE_ERRORS as error:
+                self.refused[file] = reason_of(error)
         return self._addresses[file]
+
+
+class ImageStore:
+    """Stores images in the database. A dry run only counts them."""
+
+    def __init__(self, database: Database, max_bytes: int, dry_run: bool):
+        self.database, self.max_bytes, self.dry_run = database, max_bytes, dry_run
+        self.counts = Counter(new=0, known=0, missing=0)
+        self._stored: set[str] = set()  # files
+        self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
 
     def is_stored(self, image_id: str) -> bool:
         """Return whether an image is stored, or would be by now in a dry run."""
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
-    def store(self, file: str) -> None:
-        """Store the image in a file, once. Raises OSError, InvalidImage, UnsupportedImage, Unavailable."""
+    def store(self, roots: tuple[str, ...], file: str) -> None:
+        """Store the image in a file below one of the folders `roots`, once. Raises IMAGE_ERRORS, Unavailable."""
         if file in self._stored:
             return
-        with open_below(file, self.roots) as opened:
+        with open_below(file, roots) as opened:
             image, kept = images.identify(opened, file)
             is_known = self.is_stored(image.id)
             total = images.total_bytes(self.database) + sum(self._foreseen.values())
@@ -149,59 +157,84 @@ class LocalImages:
 
 
 class Placement:
-    """The images of one post: their files, and how many were not found.
+    """Replaces the addresses of images in one post, and notes their files and those that were not found.
 
-    `folder` contains the post's own file. It is below `top`, a folder that was given.
+    `folder` contains the post's own file, and is below `top`, a folder that was given. The `site` goes in front of
+    relative addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked for.
     """
 
-    def __init__(self, images: LocalImages, folder: Path | None, top: Path | None):
+    def __init__(
+        self, images: LocalImages | None, site: str | None, hosts: Counter[str], folder: Path | None, top: Path | None
+    ):
         self.images = images
-        self.folder = folder
-        self.top = top
+        self.site, self.hosts = site, hosts
+        self.folder, self.top = folder, top
         self.files: dict[str, None] = {}
         self.missing: set[str] = set()  # addresses
         self.is_lost = False  # whether an address of this service leads to no image
-        self.lacks_params = False  # whether params name images that were not found
 
-    def _use(self, file: str | None) -> str:
-        address = self.images.address_of(file) if file else ""
-        if file and address:
+    def replace(self, fields: dict[str, Any]) -> dict[str, int | None]:
+        """Replace the addresses in all fields of a post; return notes, with their lines in the content."""
+        notes: dict[str, int | None] = {}
+        if self.images:
+            replaced = partial(EXPORTED.sub, partial(self._exported, self.images))
+            fields |= {name: each_text(value, replaced) for name, value in fields.items()}
+        if "content" in fields:
+            fields["content"], found = with_images(fields["content"], self._placed, self._embedded)
+            notes |= found
+        if "cover_image" in fields:
+            fields["cover_image"] = self._placed(fields["cover_image"])
+        if self.images and "params" in fields:
+            known = len(self.missing)
+            fields["params"] = each_text(fields["params"], self._in_params)
+            notes |= {"images in params": None} if len(self.missing) > known else {}
+        return notes | ({"lost images": None} if self.is_lost else {})
+
+    def _use(self, *files: str | None) -> str:
+        """Return the new address of the image in the first of these files that was found."""
+        file = next(filter(None, files), "")
+        address = self.images.address_of(file) if self.images and file else ""
+        if address:
             self.files[file] = None
         return address
 
-    def placed(self, address: str) -> str:
-        """Return the new address of an image."""
-        found = self._use(self.images.find(address, self.folder))
-        if not found and IS_RELATIVE.match(address):
-            self.missing.add(address)
-        return found or address
+    def _find(self, address: str) -> str | None:
+        return self.images.find(address, self.folder) if self.images else None
 
-    def in_params(self, value: str) -> str:
+    def _placed(self, address: str) -> str:
+        """Return the new address of an image; count its host if it is not ours."""
+        if found := self._use(self._find(address)):
+            return found
+        if IS_RELATIVE.match(address):
+            self.missing.add(address)
+        below = "/".join(self.folder.parts[len(self.top.parts) :]) if self.folder and self.top else ""
+        address = absolute(address, self.site, below)
+        if (host := host_of(address)) and not (self.images and address.startswith(f"{self.images.url}/")):
+            self.hosts[host] += 1
+        return address
+
+    def _in_params(self, value: str) -> str:
         """Return the new value for one in params: the address of an image that is found, else the same value."""
         if not IN_PARAMS.fullmatch(value):
             return value
         below_static = f"/{value}" if IS_RELATIVE.match(value) else value
-        found = self._use(self.images.find(value, self.folder) or self.images.find(below_static, self.folder))
-        if not found and IS_RELATIVE.match(value) and " " not in value and value not in self.missing:
-            self.lacks_params = True
+        found = self._use(self._find(value), self._find(below_static))
+        if not found and IS_RELATIVE.match(value) and " " not in value:
             self.missing.add(value)
         return found or value
 
-    def embedded(self, name: str, label: str) -> str:
-        """Return the Markdown for an image that Obsidian embeds; "" if it is not found."""
-        found = self._use(self.images.find_by_name(name, self.top)) if self.top else ""
+    def _embedded(self, name: str, label: str) -> str:
+        """Return the Markdown for an image that Obsidian embeds; nothing if it is not found."""
+        found = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
         if not found and Path(name).suffix.lower() in SUFFIXES:
             self.missing.add(name)
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
         return found and f"![{text}]({found})"
 
-    def in_export(self, fields: dict[str, Any]) -> None:
-        """Replace the addresses that an export wrote, in all fields of a post."""
-        fields.update({name: each_text(value, partial(EXPORTED.sub, self._exported)) for name, value in fields.items()})
-
-    def _exported(self, match: re.Match[str]) -> str:
-        found = self._use(self.images.find(match["path"], self.folder)) if self.folder else ""
-        if not found and match["service"] == f"{self.images.url}/" and not self.images.is_stored(match["id"]):
+    def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
+        """Return the new address for one that an export wrote."""
+        found = self._use(self._find(match["path"])) if self.folder else ""
+        if not found and match["service"] == f"{images.url}/" and not images.is_stored(match["id"]):
             self.is_lost = True
             self.missing.add(match["path"])
         return found or match[0]

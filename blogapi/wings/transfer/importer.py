@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, Rejected
 from blogapi.wings.history.batches import write_each
-from blogapi.wings.images.formats import InvalidImage, UnsupportedImage
+from blogapi.wings.transfer.images import IMAGE_ERRORS, reason_of
 from blogapi.wings.transfer.sources import Failure, Item
 
 BATCH_POSTS = 100  # at most this many posts are checked before a transaction begins
@@ -62,8 +63,8 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
     wanted = list(dict.fromkeys([*kept, *(each for each in given if each != slug)]))
     post_id, _ = slugs.holder(reader, slug) or (0, "")
     free = (slugs.still_free(reader, wanted, post_id) or [])[:MAX_FORMER_SLUGS]
-    notes = item.notes if free == wanted else {**item.notes, "former slugs": item.file.line_of("former_slugs")}
-    return item._replace(fields=item.fields | {"former_slugs": free}, notes=notes)
+    notes = item.notes if free == wanted else item.notes | {"former slugs": item.file.line_of("former_slugs")}
+    return replace(item, fields=item.fields | {"former_slugs": free}, notes=notes)
 
 
 def _would_put(reader: Reader, item: Item) -> str:
@@ -93,7 +94,7 @@ def checked(source: Item | Failure, keep: Keep | None = None) -> Checked:
     if isinstance(source, Failure):
         return [source]
     try:
-        item = source._replace(fields=schema.load(source.fields))
+        item = replace(source, fields=schema.load(source.fields))
     except ValidationError as error:
         line_of = source.file.line_of
         return [Failure(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
@@ -101,8 +102,8 @@ def checked(source: Item | Failure, keep: Keep | None = None) -> Checked:
         try:
             if keep:
                 keep(file)
-        except (InvalidImage, UnsupportedImage, OSError) as error:
-            return [Failure(source.source, None, f"its image {file}: {getattr(error, 'strerror', None) or error}")]
+        except IMAGE_ERRORS as error:
+            return [Failure(source.source, None, f"its image {file}: {reason_of(error)}")]
     return item
 
 

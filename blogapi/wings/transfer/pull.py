@@ -3,8 +3,9 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.edit import with_content, with_fields
-from blogapi.wings.transfer.folder import ADDRESS, IMAGES
+from blogapi.wings.transfer.folder import ADDRESS, IMAGES, with_addresses
 from blogapi.wings.transfer.push import attempt, look
 from blogapi.wings.transfer.remote import Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.working import MINE, Entry, Result, WorkingFolder, entry_of, is_same_post
@@ -25,18 +26,16 @@ from blogapi.wings.transfer.working import MINE, Entry, Result, WorkingFolder, e
 EDITS = 3  # attempts to edit a file before it is written anew
 
 
+@dataclass
 class Pull:
-    """A pull into a folder.
+    """A pull into a folder."""
 
-    `delete` removes files whose posts are gone; `theirs` writes files that have changed, too, and keeps yours aside;
-    `published` creates files for published posts only; `images` fetches images.
-    """
-
-    def __init__(
-        self, working: WorkingFolder, remote: Remote, *, delete: bool, theirs: bool, published: bool, images: bool
-    ):
-        self.working, self.remote = working, remote
-        self.delete, self.theirs, self.published, self.images = delete, theirs, published, images
+    working: WorkingFolder
+    remote: Remote
+    delete: bool  # removes files whose posts are gone
+    theirs: bool  # writes files that have changed, too, and keeps yours aside
+    published: bool  # creates no files for other posts
+    images: bool  # fetches images
 
     def prepare(self) -> int:
         """Read both sides; return the greatest possible number of results."""
@@ -134,8 +133,8 @@ class Pull:
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
         """Return a function that replaces addresses of images with links to the files that the old file shows."""
         folder = os.path.dirname(os.path.realpath(self.working.top / name))
-        files = {os.path.basename(self.working.images.address_of(file)): file for file in images}
-        return _replacer({name.encode(): quote(os.path.relpath(file, folder)).encode() for name, file in files.items()})
+        files = self.working.image_names(images)
+        return with_addresses({name.encode(): quote(os.path.relpath(files[name], folder)).encode() for name in files})
 
     def _with_images(self, name: str, data: bytes) -> bytes:
         """Fetch the images in a file if they are wanted, and make their addresses relative. Raises OSError, Left."""
@@ -158,10 +157,5 @@ class Pull:
 
 
 def _as_in(post: Post, value: Any) -> Any:
-    """Return a value from a file, with each image at the address that it has in a post."""
-    return each_text(value, _replacer({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))
-
-
-def _replacer(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
-    """Return a function that replaces the addresses of images; the new ones are given by file name."""
-    return lambda text: ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
+    """Return what a file says, with each image at the address that it has in a post."""
+    return each_text(value, with_addresses({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))

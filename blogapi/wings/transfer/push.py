@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from blogapi.wings.images.formats import MAX_BYTES, InvalidImage, UnsupportedImage
+from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.images import open_below
+from blogapi.wings.transfer.folder import with_addresses
+from blogapi.wings.transfer.images import IMAGE_ERRORS, open_below, reason_of
 from blogapi.wings.transfer.remote import Answer, Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.working import Entry, Result, WorkingFolder, entry_of, is_same_post
 
@@ -29,18 +31,20 @@ def attempt(act: Callable[..., Result], name: str, *arguments: Entry | Post | st
     except Left as left:
         what, why = left.args
         return what, name, why
-    except (OSError, InvalidImage, UnsupportedImage) as error:
-        return "failed", name, str(getattr(error, "strerror", None) or error)
+    except IMAGE_ERRORS as error:
+        return "failed", name, reason_of(error)
 
 
+@dataclass
 class Push:
-    """A push of a folder. `delete` moves the posts of files that are gone to the trash."""
+    """A push of a folder."""
 
-    def __init__(self, working: WorkingFolder, remote: Remote, *, delete: bool):
-        self.working, self.remote, self.delete = working, remote, delete
-        self.uploaded: dict[str, str] | None = None  # addresses of images by id
-        self.changed: set[str] = set()  # names of files that may differ from their posts
-        self.there: dict[str, Entry] = {}  # the posts on the server by id, of those read so far
+    working: WorkingFolder
+    remote: Remote
+    delete: bool  # moves the posts of files that are gone to the trash
+    uploaded: dict[str, str] | None = field(default=None, init=False)  # addresses of images by id
+    # Posts that may say something else, if there are any, by the names of files
+    there: dict[str, Entry | None] = field(default_factory=dict, init=False)
 
     def prepare(self) -> int:
         """Read both sides; return the number of results."""
@@ -55,37 +59,30 @@ class Push:
 
     def _look(self) -> None:
         """Find the files to send, look at their posts, and announce how long the push will take."""
-        wanted: set[str] = set()
+        wanted: dict[str, str] = {}  # ids of the posts to look at, by the names of files
         requests: set[str] = set()  # the files to send
         for name, item in self.working.items.items():
-            entry, listed = self._listed(name)
-            if entry and not self.working.has_changed(name):
-                if listed and listed["updated_at"] >= entry["updated_at"]:
-                    continue
-            else:
+            entry = self.working.entries.get(name)
+            listed = self.working.listed(entry) if entry else self.working.by_slug.get(item.fields["slug"])
+            if not entry or self.working.has_changed(name):
                 requests |= {name, *item.images}
-            self.changed.add(name)
-            if entry and self.working.is_as_known(entry, listed):
-                self.there[entry["id"]] = entry
-            elif listed:
-                wanted.add(listed["id"])
+            elif listed and listed["updated_at"] >= entry["updated_at"]:
+                continue
+            self.there[name] = entry if self.working.is_as_known(entry, listed) else None
+            if listed and not self.there[name]:
+                wanted[name] = listed["id"]
         self.remote.announce(len(requests))
-        self.there |= {post["id"]: entry_of(post, etag) for post, etag in look(self.remote, wanted)}
-
-    def _listed(self, name: str) -> tuple[Entry | None, Post | None]:
-        """Return the entry of a file, and its post from the list; a new file finds its post by slug."""
-        entry, slug = self.working.entries.get(name), self.working.items[name].fields["slug"]
-        return entry, self.working.listed(entry) if entry else self.working.by_slug.get(slug)
+        found = {post["id"]: entry_of(post, etag) for post, etag in look(self.remote, {*wanted.values()})}
+        self.there |= {name: found.get(post_id) for name, post_id in wanted.items()}
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
         for name in self.working.items:
-            yield attempt(self._push, name) if name in self.changed else ("unchanged", name, "")
+            yield attempt(self._push, name) if name in self.there else ("unchanged", name, "")
         yield from (attempt(self._push_gone, name) for name in self.gone)
 
     def _push(self, name: str) -> Result:
-        item, (entry, listed) = self.working.items[name], self._listed(name)
-        there = self.there.get(listed["id"]) if listed else None
+        item, entry, there = self.working.items[name], self.working.entries.get(name), self.there[name]
         for _ in range(TRIES):
             if result := self._settled(name, entry, there):
                 return result
@@ -126,25 +123,19 @@ class Push:
         raise Left("conflict", relation)
 
     def _put(self, name: str, there: Entry | None) -> Answer:
-        """Send a post after its images. Raises Left, InvalidImage, UnsupportedImage, OSError."""
-        item, fields = self.working.items[name], self.working.fields(name)
-        addresses = {self.working.images.address_of(file): self._upload(file) for file in item.images}
-
-        def with_addresses(text: str) -> str:
-            for placed, address in addresses.items():
-                text = text.replace(placed, address)
-            return text
-
-        fields = each_text(fields, with_addresses)
+        """Send a post after its images. Raises Left, IMAGE_ERRORS."""
+        item, files = self.working.items[name], self.working.image_names(self.working.items[name].images)
+        addresses = {image.encode(): self._upload(image, file).encode() for image, file in files.items()}
+        fields = each_text(self.working.fields(name), with_addresses(addresses))
         if there:
             return self.remote.send("PUT", f"/v1/posts/{there['id']}", fields, (404, 412), If_Match=there["etag"])
         fields.pop("slug", None)
         return self.remote.send("PUT", f"/v1/posts/by-slug/{item.fields['slug']}", fields, (412,), If_None_Match="*")
 
-    def _upload(self, file: str) -> str:
-        """Upload an image unless the service has it; return its address."""
+    def _upload(self, name: str, file: str) -> str:
+        """Upload the image in a file, unless the service has it under this name; return its address."""
         self.uploaded = self.remote.images() if self.uploaded is None else self.uploaded
-        image_id, _, extension = os.path.basename(self.working.images.address_of(file)).partition(".")
+        image_id, _, extension = name.partition(".")
         if image_id not in self.uploaded:
             with open_below(file, self.working.images.roots) as opened:
                 data = opened.read(MAX_BYTES + 1)

@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote
 import click
 
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.images import LocalImages
 from blogapi.wings.transfer.importer import Checked
 from blogapi.wings.transfer.sources import Item, Sources
 
@@ -97,15 +96,15 @@ class Report:
         elif self.redirects:
             self.redirects.writelines(redirects)
 
-    def print(self, sources: Sources, images: LocalImages) -> None:
+    def print(self, sources: Sources, images: Counter[str]) -> None:
         """Print the counts of posts and images, what was left out, and the notes."""
-        for line in refused_images(images.refused):
+        for line in refused_images(sources):
             click.echo(shown(line), err=True)
-        images.counts["missing"] += self.missing
+        images["missing"] += self.missing
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
-        if images.counts.total():
-            lines.append(f"images: {counted(images.counts)}")
+        if images.total():
+            lines.append(f"images: {counted(images)}")
         lines += left_out(sources, "Not imported")
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
@@ -150,10 +149,10 @@ def listed(counts: Mapping[str, int]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def refused_images(reasons: Mapping[str, str]) -> Iterator[str]:
+def refused_images(sources: Sources) -> Iterator[str]:
     """Yield a line for each reason why images were refused, with some of the files."""
     files = defaultdict(list)
-    for file, reason in reasons.items():
+    for file, reason in sources.images.refused.items() if sources.images else ():
         files[reason].append(file)
     for reason, found in files.items():
         others = f" and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""

@@ -4,23 +4,23 @@ import os
 import pickle
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_FORMER_SLUGS, is_slug
-from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.transfer import ghost, permalinks, wordpress
 from blogapi.wings.transfer.bounds import Note, shorten
-from blogapi.wings.transfer.content import absolute, host_of, not_portable, with_images, without_controls
+from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
 from blogapi.wings.transfer.names import DRAFT_FOLDERS, date_names, infer, language_of, notes_of, title_of
 from blogapi.wings.transfer.slugs import LAST, SpoolEntry, distinct, valid_slug
@@ -38,22 +38,24 @@ NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 JEKYLL_FOLDERS = {"_posts", "_drafts"}
 MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}  # never part of a slug
+NO_FILE = MarkdownFile({})
 
 
-class Item(NamedTuple):
+@dataclass
+class Item:
     """A post that was read."""
 
     source: str  # name of the file, for messages
     fields: dict[str, Any]  # fields of a post, with a `slug`, as in JSON; not validated yet
     created_at: str | None  # RFC 3339; None: now
-    file: MarkdownFile = MarkdownFile({})  # the Markdown file, unless the post is from an export
+    file: MarkdownFile = NO_FILE  # the Markdown file, unless the post is from an export
     old_paths: tuple[str, ...] = ()  # former addresses
-    own_path: str = ""  # path of the file below the folder that was given
-    notes: Mapping[str, Note] = {}  # for the author, by keys of `report.NOTES`
-    parents: tuple[str, ...] = ()  # names to put in front of a slug that other posts have, too
+    own_path: str = field(default="", compare=False)  # path of the file below the folder that was given
+    notes: dict[str, Note] = field(default_factory=dict)  # for the author, by keys of `report.NOTES`
+    parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
     images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
     missing: int = 0  # number of images that were not found
-    front: str = ""  # goes in front of such a slug first: the language, or the folder of its path in front matter
+    front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
 
 
 class Failure(NamedTuple):
@@ -76,46 +78,32 @@ class Failure(NamedTuple):
         return shown(f"{place}: {self.reason}")
 
 
+@dataclass(eq=False)
 class Sources:
     """The posts in files and folders, each an Item or Failure, sorted by date. Those without a date come last.
 
     All are read at once and kept in the file `spool`: their number and slugs are known before the first is yielded, and
-    memory does not grow with their contents. `now` is a Unix time. `pages` adds the pages of exports. Images that are
-    found get addresses of `images`; other relative ones get the `site` in front of them. `params` lose the names in
-    `drop`. `permalink` is the pattern of former addresses, `post_url` that of the present ones. Times without an offset
-    are in `zone`, unless the site's configuration names another.
+    memory does not grow with their contents.
     """
 
-    def __init__(
-        self,
-        paths: Iterable[Path],
-        spool: IO,
-        now: float,
-        *,
-        pages: bool = False,
-        site: str = "",
-        images: LocalImages | None = None,
-        drop: Collection[str] = (),
-        permalink: str = "",
-        post_url: str = "",
-        zone: tzinfo = UTC,
-    ):
-        self.spool = spool
-        self.now = rfc3339(now)
-        self.kinds = ("post", "page") if pages else ("post",)
-        self.site = site.rstrip("/")
-        self.images = images
-        self.drop = drop
-        self.permalink = permalink
-        self.post_url = re.sub("^https?://[^/]*", "", post_url)
-        self.zone = zone
-        self.left_out: Counter[str] = Counter()  # what is not imported, by kind
-        self.unread: defaultdict[str, list[str]] = defaultdict(list)  # files in other formats, by extension
-        self.hosts: Counter[str] = Counter()  # images on other hosts, by host
+    paths: Sequence[Path]
+    spool: IO
+    now: float  # Unix time
+    pages: bool = False  # whether the pages of exports are read, too
+    site: str | None = None  # goes in front of relative addresses of images that are not found
+    images: LocalImages | None = None
+    drop: Collection[str] = ()  # names that params lose
+    permalink: str = ""  # the pattern of former addresses
+    post_url: str = ""  # that of the present ones
+    zone: tzinfo = UTC  # of times without an offset, unless the site's configuration names another
+    left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
+    unread: defaultdict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by extension
+    hosts: Counter[str] = field(default_factory=Counter, init=False)  # images on other hosts, by host
+
+    def __post_init__(self) -> None:
+        self.roots = real_folders(self.paths)
         self.files: set[str] = set()
-        paths = list(paths)
-        self.roots = real_folders(paths)
-        found = [self._spool(item) for path in paths for item in self._find(path)]
+        found = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.found = sorted(distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
@@ -128,36 +116,29 @@ class Sources:
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
-            yield self._finished(item, found.slug) if isinstance(item, Item) else item
+            yield self._with_slug(item, found.slug) if isinstance(item, Item) else item
 
-    def _finished(self, item: Item, slug: str) -> Item | Failure:
-        """Return an item with its final slug, its content in Markdown, and the notes on both."""
+    def _with_slug(self, item: Item, slug: str) -> Item | Failure:
+        """Return an item with its final slug, and without former slugs and addresses that other posts have."""
+        fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
         if slug in self.sources:
             reason = f"{self.sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
-            return Failure(item.source, item.file.line_of("slug"), reason)
-        fields, notes, first, old_paths = item.fields, {**item.notes}, item.file.content_line, item.old_paths
+            return Failure(item.source, line_of("slug"), reason)
+        self.sources[slug] = item.source
         if slug != fields["slug"]:
-            notes["other slugs"] = item.file.line_of("slug")
+            notes["other slugs"] = line_of("slug")
             if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
-        if html := fields.pop("html", ""):
-            try:
-                item = self._with_images(item._replace(fields={"content": markdown_of(html)}))
-            except MarkdownError as error:
-                return Failure(item.source, None, error.reason)
-            fields |= item.fields
-            notes |= item.notes
-        notes |= {name: first and first + line - 1 for name, line in not_portable(fields.get("content", "")).items()}
         if former := dict.fromkeys(fields.get("former_slugs", ())):
             fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
             if len(former) > len(fields["former_slugs"]):
-                notes["former slugs"] = item.file.line_of("former_slugs")
-        self.sources[slug] = item.source
+                notes["former slugs"] = line_of("former_slugs")
         own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
-        notes |= {"shared addresses": None} if len(own) < len(old_paths) else {}
+        if len(own) < len(old_paths):
+            notes["shared addresses"] = None
         self.addresses.update(map(_address, own))
-        fields["slug"] = slug
-        return item._replace(fields=fields, notes=notes, old_paths=own, own_path="", parents=(), front="")
+        fields["slug"], item.old_paths = slug, own
+        return item
 
     def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
@@ -224,7 +205,7 @@ class Sources:
 
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
         for post in EXPORTS[path.suffix.lower()](path, self.zone):
-            if post["kind"] not in self.kinds:
+            if post["kind"] != "post" and not (post["kind"] == "page" and self.pages):
                 self.left_out[post["kind"]] += 1
             elif "error" in post:
                 yield Failure(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
@@ -244,7 +225,6 @@ class Sources:
         paths, aliases = permalinks.read_paths(file.others)
         address = paths[0] if paths else ""
         name = infer(file, path, {top.absolute().name, *folders}, address, site.zone)
-        above = path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]
         item = Item(
             str(path),
             file.fields,
@@ -253,74 +233,59 @@ class Sources:
             (*paths, *aliases),
             own_path="/".join(("", *_meaningful(folders), name)),
             notes=notes_of(file, path, site),
-            parents=_meaningful(above),
+            parents=_meaningful(path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]),
             front=language_of(path, file.values) or permalinks.parted(address)[0],
         )
-        item = self._completed(self._with_images(item, path.parent, top))
+        self._place_images(item, path.parent, top)
+        self._complete(item)
         pattern = self.permalink or (site.pattern if is_jekyll else "")
         if pattern and not paths and item.fields.get("status") == "published" and "published_at" in item.fields:
             address = permalinks.address_by_pattern(file, path.parent, name, pattern, site)
-            item = item._replace(old_paths=(address, *item.old_paths))
-        addresses = [address or permalinks.address_of_file(path, folders), self.post_url]
+            item.old_paths = (address, *item.old_paths)
+        addresses = address or permalinks.address_of_file(path, folders), urlsplit(self.post_url).path
         if former := permalinks.former_slugs(aliases, filter(None, addresses)):
             item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
         return item
 
-    def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item:
+    def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item | Failure:
         slug = post["slug"] or valid_slug(post["title"] or f"post-{post['id']}")
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
         fields = {"slug": slug, "title": title_of(slug)} | fields
         name = valid_slug(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, map(permalinks.path_of, (post.get("path"), *post.get("older", ())))))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | without_controls(fields)
+        try:
+            if html := fields.pop("html", ""):
+                fields["content"] = markdown_of(html)
+        except MarkdownError as error:
+            return Failure(source, None, error.reason)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
-        return self._completed(self._with_images(item))
+        self._place_images(item)
+        self._complete(item)
+        return item
 
-    def _with_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> Item:
-        """Replace the addresses of images with those of the service; make other relative ones absolute."""
-        fields, notes, first = item.fields, {**item.notes}, item.file.content_line
-        placement = Placement(self.images, folder, top) if self.images else None
-        if placement:
-            placement.in_export(fields)
-        below = "/".join(folder.parts[len(top.parts) :]) if folder and top else ""
-        place = partial(self._place_image, placement, below)
-        if "content" in fields:
-            embedded = (placement.embedded,) if placement else ()
-            fields["content"], line = with_images(fields["content"], place, *embedded)
-            notes |= {"relative images": first and first + line - 1} if line else {}
-        if "cover_image" in fields:
-            fields["cover_image"] = place(fields["cover_image"])
-        if placement is None:
-            return item._replace(notes=notes)
-        if "params" in fields:
-            fields["params"] = each_text(fields["params"], placement.in_params)
-        notes |= {"lost images": None} if placement.is_lost else {}
-        notes |= {"images in params": None} if placement.lacks_params else {}
-        missing = item.missing + len(placement.missing)
-        return item._replace(images=(*item.images, *placement.files), notes=notes, missing=missing)
+    def _place_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> None:
+        """Replace the addresses of images by those of the service; make other relative ones absolute."""
+        placement = Placement(self.images, self.site, self.hosts, folder, top)
+        notes, first = placement.replace(item.fields), item.file.content_line
+        item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}
+        item.images = tuple(placement.files)
+        item.missing = len(placement.missing) if self.images else 0
 
-    def _place_image(self, placement: Placement | None, folder: str, address: str) -> str:
-        """Return the new address of an image; count its host if it is not ours."""
-        address = absolute(placement.placed(address) if placement else address, self.site, folder)
-        host = host_of(address)
-        if host and not (self.images and address.startswith(f"{self.images.url}/")):
-            self.hosts[host] += 1
-        return address
-
-    def _completed(self, item: Item) -> Item:
-        """Determine the status and the dates of a post, and bring its fields within their bounds.
+    def _complete(self, item: Item) -> None:
+        """Settle the status and the dates of a post, and bring its fields within their bounds.
 
         A post with a date in the future is scheduled, if it was to be published; else it loses the date.
         """
-        fields, notes = item.fields, {**item.notes}
+        fields, notes, now = item.fields, item.notes, rfc3339(self.now)
         published_at = fields.get("published_at", "")
         if fields.get("status") == "published" and not published_at:
             names = date_names(item.file)
             kind = "no dates" if item.file.lines else "no dates in exports"
             notes[kind] = (item.file.line_of(names[0]), ", ".join(names)) if names else None
         if fields.get("status") in ("published", "scheduled") and published_at:
-            fields["status"] = "scheduled" if published_at > self.now else "published"
-        elif published_at > self.now:
+            fields["status"] = "scheduled" if published_at > now else "published"
+        elif published_at > now:
             del fields["published_at"]
             notes["dates to come"] = item.file.line_of("published_at")
         cover, params = fields.pop("cover_image", ""), fields.get("params", {})
@@ -333,9 +298,9 @@ class Sources:
         if params:
             fields["params"] = {name: value for name, value in params.items() if name not in self.drop}
         notes |= shorten(fields, item.file)
-        created_at = next((time for time in (item.created_at, published_at) if time and time <= self.now), None)
-        old_paths = item.old_paths if is_slug(fields["slug"]) else (f"/{fields['slug']}", *item.old_paths)
-        return item._replace(created_at=created_at, notes=notes, old_paths=old_paths)
+        item.created_at = next((time for time in (item.created_at, published_at) if time and time <= now), None)
+        if not is_slug(fields["slug"]):
+            item.old_paths = (f"/{fields['slug']}", *item.old_paths)
 
 
 def _address(path: str) -> str:

@@ -5,17 +5,17 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
-from typing import IO, Any, cast
+from typing import Any
 
 from marshmallow import ValidationError, fields
 
 from blogapi.clock import rfc3339
-from blogapi.config import Config
 from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED, is_slug
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostSchema
@@ -66,13 +66,11 @@ def entry_of(post: Post, etag: str) -> Entry:
     return {name: post[name] for name in post if name not in CLEARED} | {"etag": etag, "said": meaning(post)}
 
 
+@dataclass(eq=False)
 class Files(Sources):
     """The posts in the files of a folder, without links and without files that a pull has kept aside."""
 
-    def __init__(self, top: Path, spool: IO, now: float, images: LocalImages, zone: tzinfo):
-        self.top = top
-        self.sha256: dict[str, str] = {}  # of each file that was read
-        super().__init__([top], spool, now, images=images, zone=zone)
+    sha256: dict[str, str] = field(default_factory=dict, init=False)  # of each file that was read
 
     def _why_not(self, file: Path) -> str:
         if file.name.endswith(MINE):
@@ -85,37 +83,32 @@ class Files(Sources):
 
     def item_of(self, name: str, data: bytes) -> Item:
         """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
-        item = super()._item_of_file(data, self.top / name, self.top)
+        item = super()._item_of_file(data, self.paths[0] / name, self.paths[0])
         assert item  # No post has the status "trash".
-        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
-        return item._replace(fields=schema.load(item.fields) | {"slug": slug})
-
-
-class FolderImages(LocalImages):
-    """The images in a folder. Until they are uploaded, their addresses begin with that of the service."""
-
-    def is_stored(self, image_id: str) -> bool:
-        return True
+        slug = item.fields.pop("slug")  # It can still be the name of the file, which is no slug.
+        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
 
 
 class WorkingFolder:
-    """A folder, locked until it is closed, and its state. Raises RemoteError if it belongs to another service."""
+    """A folder, which is locked until it is closed, and its state.
 
-    def __init__(self, top: Path, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
-        self.top, self.remote, self.force, self.dry_run, self.zone = top, remote, force, dry_run, zone
-        self.items: dict[str, Item] = {}  # by the names of files, like those below
-        self.entries: dict[str, Entry] = {}  # of files that matched their posts at the last sync
+    Raises RemoteError if it is locked already, or belongs to another service.
+    """
+
+    def __init__(self, folder: Folder, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
+        self.folder, self.top, self.remote, self.zone = folder, folder.path, remote, zone
+        self.force, self.dry_run = force, dry_run
+        self.items: dict[str, Item] = {}  # by the names of files, like all that follows
+        self.entries: dict[str, Entry] = {}  # of files that were the same as their posts
         self.results: list[Result] = []  # of files that cannot be read or were renamed
         self._saved = self._took = 0.0
-        with ExitStack() as opened:
-            self.folder = Folder(top)
-            opened.callback(self.folder.close)
-            try:
-                fcntl.flock(self.folder.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RemoteError(f"another push or pull of {top} is running") from None
-            self._load()
-            self.opened = opened.pop_all()
+        # Until images are uploaded, their addresses begin with that of the service.
+        self.images = LocalImages([self.top], remote.address, None, is_stored=bool)
+        try:
+            fcntl.flock(folder.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RemoteError(f"another push or pull of {self.top} is running") from None
+        self._load()
 
     # The state
 
@@ -169,9 +162,8 @@ class WorkingFolder:
         is_there = [self.listed(entry) for entry in self.entries.values()]
         if not any(is_there) and any(entry["id"] in self.posts for entry in self.entries.values()):
             self._forget_all(f"{self.remote.address} has another database now: --force compares all files with it")
-        self.images = FolderImages(cast(Any, None), [self.top], None, Config(url=self.remote.address), dry_run=True)
         with TemporaryFile() as spool:
-            self.files = Files(self.top, spool, self.remote.now, self.images, self.zone)
+            self.files = Files([self.top], spool, self.remote.now, images=self.images, zone=self.zone)
             for found in map(checked, self.files):
                 if isinstance(found, Item):
                     self.items[Path(found.source).relative_to(self.top).as_posix()] = found
@@ -213,10 +205,7 @@ class WorkingFolder:
         folder, (*above, last) = self.folder, PurePosixPath(name).parts
         with ExitStack() as opened:
             for part in above:
-                if create:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=folder.file)
-                folder = opened.enter_context(closing(Folder(folder.path / part, folder)))
+                folder = opened.enter_context(closing(folder.below(part, create)))
             yield folder, last
 
     def read_bytes(self, name: str) -> bytes:
@@ -235,7 +224,11 @@ class WorkingFolder:
         """Replace a file, with a time, unless this is a dry run. Raises OSError."""
         if not self.dry_run:
             with self.place(name, create=True) as (folder, last):
-                folder.write(last, [data], when, lambda file: file.read(len(data) + 1) == data)
+                folder.write_bytes(last, data, when)
+
+    def image_names(self, files: Iterable[str]) -> dict[str, str]:
+        """Return files of images by the names that these have on the service."""
+        return {os.path.basename(self.images.address_of(file)): file for file in files}
 
     def remove(self, name: str) -> None:
         """Remove a file, unless this is a dry run. Raises OSError."""
