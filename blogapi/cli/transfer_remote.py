@@ -21,7 +21,7 @@ from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
 from blogapi.wings.transfer.remote import Left, Remote, RemoteError
-from blogapi.wings.transfer.report import CLEAR_LINE, counted, left_out, refused_images
+from blogapi.wings.transfer.report import counted, left_out, refused_images, say
 from blogapi.wings.transfer.working import WorkingFolder
 
 CHANGED, LEFT = ("created", "updated", "deleted"), ("conflict", "failed")
@@ -84,11 +84,6 @@ def run(
         except (RemoteError, Left) as error:
             raise ValueError(shown(error.args[-1])) from None
     sys.exit(1 if counts["conflict"] or counts["failed"] else 0)
-
-
-def say(text: str, err: bool = True) -> None:
-    """Print a line, in place of a progress bar."""
-    click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{shown(text)}", err=err)
 
 
 def print_results(action: Push | Pull, working: WorkingFolder) -> Counter[str]:

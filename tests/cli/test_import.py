@@ -60,7 +60,7 @@ def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path
 def test_what_is_said_to_be_imported_is_stored_and_the_lock_is_free_meanwhile(storage, path):
     items = [Item(f"{number}.md", {"title": "A", "slug": f"{number}", "content": "A"}, None) for number in range(150)]
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        for number, (outcome, _) in enumerate(importer.store(storage, items, events=False), 1):
+        for number, (outcome, _) in enumerate(importer.store(storage, map(importer.checked, items), events=False), 1):
             assert outcome == "created"
             other.execute("BEGIN IMMEDIATE")
             assert other.execute("SELECT count(*) FROM post").fetchone()[0] >= number

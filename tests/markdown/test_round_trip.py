@@ -12,7 +12,7 @@ from blogapi import create_app
 from blogapi.config import Config
 from blogapi.posts import lists
 from blogapi.wings.transfer.folder import export
-from blogapi.wings.transfer.importer import store
+from blogapi.wings.transfer.importer import checked, store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
 from tests.markdown.test_files import FIELDS
@@ -62,7 +62,7 @@ def fill(client, clock, fields_by_slug):
 def load(database, folder, clock):
     """Import a folder; return the result for each file."""
     with open_sources(folder, now=clock.now) as sources:
-        results = list(store(database, sources, events=False))
+        results = list(store(database, map(checked, sources), events=False))
     assert [checked for outcome, checked in results if outcome == "failed"] == []
     return [outcome for outcome, _ in results]
 

@@ -108,14 +108,13 @@ def test_links_out_of_the_folder_are_left_alone(run, folder, tmp_path, there, ch
         ('"slug": "a"', '"slug": "a", "former_slugs": 5'),
         ('"slug": "a"', '"slug": "a", "former_slugs": [1]'),
         ('"slug": "a"', '"slug": "a", "published_at": {}'),
-        ('"fresh": true', '"fresh": [true]'),
         ('"status": "draft"', '"status": "gone"'),
         ('"said"', '"unsaid"'),
         ("{", "[" * 100_000 + "{"),
         ("}", " " * 64 * 1024**2 + "}"),
         ("", "\0"),
     ],
-    ids=["slug", "former slugs", "a former slug", "time", "fresh", "status", "digest", "nested", "huge", "no JSON"],
+    ids=["slug", "former slugs", "a former slug", "time", "status", "digest", "nested", "huge", "no JSON"],
 )
 @pytest.mark.parametrize("command", ["push", "pull"])
 def test_a_damaged_state_is_refused_before_anything_changes(run, folder, there, command, old, new):

@@ -121,8 +121,7 @@ def without_controls(fields: dict[str, Any]) -> dict[str, None]:
     cleaned: dict[str, Any] = {
         name: _clean(fields[name]) for name in ("content", "html", "excerpt", "params") if name in fields
     }
-    if "title" in fields:
-        cleaned["title"] = CONTROL_OR_BREAK.sub(" ", fields["title"]).strip()
+    cleaned["title"] = CONTROL_OR_BREAK.sub(" ", fields["title"]).strip()
     if all(fields[name] == value for name, value in cleaned.items()):
         return {}
     fields.update(cleaned)

@@ -13,6 +13,11 @@ from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's placeholder for the address of the site, which is not in the export.
 SITE = "__GHOST_URL__"
+# Names of values that only a site's templates use
+TEMPLATE_NAMES = (
+    *("canonical_url", "meta_title", "meta_description", "visibility"),
+    *("feature_image_alt", "feature_image_caption"),
+)
 # How text begins in Ghost's formats other than HTML
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
@@ -67,16 +72,7 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]
 
 def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
     """Return the values that only a site's templates use."""
-    names = (
-        "canonical_url",
-        "meta_title",
-        "meta_description",
-        "visibility",
-        "feature_image_alt",
-        "feature_image_caption",
-    )
-    texts = {name: row.get(name) for name in names}
-    texts = {name: text.replace(SITE, "") for name, text in texts.items() if text}
+    texts = {name: text.replace(SITE, "") for name in TEMPLATE_NAMES if (text := row.get(name))}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
     return ({"authors": authors} if authors else {}) | texts | featured
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
@@ -156,6 +157,7 @@ class ImageStore:
         self.counts["known" if is_known else "new"] += 1
 
 
+@dataclass
 class Placement:
     """Replaces the addresses of images in one post, and notes their files and those that were not found.
 
@@ -163,15 +165,14 @@ class Placement:
     relative addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked for.
     """
 
-    def __init__(
-        self, images: LocalImages | None, site: str | None, hosts: Counter[str], folder: Path | None, top: Path | None
-    ):
-        self.images = images
-        self.site, self.hosts = site, hosts
-        self.folder, self.top = folder, top
-        self.files: dict[str, None] = {}
-        self.missing: set[str] = set()  # addresses
-        self.is_lost = False  # whether an address of this service leads to no image
+    images: LocalImages | None
+    site: str | None
+    hosts: Counter[str]
+    folder: Path | None
+    top: Path | None
+    files: dict[str, None] = field(default_factory=dict, init=False)
+    missing: set[str] = field(default_factory=set, init=False)  # addresses
+    is_lost: bool = field(default=False, init=False)  # whether an address of this service leads to no image
 
     def replace(self, fields: dict[str, Any]) -> dict[str, int | None]:
         """Replace the addresses in all fields of a post; return notes, with their lines in the content."""

@@ -28,29 +28,23 @@ BY = "import"  # author in the history
 schema = PutPostSchema()
 
 Checked = Item | list[Failure]  # a valid post, or what is wrong with it
-ImportResult = tuple[str, Checked]  # the first is the outcome of `posts.put`, or "failed"
-Keep = Callable[[str], None]  # stores the image in a file
+ImportResult = tuple[str, Checked]  # after the outcome: that of `posts.put`, or "failed"
 
 
-def store(
-    database: Database, sources: Iterable[Item | Failure], events: bool, keep: Keep | None = None
-) -> Iterator[ImportResult]:
-    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable.
-
-    The images of a post are stored before it.
-    """
+def store(database: Database, checked_posts: Iterable[Checked], events: bool) -> Iterator[ImportResult]:
+    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
         return posts.put(tx, slug, fields, BY, created_at=item.created_at, with_events=events).outcome
 
-    for batch in batches(sources, keep):
+    for batch in batches(checked_posts):
         yield from write_each(database, partial(_result, put), batch)
 
 
-def foresee(database: Database, sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[ImportResult]:
+def foresee(database: Database, checked_posts: Iterable[Checked]) -> Iterator[ImportResult]:
     """Yield the results that `store` would yield."""
-    return (_result(_would_put, database, checked(source, keep)) for source in sources)
+    return map(partial(_result, _would_put, database), checked_posts)
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
@@ -77,34 +71,38 @@ def _would_put(reader: Reader, item: Item) -> str:
     return "unchanged" if posts.is_same(old, posts.as_put(old, item.fields, reader.now)) else "updated"
 
 
-def batches(sources: Iterable[Item | Failure], keep: Keep | None = None) -> Iterator[list[Checked]]:
+def batches(checked_posts: Iterable[Checked]) -> Iterator[list[Checked]]:
     """Yield checked posts in batches that fit into memory."""
     batch, size = [], 0
-    for source in sources:
-        batch.append(checked(source, keep))
-        size += len(source.fields.get("content", "")) if isinstance(source, Item) else 0
+    for post in checked_posts:
+        batch.append(post)
+        size += len(post.fields["content"]) if isinstance(post, Item) else 0
         if len(batch) == BATCH_POSTS or size > BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
     yield batch
 
 
-def checked(source: Item | Failure, keep: Keep | None = None) -> Checked:
-    """Validate a post and store its images; return it, or what is wrong with it."""
+def checked(source: Item | Failure) -> Checked:
+    """Validate a post; return it, or what is wrong with it."""
     if isinstance(source, Failure):
         return [source]
     try:
-        item = replace(source, fields=schema.load(source.fields))
+        return replace(source, fields=schema.load(source.fields))
     except ValidationError as error:
         line_of = source.file.line_of
         return [Failure(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
-    for file in item.images:
-        try:
-            if keep:
+
+
+def with_images(keep: Callable[[str], None], post: Checked) -> Checked:
+    """Store the images of a valid post, each with `keep`; return the post, or why that failed."""
+    if isinstance(post, Item):
+        for file in post.images:
+            try:
                 keep(file)
-        except IMAGE_ERRORS as error:
-            return [Failure(source.source, None, f"its image {file}: {reason_of(error)}")]
-    return item
+            except IMAGE_ERRORS as error:
+                return [Failure(post.source, None, f"its image {file}: {reason_of(error)}")]
+    return post
 
 
 def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> ImportResult:

@@ -78,7 +78,7 @@ class Report:
         self.outcomes[outcome] += 1
         if not isinstance(checked, Item):
             for reason in checked:
-                click.echo(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{reason}", err=True)
+                say(str(reason))
             return
         self.params.update([*checked.fields.get("params", ())])
         self.missing += checked.missing
@@ -92,14 +92,14 @@ class Report:
         if redirects and "other slugs" not in checked.notes:
             self.places["old addresses"].append(checked.source)
         if self.dry_run:
-            click.echo(shown(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}"))
+            say(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}", err=False)
         elif self.redirects:
             self.redirects.writelines(redirects)
 
     def print(self, sources: Sources, images: Counter[str]) -> None:
         """Print the counts of posts and images, what was left out, and the notes."""
         for line in refused_images(sources):
-            click.echo(shown(line), err=True)
+            say(line)
         images["missing"] += self.missing
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
@@ -115,7 +115,14 @@ class Report:
             if places := self.places[what]:
                 lines.append(f"{beginning} {plural(len(places), 'post')} ({examples(places)}): {remedy}.")
         for line in lines:
-            click.echo(shown(line))
+            say(line, err=False)
+
+
+def say(text: str, err: bool = True) -> None:
+    """Print a line, in place of a progress bar."""
+    if sys.stderr.isatty():
+        click.echo(CLEAR_LINE, err=True, nl=False)
+    click.echo(shown(text), err=err)
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:

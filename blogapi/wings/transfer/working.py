@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import Any
 
 from marshmallow import ValidationError, fields
 
-from blogapi.clock import rfc3339
+from blogapi.clock import earlier, rfc3339
 from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED, is_slug
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostSchema
@@ -30,6 +30,7 @@ from blogapi.wings.transfer.sources import Item, Sources
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
+SECOND = timedelta(seconds=1)
 CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
 
 Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
@@ -40,10 +41,9 @@ class EntrySchema(PostSchema):
     """An Entry in the state: the fields that a file can lack, and digests of the post and the file."""
 
     etag, said, sha256 = fields.String(), fields.String(), fields.String()  # the last is that of the file
-    fresh = fields.Boolean()  # another change to the post in the same second would not show in `updated_at`
 
     class Meta:
-        fields = (*(name for name in FIELDS if name not in CLEARED), "etag", "said", "sha256", "fresh")
+        fields = (*(name for name in FIELDS if name not in CLEARED), "etag", "said", "sha256")
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required, field_obj.allow_none = field_name in REQUIRED | {"etag", "said", "sha256"}, False
@@ -143,8 +143,9 @@ class WorkingFolder:
 
     def record(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
         """Record that a file and its post now have the same content."""
-        fresh = {"fresh": True} if known["updated_at"] >= rfc3339(self.remote.now) else {}
-        self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name]} | fresh
+        # Another change of the post in this second would not show in `updated_at`, so it is looked at again.
+        updated_at = min(known["updated_at"], earlier(rfc3339(self.remote.now), SECOND))
+        self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name], "updated_at": updated_at}
         self.save(at_once)
 
     def forget(self, name: str) -> None:
@@ -193,7 +194,7 @@ class WorkingFolder:
 
     def is_as_known(self, entry: Entry | None, listed: Post | None) -> bool:
         """Return whether a post has not changed since its entry was written."""
-        return bool(entry and listed and entry["updated_at"] == listed["updated_at"] and "fresh" not in entry)
+        return bool(entry and listed and entry["updated_at"] == listed["updated_at"])
 
     def exists(self, name: str) -> bool:
         """Return whether a file, or anything else, has this name."""
