@@ -99,9 +99,8 @@ class Plain(str):
         if match := BOOLEAN.fullmatch(self):
             return match[1] is not None
         if INTEGER.fullmatch(self):
-            digits = self.replace("0o", "0", 1) if self.startswith("0o") else self
-            base = 8 if self.startswith("0o") else 16 if self.startswith("0x") else 10
-            number = int(digits, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
+            base = 0 if self.startswith(("0o", "0x")) else 10  # 0: as the prefix says
+            number = int(self, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
             return number if abs(number) <= MAX_INTEGER else str(self)
         if NUMBER.fullmatch(self) or NOT_FINITE.fullmatch(self):
             return float(self.lower().replace(".inf", "inf").replace(".nan", "nan"))

@@ -38,6 +38,7 @@ NOT_IN_TABLE = ", ".join((*KEPT, "blockquote", "details", "pre", "table", "td[ro
 NOT_IN_CODE = "a[href]:not([href^='#']), img"
 # Elements that get an anchor if a link leads to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
+RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # elements with the same meaning
 LINE_BREAKS = re.compile(r"\s*\n\s*")
 
 # Elements next to which WordPress does not turn bare lines into paragraphs
@@ -169,17 +170,12 @@ class Preparation:
                         element.attrs[name] = str(value or "").strip().translate(ENCODED)
                     elif name in ("alt", "title"):
                         element.attrs[name] = " ".join(str(value or "").split())
-            case "center":
-                element.tag = "div"
-            case "legend":
-                element.tag = "p"
-            case "samp" | "tt":
-                element.tag = "code"
             case "pre":
                 parts = [each for each in element.children if isinstance(each, Element) and each.tag == "code"]
                 if language := _language([element, *parts]):
                     for each in (element, *parts):
                         each.attrs["class"] = f"language-{language}"
+        element.tag = RENAMED.get(element.tag, element.tag)
         if found := BACKGROUND.search(element.attr("style") or ""):
             address, image = found[1].strip(), element.find("img")
             if not image or image.attr("src") != address:

@@ -8,14 +8,14 @@ from typing import Any
 from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
-from blogapi.documents import MAX_CONTENT, MAX_URL
+from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
 from blogapi.posts.publication import SCHEDULING
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
-from blogapi.text import fold
+from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
+from blogapi.wings.markdown.files import heading
 from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
-from blogapi.wings.markdown.titles import title_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
 # Properties with a single value, and the fields they become
@@ -35,6 +35,9 @@ SCHEDULED = "post-status is scheduled"  # replaces the hint that `/v1` gives
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements they can become; at most 0.3 s
 MAX_VALUES = 100  # per property
+CUT_TITLE = 80  # characters of a title made from the first line
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters of the content, and of a line, that are searched
+MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
 
@@ -259,3 +262,14 @@ def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
     """Return a post as the properties of an entry; its content is the Markdown."""
     found = {name: [value] for name in FIELDS if (value := post.get(FIELDS[name]))}
     return found | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
+
+
+def title_of(content: str) -> str:
+    """Return the first heading, or the first visible line without its marks, cut at a word."""
+    beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
+    lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
+    found = heading(content)
+    line = found or next((line for line in lines if VISIBLE.search(line)), "")
+    line = " ".join(CONTROL_OR_BREAK.sub(" ", line).split())
+    longest = MAX_TITLE if found else CUT_TITLE
+    return line if len(line) <= longest else line[: longest + 1].rpartition(" ")[0].strip() or line[:longest]

@@ -1,13 +1,16 @@
-"""Infer titles, dates and languages from file names, addresses and front matter."""
+"""What file names, addresses and front matter tell about titles, dates and languages; and slugs that differ."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from datetime import tzinfo
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from blogapi.documents import is_slug
+from blogapi.posts.slugs import slug_of
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, shown, time_or_nothing
 from blogapi.wings.transfer.bounds import Note
@@ -19,6 +22,7 @@ DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 
 DRAFT_FOLDERS = {"_drafts", "drafts"}
+LAST = "~"  # after every time
 
 
 def name_and_day(path: Path, zone: tzinfo) -> tuple[str, str]:
@@ -88,3 +92,43 @@ def date_names(file: MarkdownFile) -> list[str]:
     """Return the names in front matter whose values look like dates."""
     values = {name: value for name, value in file.values.items() if isinstance(value, str)}
     return [name for name, value in values.items() if YEAR_FIRST.match(value) or MONTH_NAMED.match(value)]
+
+
+# Slugs
+
+
+class SpoolEntry(NamedTuple):
+    """The place of an item in the spool, what it is sorted by, and its slug."""
+
+    offset: int
+    when: str = LAST
+    number: int = 0
+    slug: str = ""  # empty for a Failure
+    parents: tuple[str, ...] = ()
+    front: str = ""
+
+
+def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
+    """Put the language, then more and more folders of the path in front of each slug that several posts have.
+
+    If that is not enough, put the day in front, or the day and the folders. Slugs that are the same even then stay as
+    they were.
+    """
+    counts = Counter(each.slug for each in found)
+    slugs = [valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 else each.slug for each in found]
+    longest = max((len(each.parents) for each in found), default=0)
+    for depth in range(1, 2 * longest + 2):
+        counts = Counter(slugs)
+        for index, each in enumerate(found):
+            if each.slug and counts[slugs[index]] > 1:
+                front = each.parents[-depth:]
+                if depth > len(each.parents):
+                    front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
+                slugs[index] = valid_slug(" ".join((*front, each.slug)))
+    counts = Counter(slugs)
+    return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
+
+
+def valid_slug(text: str) -> str:
+    """Return a slug as it is, or one made from a text."""
+    return text if is_slug(text) else slug_of(text)

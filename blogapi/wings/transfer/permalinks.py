@@ -111,7 +111,9 @@ class Site(NamedTuple):
 
 
 def address_by_pattern(file: MarkdownFile, folder: Path, name: str, pattern: str, site: Site) -> str:
-    """Return the address that a permalink pattern, or its own front matter, gave a post."""
+    """Return the address that a permalink pattern, or its own front matter, gave a post; nothing for drafts."""
+    if file.fields.get("status") != "published" or "published_at" not in file.fields:
+        return ""
     values = file.values
     own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
     above = folder.absolute().parts[len(site.folder.parts) :] if site.folder else ()

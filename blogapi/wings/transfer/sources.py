@@ -18,12 +18,11 @@ from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.transfer import ghost, permalinks, wordpress
+from blogapi.wings.transfer import ghost, names, permalinks, wordpress
 from blogapi.wings.transfer.bounds import Note, shorten
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
-from blogapi.wings.transfer.names import DRAFT_FOLDERS, date_names, infer, language_of, notes_of, title_of
-from blogapi.wings.transfer.slugs import LAST, SpoolEntry, distinct, valid_slug
+from blogapi.wings.transfer.names import SpoolEntry
 
 # The readers of exports, by file extension
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
@@ -37,7 +36,7 @@ OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 JEKYLL_FOLDERS = {"_posts", "_drafts"}
-MEANINGLESS_FOLDERS = {*DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}  # never part of a slug
+MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}  # never part of a slug
 NO_FILE = MarkdownFile({})
 
 
@@ -104,7 +103,7 @@ class Sources:
         self.roots = real_folders(self.paths)
         self.files: set[str] = set()
         found = [self._spool(item) for path in self.paths for item in self._find(path)]
-        self.found = sorted(distinct(found), key=lambda found: (found.when, found.number))
+        self.found = sorted(names.distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
@@ -127,7 +126,7 @@ class Sources:
         self.sources[slug] = item.source
         if slug != fields["slug"]:
             notes["other slugs"] = line_of("slug")
-            if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
+            if slug != names.valid_slug(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if former := dict.fromkeys(fields.get("former_slugs", ())):
             fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
@@ -145,8 +144,9 @@ class Sources:
         pickle.dump(item, self.spool)
         if isinstance(item, Failure):
             return SpoolEntry(offset)
-        when = item.created_at or item.fields.get("published_at", LAST)
-        return SpoolEntry(offset, when, item.file.number, valid_slug(item.fields["slug"]), item.parents, item.front)
+        when = item.created_at or item.fields.get("published_at", names.LAST)
+        slug = names.valid_slug(item.fields["slug"])
+        return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.front)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all files below a folder, folder by folder and sorted by name."""
@@ -222,36 +222,39 @@ class Sources:
             self.left_out["post (trash)"] += 1
             return None
         folders = path.parent.parts[len(top.parts) :]
-        paths, aliases = permalinks.read_paths(file.others)
-        address = paths[0] if paths else ""
-        name = infer(file, path, {top.absolute().name, *folders}, address, site.zone)
+        address = next(iter(permalinks.read_paths(file.others)[0]), "")
+        name = names.infer(file, path, {top.absolute().name, *folders}, address, site.zone)
         item = Item(
             str(path),
             file.fields,
             file.created_at,
             file,
-            (*paths, *aliases),
             own_path="/".join(("", *_meaningful(folders), name)),
-            notes=notes_of(file, path, site),
+            notes=names.notes_of(file, path, site),
             parents=_meaningful(path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]),
-            front=language_of(path, file.values) or permalinks.parted(address)[0],
+            front=names.language_of(path, file.values) or permalinks.parted(address)[0],
         )
         self._place_images(item, path.parent, top)
         self._complete(item)
         pattern = self.permalink or (site.pattern if is_jekyll else "")
-        if pattern and not paths and item.fields.get("status") == "published" and "published_at" in item.fields:
-            address = permalinks.address_by_pattern(file, path.parent, name, pattern, site)
-            item.old_paths = (address, *item.old_paths)
-        addresses = address or permalinks.address_of_file(path, folders), urlsplit(self.post_url).path
-        if former := permalinks.former_slugs(aliases, filter(None, addresses)):
-            item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
+        by_pattern = permalinks.address_by_pattern(file, path.parent, name, pattern, site) if pattern else ""
+        self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
         return item
 
+    def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
+        """Add the addresses that a post had, and its former slugs in those."""
+        paths, aliases = permalinks.read_paths(item.file.others)
+        own = paths or [path for path in (by_pattern,) if path]
+        item.old_paths = (*own, *item.old_paths, *aliases)
+        addresses = next(iter(own), by_name), urlsplit(self.post_url).path
+        if former := permalinks.former_slugs(aliases, filter(None, addresses)):
+            item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
+
     def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item | Failure:
-        slug = post["slug"] or valid_slug(post["title"] or f"post-{post['id']}")
+        slug = post["slug"] or names.valid_slug(post["title"] or f"post-{post['id']}")
         fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
-        fields = {"slug": slug, "title": title_of(slug)} | fields
-        name = valid_slug(slug) + ("" if post["title"] else f", id {post['id']}")
+        fields = {"slug": slug, "title": names.title_of(slug)} | fields
+        name = names.valid_slug(slug) + ("" if post["title"] else f", id {post['id']}")
         paths = tuple(filter(None, map(permalinks.path_of, (post.get("path"), *post.get("older", ())))))
         source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | without_controls(fields)
         try:
@@ -280,9 +283,9 @@ class Sources:
         fields, notes, now = item.fields, item.notes, rfc3339(self.now)
         published_at = fields.get("published_at", "")
         if fields.get("status") == "published" and not published_at:
-            names = date_names(item.file)
+            dates = names.date_names(item.file)
             kind = "no dates" if item.file.lines else "no dates in exports"
-            notes[kind] = (item.file.line_of(names[0]), ", ".join(names)) if names else None
+            notes[kind] = (item.file.line_of(dates[0]), ", ".join(dates)) if dates else None
         if fields.get("status") in ("published", "scheduled") and published_at:
             fields["status"] = "scheduled" if published_at > now else "published"
         elif published_at > now:
