@@ -89,19 +89,20 @@ def import_posts(
     changes nothing. Images that are found are stored, too, and links lead to them. Invalid files are reported with the
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """
-    config, report = Config.from_environ(os.environ), Report(dry_run, redirects)
+    config = Config.from_environ(os.environ)
     if redirects and not dry_run:
         redirects.write("")  # opens the file, so that an error comes before anything is stored
     with opened() as database, TemporaryFile() as spool:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
+        report = Report(dry_run, redirects, stored.counts)
         images = None if no_images else LocalImages(paths, config.base_url, static, stored.is_stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources(paths, spool, time.time(), images=images, **options)
         try:
-            for outcome, checked in import_results(database, sources, stored, events):
-                report.add(outcome, checked)
+            for outcome, post in import_results(database, sources, stored, events):
+                report.add(outcome, post)
         finally:
-            report.print(sources, stored.counts)
+            report.print(sources)
     if not report.outcomes.total():
         click.echo("Nothing was found to import: give Markdown files, a folder with some, or an export.", err=True)
     sys.exit(1 if report.outcomes["failed"] or not report.outcomes.total() else 0)

@@ -79,7 +79,7 @@ def test_exported_and_imported_posts_are_the_same(fields_by_slug, flat):
         top = Path(folder)
         with blog(top / "old.db", clock) as (old, client), blog(top / "new.db", clock) as (new, new_client):
             fill(client, clock, fields_by_slug)
-            export(lists.every(old), top / "posts", flat=flat)
+            export(lists.every(old), top / "posts", old, flat=flat)
             assert set(load(new, top / "posts", clock)) == {"created"}
             assert listed(new_client, "id", "updated_at") == listed(client, "id", "updated_at")
             before = listed(new_client)

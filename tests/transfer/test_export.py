@@ -14,6 +14,7 @@ POSTS = [
     {"id": "2", "title": "B", "slug": "b-2", "status": "published", "content": "Two\r\n", "tags": ["x", "y, z"]}
     | {"created_at": "2021-01-02T03:04:05Z", "published_at": "2019-01-02T03:04:05Z"},
 ]
+NO_IMAGES = None  # in place of a database, in which no image is looked for
 
 
 @pytest.fixture
@@ -37,15 +38,15 @@ def state(folder):
 
 
 def test_each_post_is_a_file_with_its_time(folder):
-    assert exported(POSTS, folder) == (2, 0, 0)
+    assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
     assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
     assert [int((folder / name).stat().st_mtime) for name in ("a.md", "b-2.md")] == [1577934245, 1546398245]
 
 
 def test_only_changed_posts_are_written(folder):
-    export(POSTS, folder)
+    export(POSTS, folder, NO_IMAGES)
     before = state(folder)
-    assert exported([POSTS[0] | {"content": "Changed"}, POSTS[1]], folder) == (1, 1, 0)
+    assert exported([POSTS[0] | {"content": "Changed"}, POSTS[1]], folder, NO_IMAGES) == (1, 1, 0)
     assert (folder / "a.md").read_bytes().endswith(b"Changed")
     after = state(folder)
     assert after["a.md"] != before["a.md"]
@@ -53,7 +54,7 @@ def test_only_changed_posts_are_written(folder):
 
 
 def test_files_have_the_permissions_of_other_new_files(folder):
-    export(POSTS, folder)
+    export(POSTS, folder, NO_IMAGES)
     (folder / "other").touch()
     assert (folder / "a.md").stat().st_mode == (folder / "other").stat().st_mode
 
@@ -65,7 +66,7 @@ def test_a_link_is_replaced_and_not_followed(folder, tmp_path):
     (folder / "a.md").symlink_to(tmp_path / "precious")
     (folder / ".a.md.part").symlink_to(tmp_path / "precious")
     (folder / "b-2.md").symlink_to(tmp_path / "same")
-    assert exported(POSTS, folder) == (2, 0, 0)
+    assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
     assert (tmp_path / "precious").read_bytes() == b"kept"
     assert [path.is_symlink() for path in sorted(folder.iterdir())] == [False, False]
     assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
@@ -88,13 +89,13 @@ def test_nothing_is_written_or_deleted_through_a_link_to_another_folder(folder, 
 def test_a_pipe_in_place_of_a_file_is_replaced(folder):
     folder.mkdir(parents=True)
     os.mkfifo(folder / "a.md")
-    assert exported(POSTS, folder) == (2, 0, 0)
+    assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
 
 
 def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(OSError, match=f"^cannot create the folder {tmp_path}/a: File exists$"):
-        export(POSTS, tmp_path / "a")
+        export(POSTS, tmp_path / "a", NO_IMAGES)
 
 
 @pytest.fixture
@@ -111,18 +112,18 @@ def not_ours(folder, write):
 
 
 def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder, not_ours):
-    export(POSTS, folder)
-    assert exported(POSTS[:1], folder, delete=True) == (0, 1, 1)
+    export(POSTS, folder, NO_IMAGES)
+    assert exported(POSTS[:1], folder, NO_IMAGES, delete=True) == (0, 1, 1)
     assert {path.name for path in folder.iterdir()} == {"a.md", *not_ours}
     assert (folder / "sub/b-2.md").exists()
 
 
 def test_an_unreadable_leftover_is_reported_and_the_others_are_removed(folder):
-    export([*POSTS, POSTS[0] | {"slug": "c"}], folder)
+    export([*POSTS, POSTS[0] | {"slug": "c"}], folder, NO_IMAGES)
     (folder / "a.md").chmod(0)
     program = (
         "import sys, pathlib; from blogapi.wings.transfer.folder import export\n"
-        "print(*export([], pathlib.Path(sys.argv[1]), delete=True).values(), sep='\\n')"
+        "print(*export([], pathlib.Path(sys.argv[1]), None, delete=True).values(), sep='\\n')"
     )
     printed = run_without_rights(program, folder)
     assert printed == [f"cannot remove {folder}/a.md: Permission denied", "deleted", "deleted"]

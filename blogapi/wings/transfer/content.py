@@ -76,7 +76,7 @@ def host_of(address: str) -> str:
     return match[1].lower() if match else ""
 
 
-def absolute(address: str, site: str | None, folder: str = "") -> str:
+def absolute(address: str, site: str | None, folder: str) -> str:
     """Return the absolute URL of an image in a folder of a site. Without a site, the address stays as it is."""
     if not site or not IS_RELATIVE.match(address) or address.startswith("{"):
         return address
@@ -84,7 +84,7 @@ def absolute(address: str, site: str | None, folder: str = "") -> str:
 
 
 def with_images(
-    content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str] = lambda name, label: ""
+    content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str]
 ) -> tuple[str, dict[str, int]]:
     """Replace the addresses of the images in Markdown, and images that Obsidian embeds.
 

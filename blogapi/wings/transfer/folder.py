@@ -99,7 +99,7 @@ class Folder:
 def export(
     posts: Iterable[Mapping[str, Any]],
     path: Path,
-    database: Reader | None = None,
+    database: Reader,
     *,
     delete: bool = False,
     flat: bool = False,
@@ -142,10 +142,8 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
         return f"cannot {verb} {path}: {error.strerror}"
 
 
-def _write_images(folder: Folder, data: bytes, database: Reader | None, results: dict[Path, str]) -> None:
+def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[Path, str]) -> None:
     """Write the images that a post shows, unless an earlier post showed them, and add the results."""
-    if database is None:
-        return
     for name in {name.decode() for name in ADDRESS.findall(data)}:
         path = folder.path / IMAGES / name
         image = images.find_any(database, path.stem) if path not in results else None

@@ -55,19 +55,15 @@ def title_of(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def day_in(address: str, zone: tzinfo) -> str:
-    """Return when the day in an address begins, such as /2026/11/20/; "" if it contains none."""
-    match = DATE_IN_PATH.search(address)
-    return time_or_nothing(match[1], zone) if match else ""
-
-
 def infer(file: MarkdownFile, path: Path, folders: set[str], address: str, zone: tzinfo) -> str:
     """Infer the fields that front matter leaves out; return the name of the file without a leading date."""
     fields = file.fields
-    name, day = name_and_day(path, zone)
+    (name, day), day_in_address = name_and_day(path, zone), DATE_IN_PATH.search(address)
     fields.setdefault("slug", unquote(parted(address)[1]) or shown(name))
     fields.setdefault("title", title_of(shown(name)))
-    if (day := day or day_in(address, zone)) and not file.is_exported:
+    if day_in_address and not day:
+        day = time_or_nothing(day_in_address[1], zone)
+    if day and not file.is_exported:
         fields.setdefault("published_at", day)
     if DRAFT_FOLDERS & folders and not file.is_exported:
         fields.setdefault("status", "draft")

@@ -65,12 +65,12 @@ SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 class Report:
     """The counts of an import, and what is left to do."""
 
-    def __init__(self, dry_run: bool, redirects: IO[str] | None):
+    def __init__(self, dry_run: bool, redirects: IO[str] | None, images: Counter[str]):
         self.dry_run = dry_run
         self.redirects = redirects  # one line for each old address is written to it
+        self.images = images  # counts
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # names that were kept
-        self.missing = 0  # images
         self.places: defaultdict[str, list[str]] = defaultdict(list)  # by kind of note
 
     def add(self, outcome: str, checked: Checked) -> None:
@@ -81,7 +81,7 @@ class Report:
                 say(str(reason))
             return
         self.params.update([*checked.fields.get("params", ())])
-        self.missing += checked.missing
+        self.images["missing"] += checked.missing
         for what, note in checked.notes.items():
             if what.startswith("no dates") and outcome == "unchanged":  # Published at the time of an earlier import.
                 continue
@@ -96,15 +96,14 @@ class Report:
         elif self.redirects:
             self.redirects.writelines(redirects)
 
-    def print(self, sources: Sources, images: Counter[str]) -> None:
+    def print(self, sources: Sources) -> None:
         """Print the counts of posts and images, what was left out, and the notes."""
         for line in refused_images(sources):
             say(line)
-        images["missing"] += self.missing
         would_be = "would be " if self.dry_run else ""
         lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
-        if images.total():
-            lines.append(f"images: {counted(images)}")
+        if self.images.total():
+            lines.append(f"images: {counted(self.images)}")
         lines += left_out(sources, "Not imported")
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
