@@ -72,6 +72,21 @@ def test_tags_under_several_names_are_merged_under_one_and_the_other_lines_stay(
     assert (here / "a.md").stat().st_mode & 0o777 == 0o755
 
 
+def test_a_flag_for_drafts_and_the_mapping_params_are_edited_where_they_are(run, folder, change):
+    text = "---\ntitle: A\ndraft: true\n# ours\nparams:\n  a: 1\n\nlayout: x\n---\nWords.\n"
+    here = folder(a=text)
+    run("push", here)
+    change("a", status="published", params={"a": 2})
+    run("pull", here)
+    after = text.replace("true", "false").replace("a: 1", "a: 2")
+    assert (here / "a.md").read_text() == after
+    change("a", status="archived")
+    run("pull", here)
+    new = after.replace("draft: false\n", "").replace("layout: x\n", "layout: x\nstatus: archived\n")
+    assert (here / "a.md").read_text() == new
+    assert run("push", here) == (0, [counts(unchanged=1)])
+
+
 @pytest.mark.parametrize("text", ["+++\ntitle = 'A'\nweight = 2\n+++\nWords.\n", "# A\n\nWords.\n"])
 def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, folder, change, text):
     here = folder(a=text)
