@@ -27,7 +27,7 @@ from blogapi.wings.markdown.front_matter import rfc3339_of, shown
 from blogapi.wings.transfer import copy, permalinks
 from blogapi.wings.transfer.folder import IMAGES, export
 from blogapi.wings.transfer.images import ImageStore, LocalImages
-from blogapi.wings.transfer.importer import ImportResult, checked, foresee, store, with_images
+from blogapi.wings.transfer.importer import ImportResult, checked, foresee, store, with_stored_images
 from blogapi.wings.transfer.report import Report, counted
 from blogapi.wings.transfer.sources import Sources
 
@@ -109,9 +109,9 @@ def import_posts(
 
 
 def import_results(database: Database, sources: Sources, images: ImageStore, events: bool) -> Iterator[ImportResult]:
-    """Import posts, or only foresee the results, and show progress."""
+    """Import posts and show progress; a dry run only determines the results."""
     keep = partial(images.store, sources.images.roots if sources.images else ())
-    posts = map(partial(with_images, keep), map(checked, sources))
+    posts = map(partial(with_stored_images, keep), map(checked, sources))
     if images.dry_run:
         return foresee(database, posts)
     return with_progress(

@@ -111,7 +111,7 @@ def parse(
     return file._replace(fields=fields, content_line=line)
 
 
-@lru_cache(maxsize=512)  # A folder that is kept in step sends the same files again and again.
+@lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
 def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     values, lines = read_toml(text) if marks == b"+++" else read_yaml(text)
     if not rules.strict:

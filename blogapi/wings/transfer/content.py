@@ -147,7 +147,7 @@ def _read(content: str) -> list[Place]:
     PARSER.block.parse(content.replace("\r", " "), PARSER, env, tokens)
     starts = [0, *(match.end() for match in re.finditer("\n", content)), len(content)]
     spans = {(token.type, starts[token.map[0]], starts[token.map[1]]): None for token in tokens if token.map}
-    for kind, start, end in spans:  # The cells in a row of a table have the same one.
+    for kind, start, end in spans:  # The cells in a row of a table share a span.
         if kind in ("fence", "code_block"):
             found.add(Place(start, end))
         elif kind == "inline" or (kind == "html_block" and "markdown=" in content[start:end]):
@@ -158,7 +158,7 @@ def _read(content: str) -> list[Place]:
 
 
 def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Place]:
-    """Yield the images and the code in lines of inline content; add the labels that images use to `labels`."""
+    """Yield the images and code in lines of inline content; add the labels that images use to `labels`."""
     runs = defaultdict(list)  # positions of runs of backticks, by length
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())

@@ -74,7 +74,7 @@ class SqliteContents(sqlite3.Connection):
 
     @property
     def last_ids(self) -> dict[str, int]:
-        """The greatest id ever used in each table; new ids follow it."""
+        """The highest id ever used in each table; new ids follow it."""
         ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
         if "post" not in ids:  # as in databases before version 5
             ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]

@@ -26,7 +26,7 @@ ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAG
 
 
 def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
-    """Return a function that replaces the addresses of images in a text; the new ones are given by file name."""
+    """Return a function that replaces the addresses of images in a text; the new ones are keyed by file name."""
     return lambda text: ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
 
 

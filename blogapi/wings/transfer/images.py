@@ -40,7 +40,7 @@ IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason of an error without the name of a file."""
+    """Return the reason for an error, without the name of the file."""
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -60,7 +60,7 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
 
 
 class LocalImages:
-    """The images in the folders that are imported and beside the files that are, with addresses below `url`.
+    """The images in imported folders and beside imported files. Their addresses begin with `url`.
 
     `static` is the root folder of the site, for addresses that begin with a slash. `is_stored` returns whether the
     service has the image with an id.
@@ -159,7 +159,7 @@ class ImageStore:
 
 @dataclass
 class Placement:
-    """Replaces the addresses of images in one post, and notes their files and those that were not found.
+    """Replaces the addresses of images in one post; collects their files, and the addresses that are not found.
 
     `folder` contains the post's own file, and is below `top`, a folder that was given. The `site` goes in front of
     relative addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked for.
@@ -175,7 +175,7 @@ class Placement:
     is_lost: bool = field(default=False, init=False)  # whether an address of this service leads to no image
 
     def replace(self, fields: dict[str, Any]) -> dict[str, int | None]:
-        """Replace the addresses in all fields of a post; return notes, with their lines in the content."""
+        """Replace the addresses in all fields of a post; return notes, some with a line of the content."""
         notes: dict[str, int | None] = {}
         if self.images:
             replaced = partial(EXPORTED.sub, partial(self._exported, self.images))
@@ -225,7 +225,7 @@ class Placement:
         return found or value
 
     def _embedded(self, name: str, label: str) -> str:
-        """Return the Markdown for an image that Obsidian embeds; nothing if it is not found."""
+        """Return the Markdown for an image that Obsidian embeds; "" if it is not found."""
         found = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
         if not found and Path(name).suffix.lower() in SUFFIXES:
             self.missing.add(name)
@@ -233,7 +233,7 @@ class Placement:
         return found and f"![{text}]({found})"
 
     def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
-        """Return the new address for one that an export wrote."""
+        """Return the new address for one written by an export."""
         found = self._use(self._find(match["path"])) if self.folder else ""
         if not found and match["service"] == f"{images.url}/" and not images.is_stored(match["id"]):
             self.is_lost = True

@@ -28,7 +28,7 @@ BY = "import"  # author in the history
 schema = PutPostSchema()
 
 Checked = Item | list[Failure]  # a valid post, or what is wrong with it
-ImportResult = tuple[str, Checked]  # after the outcome: that of `posts.put`, or "failed"
+ImportResult = tuple[str, Checked]  # the first is the outcome of `posts.put`, or "failed"
 
 
 def store(database: Database, checked_posts: Iterable[Checked], events: bool) -> Iterator[ImportResult]:
@@ -94,7 +94,7 @@ def checked(source: Item | Failure) -> Checked:
         return [Failure(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
 
 
-def with_images(keep: Callable[[str], None], post: Checked) -> Checked:
+def with_stored_images(keep: Callable[[str], None], post: Checked) -> Checked:
     """Store the images of a valid post, each with `keep`; return the post, or why that failed."""
     if isinstance(post, Item):
         for file in post.images:

@@ -1,4 +1,4 @@
-"""What file names, addresses and front matter tell about titles, dates and languages; and slugs that differ."""
+"""Infer titles, dates and languages from file names, addresses and front matter; make slugs differ."""
 
 import re
 from collections import Counter
@@ -107,8 +107,8 @@ class SpoolEntry(NamedTuple):
 def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
     """Put the language, then more and more folders of the path in front of each slug that several posts have.
 
-    If that is not enough, put the day in front, or the day and the folders. Slugs that are the same even then stay as
-    they were.
+    If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
+    were.
     """
     counts = Counter(each.slug for each in found)
     slugs = [valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 else each.slug for each in found]

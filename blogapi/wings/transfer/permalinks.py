@@ -111,7 +111,7 @@ class Site(NamedTuple):
 
 
 def address_by_pattern(file: MarkdownFile, folder: Path, name: str, pattern: str, site: Site) -> str:
-    """Return the address that a permalink pattern, or its own front matter, gave a post; nothing for drafts."""
+    """Return the address that a permalink pattern, or its own front matter, gave a post; "" for drafts."""
     if file.fields.get("status") != "published" or "published_at" not in file.fields:
         return ""
     values = file.values

@@ -34,7 +34,7 @@ class Pull:
     remote: Remote
     delete: bool  # removes files whose posts are gone
     theirs: bool  # writes files that have changed, too, and keeps yours aside
-    published: bool  # creates no files for other posts
+    published: bool  # creates files for published posts only
     images: bool  # fetches images
 
     def prepare(self) -> int:
@@ -157,5 +157,5 @@ class Pull:
 
 
 def _as_in(post: Post, value: Any) -> Any:
-    """Return what a file says, with each image at the address that it has in a post."""
+    """Return a value from a file, with each image at the address that it has in a post."""
     return each_text(value, with_addresses({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))

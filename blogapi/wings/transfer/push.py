@@ -43,7 +43,7 @@ class Push:
     remote: Remote
     delete: bool  # moves the posts of files that are gone to the trash
     uploaded: dict[str, str] | None = field(default=None, init=False)  # addresses of images by id
-    # Posts that may say something else, if there are any, by the names of files
+    # Posts that may differ from their files, by the names of these; None if there is no post
     there: dict[str, Entry | None] = field(default_factory=dict, init=False)
 
     def prepare(self) -> int:

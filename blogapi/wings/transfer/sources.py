@@ -93,7 +93,7 @@ class Sources:
     images: LocalImages | None = None
     drop: Collection[str] = ()  # names that params lose
     permalink: str = ""  # the pattern of former addresses
-    post_url: str = ""  # that of the present ones
+    post_url: str = ""  # the pattern of present addresses
     zone: tzinfo = UTC  # of times without an offset, unless the site's configuration names another
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
     unread: defaultdict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by extension
@@ -242,7 +242,7 @@ class Sources:
         return item
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
-        """Add the addresses that a post had, and its former slugs in those."""
+        """Add the old addresses of a post, and the former slugs in its aliases."""
         paths, aliases = permalinks.read_paths(item.file.others)
         own = paths or [path for path in (by_pattern,) if path]
         item.old_paths = (*own, *item.old_paths, *aliases)
@@ -268,7 +268,7 @@ class Sources:
         return item
 
     def _place_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> None:
-        """Replace the addresses of images by those of the service; make other relative ones absolute."""
+        """Replace the addresses of images with those of the service; make other relative ones absolute."""
         placement = Placement(self.images, self.site, self.hosts, folder, top)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}
@@ -276,7 +276,7 @@ class Sources:
         item.missing = len(placement.missing) if self.images else 0
 
     def _complete(self, item: Item) -> None:
-        """Settle the status and the dates of a post, and bring its fields within their bounds.
+        """Determine the status and the dates of a post, and bring its fields within their bounds.
 
         A post with a date in the future is scheduled, if it was to be published; else it loses the date.
         """

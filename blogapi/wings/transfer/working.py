@@ -85,12 +85,12 @@ class Files(Sources):
         """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
         item = super()._item_of_file(data, self.paths[0] / name, self.paths[0])
         assert item  # No post has the status "trash".
-        slug = item.fields.pop("slug")  # It can still be the name of the file, which is no slug.
+        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
         return replace(item, fields=schema.load(item.fields) | {"slug": slug})
 
 
 class WorkingFolder:
-    """A folder, which is locked until it is closed, and its state.
+    """A folder, locked until it is closed, and its state.
 
     Raises RemoteError if it is locked already, or belongs to another service.
     """
@@ -98,8 +98,8 @@ class WorkingFolder:
     def __init__(self, folder: Folder, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
         self.folder, self.top, self.remote, self.zone = folder, folder.path, remote, zone
         self.force, self.dry_run = force, dry_run
-        self.items: dict[str, Item] = {}  # by the names of files, like all that follows
-        self.entries: dict[str, Entry] = {}  # of files that were the same as their posts
+        self.items: dict[str, Item] = {}  # by the names of files, like those below
+        self.entries: dict[str, Entry] = {}  # of files that matched their posts at the last sync
         self.results: list[Result] = []  # of files that cannot be read or were renamed
         self._saved = self._took = 0.0
         # Until images are uploaded, their addresses begin with that of the service.
@@ -143,7 +143,7 @@ class WorkingFolder:
 
     def record(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
         """Record that a file and its post now have the same content."""
-        # Another change of the post in this second would not show in `updated_at`, so it is looked at again.
+        # Another change in this second would not show in `updated_at`: an earlier time makes the next run look again.
         updated_at = min(known["updated_at"], earlier(rfc3339(self.remote.now), SECOND))
         self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name], "updated_at": updated_at}
         self.save(at_once)
@@ -228,7 +228,7 @@ class WorkingFolder:
                 folder.write_bytes(last, data, when)
 
     def image_names(self, files: Iterable[str]) -> dict[str, str]:
-        """Return files of images by the names that these have on the service."""
+        """Return image files by the names that the images have on the service."""
         return {os.path.basename(self.images.address_of(file)): file for file in files}
 
     def remove(self, name: str) -> None:
