@@ -75,14 +75,16 @@ def run(
     with ExitStack() as stack:
         if dry_run and not folder.exists():
             folder = Path(stack.enter_context(TemporaryDirectory()))
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            remote = Remote(address.rstrip("/"), os.environ.get("BLOGAPI_KEY", ""), say)
+            folder.mkdir(parents=True, exist_ok=True)
+            remote = Remote(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
             opened = stack.enter_context(closing(Folder(folder)))
             working = WorkingFolder(opened, remote, force, dry_run, zone)
             counts = print_results(start(working, remote), working)
         except (RemoteError, Left) as error:
             raise ValueError(shown(error.args[-1])) from None
+        except OSError as error:
+            raise ValueError(shown(f"{folder}: {error.strerror}")) from None
     sys.exit(1 if counts["conflict"] or counts["failed"] else 0)
 
 

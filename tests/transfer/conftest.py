@@ -29,6 +29,11 @@ def item(write):
 
 # Push and pull
 
+WAYS_OUT = "push --force keeps the file, pull --theirs the post"
+GONE_THERE = "gone there {}: pull --delete removes the file, push --force creates the post again"
+GONE_HERE_CHANGED = "it is gone here, and has changed there: push --delete --force deletes it, pull --theirs writes it"
+GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --force creates it again"
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):

@@ -8,13 +8,21 @@ import pytest
 
 from blogapi.wings.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
-from tests.transfer.conftest import contents, counts, edit
+from tests.transfer.conftest import (
+    GONE_HERE_CHANGED,
+    GONE_THERE,
+    GONE_THERE_CHANGED,
+    WAYS_OUT,
+    contents,
+    counts,
+    edit,
+)
 
 HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
 )
-BOTH = "conflict {}: it has changed on both sides"
-OTHER = "conflict a.md: the post a differs from the file"
+BOTH = "conflict {}: it has changed on both sides: " + WAYS_OUT
+OTHER = f"conflict a.md: the post a differs from the file: {WAYS_OUT}"
 
 
 # Changes on one side reach the other
@@ -58,7 +66,7 @@ def test_a_pull_edits_only_the_lines_that_differ(run, folder, change):
     assert run("push", here) == (0, [counts(unchanged=1)])
     change("hello", status="draft", slug="other")
     run("pull", here)
-    new = after.replace("size: 1\r\n", "size: 1\r\nstatus: draft\r\n")
+    new = after.replace("size: 1\r\n", "size: 1\r\nstatus: draft\r\nslug: other\r\n")
     assert (here / "hello.md").read_bytes().decode() == new
 
 
@@ -144,15 +152,15 @@ CHANGES = {
     ("edited", "edited"): ([BOTH.format("a.md")], [BOTH.format("a.md")], None),
     ("same", "same"): ([], [], ""),
     ("deleted", ""): (["gone here a.md: push --delete moves its post to the trash"],) * 2 + (None,),
-    ("", "deleted"): (["gone there a.md: pull --delete removes the file"],) * 2 + (None,),
+    ("", "deleted"): ([GONE_THERE.format("a.md")],) * 2 + (None,),
     ("edited", "deleted"): (
-        ["conflict a.md: it has changed here, and its post is gone; --force creates it again"],
-        ["gone there a.md: pull --delete removes the file"],
+        [f"conflict a.md: {GONE_THERE_CHANGED}"],
+        [GONE_THERE.format("a.md")],
         None,
     ),
     ("deleted", "edited"): (
         ["gone here a.md: push --delete moves its post to the trash"],
-        ["conflict a.md: it is gone here, and has changed there"],
+        [f"conflict a.md: {GONE_HERE_CHANGED}"],
         None,
     ),
     ("deleted", "deleted"): ([], [], None),
@@ -223,19 +231,16 @@ def test_force_sends_a_file_whose_post_has_changed_or_is_gone(run, changed, ther
 def test_delete_removes_what_is_gone_on_the_other_side_if_it_has_not_changed(run, changed, there, edited, change, blog):
     folder = changed("deleted", "edited" if edited else "")
     status, (said, *_) = run("push", folder, "--delete")
-    assert (status, said) == (edited, f"conflict a.md: {GONE_HERE}" if edited else "deleted a.md")
+    assert (status, said) == (edited, f"conflict a.md: {GONE_HERE_CHANGED}" if edited else "deleted a.md")
     assert ("a" in there()) is edited
     blog.request("DELETE", "/v1/posts/by-slug/b")
     if edited:
         edit(folder / "b.md", "Words", "Other words")
     _, lines = run("pull", folder, "--delete")
-    assert (f"conflict b.md: {GONE_THERE}" if edited else "deleted b.md") in lines
+    assert (f"conflict b.md: {GONE_THERE_CHANGED}" if edited else "deleted b.md") in lines
     assert (folder / "b.md").exists() is edited
     trash = {entry["post"]["slug"] for entry in blog.request("GET", "/v1/trash")[2]}
     assert {"b"} | (set() if edited else {"a"}) <= trash
-
-
-GONE_HERE, GONE_THERE = "it is gone here, and has changed there", "it has changed here, and its post is gone"
 
 
 def test_an_empty_side_deletes_nothing_without_force(run, folder, blog, there):
@@ -327,12 +332,12 @@ def test_another_address_or_another_database_is_refused(run, folder, command, bl
     here = folder(a="# A\n")
     run("push", here)
     address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
-    refused = f"{here} belongs to {address}; use --force to connect it with {other}"
+    refused = f"{here} belongs to {address}: pull --force connects it with {other}"
     assert run(command, here, to=other) == (1, [refused])
     assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
     state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')
     (here / ".blogapi.json").write_text(state)
-    refused = f"{other} has another database now: --force compares all files with it"
+    refused = f"{other} has none of these posts: --force compares all files with it"
     assert run(command, here, to=other) == (1, [refused])
     assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
 

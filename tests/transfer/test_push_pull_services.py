@@ -22,7 +22,7 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
     )
     (here / "loaf.png").write_bytes(png())
     status, lines = run("push", here)
-    assert (status, lines[0]) == (0, "created a.md: the image in line 9 was not found")
+    assert (status, lines[0]) == (0, "created a.md: not found: lost.png")
     post = there()["a"]
     address = blog.request("GET", "/v1/images")[2][0]["url"]
     assert post["cover_image"] == address
@@ -66,7 +66,7 @@ def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, b
     here = folder(a="# A\n")
     assert run("push", here, key="blog_" + "x" * 43)[1][0].startswith("Authorization: the API key is unknown")
     assert run("push", here, to="blog.example.org")[1][0].startswith("'blog.example.org' must be the address")
-    other = f"http://127.0.0.1:{blog.port}/v1"
+    other = f"http://127.0.0.1:{blog.port}/v2"
     assert run("push", here, to=other)[1] == [f"{other} is not the address of blogapi 1.2 or newer"]
     assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not answer")
     assert not (here / ".blogapi.json").exists()

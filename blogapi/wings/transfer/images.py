@@ -171,7 +171,7 @@ class Placement:
     folder: Path | None
     top: Path | None
     files: dict[str, None] = field(default_factory=dict, init=False)
-    missing: set[str] = field(default_factory=set, init=False)  # addresses
+    missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses, in their order
     is_lost: bool = field(default=False, init=False)  # whether an address of this service leads to no image
 
     def replace(self, fields: dict[str, Any]) -> dict[str, int | None]:
@@ -207,7 +207,7 @@ class Placement:
         if found := self._use(self._find(address)):
             return found
         if IS_RELATIVE.match(address):
-            self.missing.add(address)
+            self.missing[address] = None
         below = "/".join(self.folder.parts[len(self.top.parts) :]) if self.folder and self.top else ""
         address = absolute(address, self.site, below)
         if (host := host_of(address)) and not (self.images and address.startswith(f"{self.images.url}/")):
@@ -221,14 +221,14 @@ class Placement:
         below_static = f"/{value}" if IS_RELATIVE.match(value) else value
         found = self._use(self._find(value), self._find(below_static))
         if not found and IS_RELATIVE.match(value) and " " not in value:
-            self.missing.add(value)
+            self.missing[value] = None
         return found or value
 
     def _embedded(self, name: str, label: str) -> str:
         """Return the Markdown for an image that Obsidian embeds; "" if it is not found."""
         found = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
         if not found and Path(name).suffix.lower() in SUFFIXES:
-            self.missing.add(name)
+            self.missing[name] = None
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
         return found and f"![{text}]({found})"
 
@@ -237,7 +237,7 @@ class Placement:
         found = self._use(self._find(match["path"])) if self.folder else ""
         if not found and match["service"] == f"{images.url}/" and not images.is_stored(match["id"]):
             self.is_lost = True
-            self.missing.add(match["path"])
+            self.missing[match["path"]] = None
         return found or match[0]
 
 

@@ -102,24 +102,31 @@ class SpoolEntry(NamedTuple):
     slug: str = ""  # empty for a Failure
     parents: tuple[str, ...] = ()
     front: str = ""
+    day: str = ""  # in the site's time zone
+    is_given: bool = False  # whether front matter says the slug
 
 
 def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
     """Put the language, then more and more folders of the path in front of each slug that several posts have.
 
     If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
-    were.
+    were, and so does one that only one post has in its front matter.
     """
     counts = Counter(each.slug for each in found)
-    slugs = [valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 else each.slug for each in found]
+    given = Counter(each.slug for each in found if each.is_given)
+    fixed = [each.is_given and not each.front and given[each.slug] == 1 for each in found]
+    slugs = [
+        valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 and not is_fixed else each.slug
+        for each, is_fixed in zip(found, fixed, strict=True)
+    ]
     longest = max((len(each.parents) for each in found), default=0)
     for depth in range(1, 2 * longest + 2):
         counts = Counter(slugs)
         for index, each in enumerate(found):
-            if each.slug and counts[slugs[index]] > 1:
+            if each.slug and counts[slugs[index]] > 1 and not fixed[index]:
                 front = each.parents[-depth:]
                 if depth > len(each.parents):
-                    front = (each.when[:10], *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
+                    front = (each.day, *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
                 slugs[index] = valid_slug(" ".join((*front, each.slug)))
     counts = Counter(slugs)
     return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]

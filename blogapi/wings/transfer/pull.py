@@ -19,10 +19,12 @@ from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.edit import with_content, with_fields
 from blogapi.wings.transfer.folder import ADDRESS, IMAGES, with_addresses
-from blogapi.wings.transfer.push import attempt, look
+from blogapi.wings.transfer.names import valid_slug
+from blogapi.wings.transfer.push import GONE_HERE_CHANGED, GONE_THERE, GONE_THERE_CHANGED, attempt, look
 from blogapi.wings.transfer.remote import Left, Post, Remote, RemoteError
 from blogapi.wings.transfer.working import MINE, Entry, Result, WorkingFolder, entry_of, is_same_post
 
+FORCED = "push --force creates it again, pull --delete --force removes the file"
 EDITS = 3  # attempts to edit a file before it is written anew
 
 
@@ -39,11 +41,13 @@ class Pull:
 
     def prepare(self) -> int:
         """Read both sides; return the greatest possible number of results."""
-        if self.remote.scope() == "published-only" and self.delete:
+        sees_all = self.remote.scope() != "published-only"
+        if self.delete and not sees_all:
             raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
         self.working.read()
         self.names = {entry["id"]: name for name, entry in self.working.entries.items() if self.working.listed(entry)}
-        self.gone = [name for name, entry in self.working.entries.items() if not self.working.listed(entry)]
+        gone = [name for name, entry in self.working.entries.items() if not self.working.listed(entry)]
+        self.gone = gone if sees_all else []
         if self.delete and self.gone and not self.working.posts and not self.working.force:
             raise RemoteError("the blog has no posts: --force removes all files")
         new = {name: item for name, item in self.working.items.items() if name not in self.working.entries}
@@ -81,7 +85,7 @@ class Pull:
             self.working.record(name, there, entry["sha256"] if entry and relation == "here" else "", at_once=False)
             return self._unchanged(name)
         if relation != "there" and not self.theirs:
-            raise Left("conflict", relation if is_there else "it is gone here, and has changed there")
+            raise Left("conflict", relation if is_there else GONE_HERE_CHANGED)
         data = self._with_images(name, self._written(name, post, there))
         is_mine = is_there and (not entry or self.working.has_changed(name))
         why = f"yours is {self._keep(name)}" if is_mine else ""
@@ -103,13 +107,22 @@ class Pull:
         """Handle a file whose post is gone."""
         is_there = self.working.exists(name)
         if is_there and not self.delete:
-            return "gone there", name, "pull --delete removes the file"
+            return "gone there", name, GONE_THERE
         if is_there and self.working.files.sha256.get(name) != self.working.entries[name]["sha256"]:
-            raise Left("conflict", "it has changed here, and its post is gone")
+            raise Left("conflict", GONE_THERE_CHANGED)
+        if is_there and not self.working.force and self._may_be_lost(self.working.entries[name]["id"]):
+            raise Left("conflict", "its post was not deleted, but is gone, as after restoring a backup: " + FORCED)
         if is_there:
             self.working.remove(name)
         self.working.forget(name)
         return "deleted" if is_there else "unchanged", name, ""
+
+    def _may_be_lost(self, post_id: str) -> bool:
+        """Return whether a post that is gone may be missing because the database was replaced by an older one."""
+        newest = max(map(int, self.working.posts), default=0)
+        if int(post_id) < newest and post_id not in self.working.posts:
+            return False
+        return self.remote.send("GET", f"/v1/trash/{post_id}", also=(404,)).status == 404
 
     # Contents of files
 
@@ -125,6 +138,7 @@ class Pull:
             for _ in range(EDITS):
                 now = self.working.files.item_of(name, data)
                 said = self.working.fields(name, now)
+                said["slug"] = valid_slug(now.fields["slug"])  # A copy of the folder without its state needs it.
                 if self.working.says(said, there) == there["said"]:
                     return data
                 data = with_fields(data, now.file, _as_in(post, said), post)

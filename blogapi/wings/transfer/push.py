@@ -10,9 +10,14 @@ from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.folder import with_addresses
 from blogapi.wings.transfer.images import IMAGE_ERRORS, open_below, reason_of
 from blogapi.wings.transfer.remote import Answer, Left, Post, Remote, RemoteError
+from blogapi.wings.transfer.sources import Item
 from blogapi.wings.transfer.working import Entry, Result, WorkingFolder, entry_of, is_same_post
 
 FEW = 20  # posts that are fetched one by one; for more, all posts are listed
+GONE_THERE = "pull --delete removes the file, push --force creates the post again"
+GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --force creates it again"
+GONE_HERE_CHANGED = "it is gone here, and has changed there: push --delete --force deletes it, pull --theirs writes it"
+MAX_NAMED = 5  # images
 TRIES = 3  # attempts to write a post that others change at the same moment
 
 
@@ -33,6 +38,14 @@ def attempt(act: Callable[..., Result], name: str, *arguments: Entry | Post | st
         return what, name, why
     except IMAGE_ERRORS as error:
         return "failed", name, reason_of(error)
+
+
+def what_differs(item: Item) -> str:
+    """Return how the post of a file will differ from what the file says."""
+    missing, more = item.missing[:MAX_NAMED], len(item.missing) - MAX_NAMED
+    why = [f"its slug is {item.fields['slug']}"] if "other slugs" in item.notes else []
+    why += [f"not found: {', '.join(missing)}" + (f" and {more} more" if more > 0 else "")] if missing else []
+    return "; ".join(why)
 
 
 @dataclass
@@ -88,13 +101,12 @@ class Push:
                 return result
             what = "updated" if there else "created"
             if self.working.dry_run:
-                return what, name, ""
+                return what, name, what_differs(item)
             if not there or there["etag"]:
                 answer = self._put(name, there)
                 if answer.status not in (404, 412):
                     self.working.record(name, entry_of(*self.remote.post_in(answer)))
-                    line = item.notes.get("relative images")
-                    return what, name, f"the image in line {line} was not found" if line else ""
+                    return what, name, what_differs(item)
             there = self._get(there["id"] if there else f"by-slug/{item.fields['slug']}")
         raise Left("conflict", "its post keeps changing: try again later")
 
@@ -108,8 +120,8 @@ class Push:
             if not entry or self.working.force:
                 return None
             if self.working.has_changed(name):
-                raise Left("conflict", "it has changed here, and its post is gone; --force creates it again")
-            return "gone there", name, "pull --delete removes the file"
+                raise Left("conflict", GONE_THERE_CHANGED)
+            return "gone there", name, GONE_THERE
         for other, each in self.working.entries.items():
             if other != name and is_same_post(each, there):
                 raise Left("conflict", f"{other} has the slug {there['slug']}, too")
@@ -153,7 +165,7 @@ class Push:
         there = entry if is_known else self._get(entry["id"]) if listed else None
         while there:
             if there["said"] != entry["said"] and not self.working.force:
-                raise Left("conflict", "it is gone here, and has changed there")
+                raise Left("conflict", GONE_HERE_CHANGED)
             path, etag = f"/v1/posts/{there['id']}", there["etag"]
             if self.working.dry_run or self.remote.send("DELETE", path, None, (404, 412), If_Match=etag).status != 412:
                 break

@@ -55,7 +55,7 @@ class Remote:
         if not BASE_URL.fullmatch(address):
             raise RemoteError(f"{address[:80]!r} must be the address of a service, such as https://blog.example.org")
         if not re.fullmatch("[!-~]+", key):
-            raise RemoteError("BLOGAPI_KEY must be set to a key of the service")
+            raise RemoteError("BLOGAPI_KEY must be a key of the service, such as blog_…")
         if address.startswith("http:") and not is_loopback(address):
             say(f"{address} is not encrypted: others on the network can read the key")
         self.address, self.say = address, say
@@ -120,9 +120,8 @@ class Remote:
         if answer.status in OF_ONE_POST:
             raise Left("failed", reason)
         if answer.status < 400:
-            raise RemoteError(
-                f"{self.address} redirects to {answer.headers.get('Location', '')[:200]}: use that address"
-            )
+            target = answer.headers.get("Location", "")[:200].partition("/v1/")[0]
+            raise RemoteError(f"{self.address} redirects to {target}: use that address")
         if answer.status < 500:
             raise RemoteError(reason)
         return reason

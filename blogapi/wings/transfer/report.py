@@ -81,7 +81,7 @@ class Report:
                 say(str(reason))
             return
         self.params.update([*checked.fields.get("params", ())])
-        self.images["missing"] += checked.missing
+        self.images["missing"] += len(checked.missing)
         for what, note in checked.notes.items():
             if what.startswith("no dates") and outcome == "unchanged":  # Published at the time of an earlier import.
                 continue

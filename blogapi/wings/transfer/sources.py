@@ -16,7 +16,7 @@ from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
-from blogapi.wings.markdown.front_matter import MarkdownError, shown
+from blogapi.wings.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.transfer import ghost, names, permalinks, wordpress
 from blogapi.wings.transfer.bounds import Note, shorten
@@ -53,7 +53,8 @@ class Item:
     notes: dict[str, Note] = field(default_factory=dict)  # for the author, by keys of `report.NOTES`
     parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
     images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
-    missing: int = 0  # number of images that were not found
+    missing: tuple[str, ...] = ()  # addresses of images that were not found
+    zone: tzinfo = field(default=UTC, compare=False)  # of its site
     front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
 
 
@@ -146,7 +147,9 @@ class Sources:
             return SpoolEntry(offset)
         when = item.created_at or item.fields.get("published_at", names.LAST)
         slug = names.valid_slug(item.fields["slug"])
-        return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.front)
+        day = when if when == names.LAST else moment_of(when, UTC).astimezone(item.zone).date().isoformat()
+        is_given = "slug" in item.file.sources
+        return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.front, day, is_given)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all files below a folder, folder by folder and sorted by name."""
@@ -232,6 +235,7 @@ class Sources:
             own_path="/".join(("", *_meaningful(folders), name)),
             notes=names.notes_of(file, path, site),
             parents=_meaningful(path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]),
+            zone=site.zone,
             front=names.language_of(path, file.values) or permalinks.parted(address)[0],
         )
         self._place_images(item, path.parent, top)
@@ -273,7 +277,7 @@ class Sources:
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}
         item.images = tuple(placement.files)
-        item.missing = len(placement.missing) if self.images else 0
+        item.missing = tuple(placement.missing) if self.images else ()
 
     def _complete(self, item: Item) -> None:
         """Determine the status and the dates of a post, and bring its fields within their bounds.

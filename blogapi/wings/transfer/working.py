@@ -31,6 +31,7 @@ STATE = ".blogapi.json"
 MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 SECOND = timedelta(seconds=1)
+WAYS_OUT = "push --force keeps the file, pull --theirs the post"
 CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
 
 Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
@@ -75,6 +76,8 @@ class Files(Sources):
     def _why_not(self, file: Path) -> str:
         if file.name.endswith(MINE):
             return "file that a pull kept aside"
+        if any((folder / STATE).exists() for folder in file.parents if self.paths[0] in folder.parents):
+            return "file of another folder that is kept in sync"
         return "link" if file.is_symlink() else super()._why_not(file)
 
     def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
@@ -123,13 +126,8 @@ class WorkingFolder:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError):
             reason = "is damaged: delete it, and all files are compared with the posts"
             raise RemoteError(f"{self.top / STATE} {reason}") from None
-        if address != self.remote.address:
-            self._forget_all(f"{self.top} belongs to {address}; use --force to connect it with {self.remote.address}")
-
-    def _forget_all(self, why_not: str) -> None:
-        if not self.force:
-            raise RemoteError(why_not)
-        self.entries = {}
+        if address != self.remote.address and not self.force:
+            raise RemoteError(f"{self.top} belongs to {address}: pull --force connects it with {self.remote.address}")
 
     def save(self, at_once: bool = True) -> None:
         """Write the state: at once, or so rarely that writing takes at most a tenth of the time."""
@@ -160,9 +158,10 @@ class WorkingFolder:
         """List the posts of the service and read the files."""
         self.posts = {post["id"]: post for post in self.remote.posts(fields=",".join(LISTED))}
         self.by_slug = {post["slug"]: post for post in self.posts.values()}
-        is_there = [self.listed(entry) for entry in self.entries.values()]
-        if not any(is_there) and any(entry["id"] in self.posts for entry in self.entries.values()):
-            self._forget_all(f"{self.remote.address} has another database now: --force compares all files with it")
+        if self.entries and self.posts and not any(map(self.listed, self.entries.values())):
+            if not self.force:
+                raise RemoteError(f"{self.remote.address} has none of these posts: --force compares all files with it")
+            self.entries = {}
         with TemporaryFile() as spool:
             self.files = Files([self.top], spool, self.remote.now, images=self.images, zone=self.zone)
             for found in map(checked, self.files):
@@ -174,14 +173,12 @@ class WorkingFolder:
         self.save()  # before anything else changes: it fails if the folder is read-only
 
     def _follow_names(self) -> None:
-        """Recognize renamed files: by their bytes, or by the id and slug in their front matter."""
+        """Recognize renamed files: by their bytes, or by the id in their front matter."""
         gone = {name: entry for name, entry in self.entries.items() if not self.exists(name)}
         by_sha256 = {entry["sha256"]: name for name, entry in gone.items()}
-        by_post = {(entry["id"], entry["slug"]): name for name, entry in gone.items()}
+        by_id = {entry["id"]: name for name, entry in gone.items()}
         for name in self.items.keys() - self.entries.keys() if gone else ():
-            values = self.items[name].file.values
-            post = str(values.get("id")), str(values.get("slug"))
-            old = by_sha256.get(self.files.sha256[name]) or by_post.get(post)
+            old = by_sha256.get(self.files.sha256[name]) or by_id.get(str(self.items[name].file.values.get("id")))
             if old in gone:
                 self.entries[name] = self.entries.pop(old)
                 self.results.append(("renamed", name, f"was {old}"))
@@ -197,8 +194,14 @@ class WorkingFolder:
         return bool(entry and listed and entry["updated_at"] == listed["updated_at"])
 
     def exists(self, name: str) -> bool:
-        """Return whether a file, or anything else, has this name."""
-        return os.path.lexists(self.top / name)
+        """Return whether a file, or anything else, has this name, or may have it: its folder cannot be read."""
+        try:
+            os.lstat(self.top / name)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
 
     @contextmanager
     def place(self, name: str, create: bool = False) -> Iterator[tuple[Folder, str]]:
@@ -267,12 +270,12 @@ class WorkingFolder:
         if name in self.items and self.says(self.fields(name), there) == there["said"]:
             return "same"
         if not entry:
-            return f"the post {there['slug']} differs from the file"
+            return f"the post {there['slug']} differs from the file: {WAYS_OUT}"
         if entry["said"] == there["said"]:
             return "here"
         if there["updated_at"] < entry["updated_at"]:
-            return "the post is older than it was: push --force keeps the file, pull --theirs the post"
-        return "it has changed on both sides" if self.has_changed(name) else "there"
+            return f"the post is older than it was: {WAYS_OUT}"
+        return f"it has changed on both sides: {WAYS_OUT}" if self.has_changed(name) else "there"
 
 
 def is_same_post(one: Entry, other: Entry) -> bool:
