@@ -73,7 +73,7 @@ def test_large_posts_are_not_all_held_in_memory(storage):
     def items():
         for number in range(10):
             read.append(number)
-            yield Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000}, None)
+            yield Item("a.md", {"title": "A", "slug": "a", "content": "A" * 600_000, "tags": []}, None)
 
     next(importer.store(storage, items(), events=False))
     assert len(read) == 2
