@@ -48,7 +48,7 @@ CREATE TABLE draft_copy (
     browser TEXT NOT NULL,  -- "Firefox on Android"
     title TEXT NOT NULL,  -- as typed
     bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued or saved
-    fields TEXT NOT NULL  -- a JSON object of texts, as typed
+    fields TEXT NOT NULL  -- a JSON object of strings, as typed
 ) STRICT;
 
 CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
@@ -265,5 +265,5 @@ CREATE TABLE search_retagged (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_made (
-    unicode TEXT NOT NULL  -- the Unicode version with which the words were indexed; no row until then
+    unicode TEXT NOT NULL  -- the Unicode version used to index the words; no row before the first indexing
 ) STRICT;

@@ -45,7 +45,7 @@ class Counted(Blog):
         subprocess.run(["callgrind_control", *arguments, worker], check=True, capture_output=True)
 
     def instructions(self, connections: int, requests: Requests) -> float:
-        """Send requests on several connections at a time; return the thousands of instructions for each."""
+        """Send requests on several connections at a time; return how many thousand instructions a request takes."""
         numbers = count()
         self.send(connections, requests, [next(numbers) for _ in range(WARM_UP)])
         self.control("--instr=on")

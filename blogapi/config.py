@@ -106,7 +106,7 @@ def _suggestion(variable: str, value: str, variables: list[str]) -> str:
         return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
     names = {name.removeprefix(PREFIX): name for name in variables}  # The common prefix would make all similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
-    return f"did you mean {names[close[0]]}?" if close else f"there are {', '.join(variables)}"
+    return f"did you mean {names[close[0]]}?" if close else f"known: {', '.join(variables)}"
 
 
 def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Path | Networks | Origins | tzinfo:

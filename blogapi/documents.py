@@ -29,7 +29,7 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def is_slug(text: str) -> bool:
-    """Return whether a text can be the slug of a post."""
+    """Return whether a string can be the slug of a post."""
     return len(text) <= MAX_SLUG and re.fullmatch(SLUG, text) is not None
 
 
@@ -39,7 +39,7 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 
 
 def slug_in(document: bytes) -> str:
-    """Return the slug in a document, without parsing it: no field before it can have an unescaped quotation mark."""
+    """Return the slug in a document without parsing it all: no earlier field can have an unescaped quotation mark."""
     return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 
@@ -62,7 +62,7 @@ def load(document: bytes | None) -> dict[str, Any]:
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:
-    """Return the document of a post as of a time: a due scheduled post appears as published. Raises Damaged."""
+    """Return the document of a post as of a given time: a due scheduled post appears as published. Raises Damaged."""
     if document is None:
         raise Damaged
     if status != "scheduled":

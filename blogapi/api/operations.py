@@ -51,7 +51,7 @@ NO_QUERY = parameters()
 
 @dataclass(frozen=True)
 class Answer:
-    """The successful answer of an operation."""
+    """What an operation answers if it succeeds."""
 
     status: int
     description: str

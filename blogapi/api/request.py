@@ -197,7 +197,7 @@ def check_content_type(request: Request, content_types: tuple[str, ...]) -> str:
         hint = "; curl sends JSON with --json" if JSON in content_types else ""
         if MARKDOWN in content_types:
             hint += ", and a Markdown file with -H 'Content-Type: text/markdown' --data-binary @FILE"
-        message = f"Content-Type: must be {' or '.join(content_types)}, and is {sent}{hint}"
+        message = f"Content-Type: must be {' or '.join(content_types)}, but is {sent}{hint}"
         raise Unsupported(message, header, ", ".join(content_types))
     if environ.get("HTTP_CONTENT_ENCODING", "").lower() not in ("", "identity"):
         raise Unsupported("Content-Encoding: must be left out", "Accept-Encoding", "identity")

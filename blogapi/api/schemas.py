@@ -58,7 +58,7 @@ class Pattern(Regexp):
 
 
 def visible(text: str) -> None:
-    """Validate that a text contains a visible character."""
+    """Validate that a string contains a visible character."""
     if not VISIBLE.search(text):
         raise ValidationError("must contain a visible character")
 
@@ -194,7 +194,7 @@ def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any
 
 
 def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
-    """Return a field for a text that the service generates, such as an id."""
+    """Return a field for a string that the service generates, such as an id."""
     return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **doc(description))
 
 
@@ -208,10 +208,10 @@ class StrictSchema(Schema):
         """List unknown names last, quoted and in the order of the input, followed by the known names."""
         messages = cast(dict[str, Any], error.messages)
         unknown = [name for name in data if name in messages and name not in self.fields]
-        there = f"; there {'is' if len(self.fields) == 1 else 'are'} {', '.join(self.fields) or 'none'}"
+        known = f"; known: {', '.join(self.fields) or 'none'}"
         for name in unknown:
             (message,) = messages.pop(name)
-            messages[f'"{name[:MAX_NAME]}"'] = [message + there if name == unknown[-1] else message]
+            messages[f'"{name[:MAX_NAME]}"'] = [message + known if name == unknown[-1] else message]
 
 
 class Flag(fields.Boolean):
@@ -226,7 +226,7 @@ class Flag(fields.Boolean):
 
 
 def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:
-    """Return a field for a text that `parse` loads; `parse` raises ValidationError."""
+    """Return a field for a string that `parse` loads; `parse` raises ValidationError."""
     return fields.String(post_load=parse, **doc(description, **more))
 
 

@@ -14,7 +14,7 @@ from blogapi.wings.owner import sessions
 
 
 def code_of(text: str) -> str:
-    """Return a text as a QR code for a terminal."""
+    """Return a string as a QR code for a terminal."""
     lines = io.StringIO()
     segno.make(text, micro=False).terminal(lines, compact=True)
     return lines.getvalue().rstrip("\n")

@@ -70,7 +70,7 @@ def pull(delete: bool, theirs: bool, published: bool, images: bool, **where: Any
 def run(
     start: Callable[[WorkingFolder, Remote], Push | Pull], folder: Path, address: str, force: bool, dry_run: bool
 ) -> None:
-    """Push or pull. The exit status is 1 if files were left as they are."""
+    """Push or pull. The exit status is 1 if any file or post was left alone."""
     zone = Config.from_environ(os.environ).timezone
     with ExitStack() as stack:
         if dry_run and not folder.exists():

@@ -31,7 +31,7 @@ CONNECTION_SECONDS = 2.0  # longest wait for a free connection
 LOOK_UP_SECONDS = 5.0  # time to find out the result of a COMMIT whose answer was lost
 STATUS_POLL_SECONDS = 0.05
 FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can have 4 MB
-STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because others wait for it
+STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because other requests wait for it
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # BLOGAPI_DATABASE can override these
     "application_name": "blogapi",

@@ -53,7 +53,7 @@ def set_up(connection: Any, create: bool) -> bool:
 
 
 def derive(connection: Any) -> None:
-    """Fill the tables that are derived from others, in the open transaction."""
+    """Fill the tables that are derived from other tables, in the open transaction."""
     for statement in derived(SCHEMA.read_text()):
         connection.execute(statement)
     connection.execute(ENQUEUE_ALL)

@@ -29,7 +29,7 @@ class Change(NamedTuple):
     old: Fields
     new: Fields
     author: str = ""
-    version: int = 0  # of `old`
+    version: int = 0  # the version of `old`
     is_silent: bool = False  # whether to send no events, as for an import
 
 

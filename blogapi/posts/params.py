@@ -54,7 +54,7 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text can be a name in params."""
+    """Return whether a string can be a name in params."""
     return len(text) <= MAX_NAME and not CONTROL_OR_BREAK.search(text) and VISIBLE.search(text) is not None
 
 

@@ -169,7 +169,7 @@ class PostChangeSchema(PostInputSchema):
     params = Params(merges=True)
 
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a change. "" clears a text that can be cleared."""
+        """Load a change. "" clears a text field that can be cleared."""
         if isinstance(data, dict):
             data = {name: None if value == "" and name in CLEARED else value for name, value in data.items()}
         return super().load(data, **kwargs)

@@ -92,7 +92,7 @@ def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
 
 
 def _check_size(tx: Transaction, text: str | bytes) -> None:
-    """Raise NeedsThread for a post so long that others would wait while it is parsed and written."""
+    """Raise NeedsThread for a post so long that other requests would wait while it is parsed and written."""
     if len(text) > MAX_SHARED and not tx.may_be_slow:
         raise NeedsThread
 
@@ -230,7 +230,7 @@ def put(
 def refuse_former_slug(post: Fields, slug: str) -> None:
     """Raise Rejected for one of a post's former slugs, so that a file with an old name does not rename the post."""
     if post["slug"] != slug:
-        raise Rejected("slug", f"post {post['id']} had it before, and is {post['slug']} now")
+        raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
 
 def as_put(old: Fields, fields: Fields, now: str) -> Fields:

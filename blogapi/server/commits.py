@@ -48,7 +48,7 @@ class SharedDatabase(Database):
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a write of more than 100 ms in a thread with its own connection, so that others can read.
+        """Run a write of more than 100 ms in a thread with its own connection, so that clients can read.
 
         One runs at a time. Afterwards, waiting writes get as much time before the next one.
         """

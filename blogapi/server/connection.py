@@ -16,7 +16,7 @@ DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
-RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # of SO_LINGER
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # value for SO_LINGER
 
 
 class Stopped(ConnectionAbortedError):
@@ -51,11 +51,11 @@ class ClientConnection:
         self.address = address  # identifies it while it has no key or session
         self.client = Client(address)
         self.shared = shared
-        self.started = False  # the first byte of a request has arrived
-        self.reading = False  # waiting for the client to complete a request
+        self.started = False  # whether the first byte of a request has arrived
+        self.reading = False  # whether it is waiting for the client to complete a request
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
-        self.linger = False  # there may be unread input when it is closed
+        self.linger = False  # whether there may be unread input when it is closed
         self._allowance: Allowance
         self._ended: type[OSError] | None = None  # why its wait was cut short
 

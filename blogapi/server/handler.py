@@ -239,7 +239,7 @@ class Exchange:
     def __init__(self, connection: ClientConnection, head: Head, address: str):
         self.connection = connection
         self.head = head
-        self.address = address  # of the client, behind proxies
+        self.address = address  # the client's, even behind proxies
         self.info = RequestInfo()
         self.started = time.perf_counter()
 

@@ -33,7 +33,7 @@ class Client(NamedTuple):
 
 SERVICE = Client("", is_known=True)
 Waiting = OrderedDict[Client, deque[greenlet]]
-CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # of the current request
+CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent the current request
 
 
 class Queue:

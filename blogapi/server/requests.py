@@ -16,7 +16,7 @@ from blogapi.server.connection import HEADER_BYTES, ClientConnection, Stopped
 from blogapi.server.loop import Client
 from blogapi.storage.errors import RETRY_SECONDS
 
-SETTINGS = Config()  # of gunicorn's parser
+SETTINGS = Config()  # for gunicorn's parser
 SETTINGS.set("limit_request_line", 8190)  # bytes
 SETTINGS.set("forwarder_headers", "")  # X-Forwarded headers mean nothing to the parser
 SETTINGS.set("secure_scheme_headers", {})

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def publish(work: Background) -> None:
-    """Publish due posts in batches, so that others can write in between."""
+    """Publish due posts in batches, so that other clients can write in between."""
     while publication.next_due(work.database) is not None:
         for post_id, published in work.database.write(posts.publish_due).items():
             if published:

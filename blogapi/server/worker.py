@@ -105,7 +105,7 @@ def worker_exit(server: Any, worker: Worker) -> None:
     """End the worker cleanly: leave no -wal, and skip the interpreter's exit, which gevent breaks."""
     if worker.pid != os.getpid():  # gunicorn's master also calls it, for a worker that ended unnoticed.
         return
-    status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker by SystemExit.
+    status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker with SystemExit.
     try:
         if worker.booted:
             worker.handler.service.database.close()

@@ -57,7 +57,7 @@ class Database(Reader):
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a write of more than 100 ms; our server lets others read meanwhile."""
+        """Run a write of more than 100 ms; our server lets other clients read meanwhile."""
         return self.write(operation, *args, **kwargs)
 
     def read_in_thread(
@@ -72,7 +72,7 @@ class Database(Reader):
             return operation(self, *args, **kwargs)
 
     def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that needs no database; our server answers others meanwhile."""
+        """Run a slow function that needs no database; our server answers other requests meanwhile."""
         return function()
 
     def begin(self, until: float) -> Transaction:

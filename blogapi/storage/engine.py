@@ -249,10 +249,10 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement for each of `rows`, at the latest before the next statement that returns a result."""
+        """Run a statement for each of `rows`, no later than the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement whose result is not needed, at the latest before the next one that returns a result."""
+        """Run a statement whose result is not needed, no later than the next one that returns a result."""
         self.execute_many(query, [values])
 
     @abstractmethod

@@ -35,7 +35,7 @@ ADDED = {
         "draft_copy_post",
     ),
 }
-# Schema statements that fill tables from others
+# Schema statements that fill tables from other tables
 DERIVED = re.compile("^INSERT INTO (upload|image_total) ", re.MULTILINE)
 # Dropped by each version: data derived from other tables, and sessions, which are short-lived
 DROPPED = {
@@ -97,7 +97,7 @@ def check_tables(schema: str, found: set[str], version: int) -> None:
 
 
 def derived(schema: str) -> Iterator[str]:
-    """Yield the schema statements that fill tables from others."""
+    """Yield the schema statements that fill tables from other tables."""
     return filter(DERIVED.search, schema.split("\n\n"))
 
 

@@ -18,7 +18,7 @@ from blogapi.storage.models import BaseModel
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
-DERIVED_TTL = timedelta(minutes=10)  # of a key derived from the content
+DERIVED_TTL = timedelta(minutes=10)  # for a key derived from the content
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 

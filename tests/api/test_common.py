@@ -238,7 +238,7 @@ def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
     assert stranger.post("/v1/posts", data=b"{").status_code == 401
     assert client.post("/v1/nothing?x=1", data=b"{").status_code == 404
     assert client.put("/v1/posts?x=1", data=b"{").status_code == 405
-    assert client.post("/v1/posts?x=1", data=b"{").json["message"] == '"x": unknown parameter; there is unknown'
+    assert client.post("/v1/posts?x=1", data=b"{").json["message"] == '"x": unknown parameter; known: unknown'
 
 
 def test_a_crash_is_500_and_reveals_nothing(app, client, caplog, monkeypatch):

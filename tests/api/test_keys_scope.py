@@ -216,7 +216,7 @@ def test_another_post_is_404_as_if_it_never_existed(same, blogs):
                 assert message(answer, 404) == "no such post"
                 assert said(answer) == said(same("GET", f"/v1/{never}", headers=headers))
                 wrong = message(same("GET", f"/v1/{path}?x=1", headers=headers))
-                assert wrong == '"x": unknown parameter; there are none'
+                assert wrong == '"x": unknown parameter; known: none'
                 assert said(same("HEAD", f"/v1/{path}", headers=headers)) == said(same("HEAD", f"/v1/{never}"))
 
 

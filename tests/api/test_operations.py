@@ -78,7 +78,7 @@ def test_a_write_that_cannot_begin_does_not_delay_the_shutdown(service):
     assert statuses == [503]
 
 
-def test_an_interrupt_of_the_whole_terminal_works_too(service):
+def test_ctrl_c_in_a_terminal_stops_master_and_worker(service):
     worker = service.worker
     service.process.send_signal(signal.SIGINT)
     with suppress(ProcessLookupError):  # It may have ended already.

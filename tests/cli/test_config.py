@@ -178,7 +178,7 @@ OF_KUBERNETES = "Kubernetes sets it for a Service"
         ("BLOGAPI_WEBHOOKS_PRIVATE", "1", r"did you mean BLOGAPI_WEBHOOK_PRIVATE\?$"),
         ("BLOGAPI_rate_limit", "1", r"did you mean BLOGAPI_RATE_LIMIT\?$"),
         ("BLOGAPI_PORT", "1", r"did you mean PORT\?$"),
-        ("BLOGAPI_X", "1", "there are HOST, PORT, BLOGAPI_DAT"),
+        ("BLOGAPI_X", "1", "known: HOST, PORT, BLOGAPI_DAT"),
         ("BLOGAPI_PORT", "tcp://10.0.0.1:8000", OF_KUBERNETES),
         ("BLOGAPI_SERVICE_HOST", "10.0.0.1", OF_KUBERNETES),
         ("BLOGAPI_SERVICE_PORT_HTTP", "8000", OF_KUBERNETES),

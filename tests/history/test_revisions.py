@@ -65,7 +65,7 @@ def test_a_deleted_post_is_in_the_trash_and_comes_back_as_it_was(client, changed
     trashed = {"deleted_at": TIMES[2], "by": "tests", "post": without_content(post)}
     assert client.get("/v1/trash").json == [trashed]
     assert client.get("/v1/trash/1").json == post
-    client.post("/v1/posts", json=FIRST)  # has its slug now
+    client.post("/v1/posts", json=FIRST)  # takes the slug of the deleted post
     clock.now = NOON + 300
     answer = client.post("/v1/trash/1/restore")
     assert (answer.status_code, answer.json) == (200, post | {"slug": "first-2", "updated_at": TIMES[5]})
@@ -105,10 +105,10 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
     [
         ("GET", "/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),
         ("GET", "/v1/posts/1/revisions?limit=x", "limit: must be a whole number from 1"),
-        ("GET", "/v1/posts/1/revisions?status=draft", '"status": unknown parameter; there are limit, before'),
+        ("GET", "/v1/posts/1/revisions?status=draft", '"status": unknown parameter; known: limit, before'),
         ("GET", "/v1/trash?before=7", "before: must be the value that Link gave for this list"),
         ("GET", "/v1/trash?before=title_7", "before: must be the value that Link gave for this list"),
-        ("GET", "/v1/trash/1?limit=1", '"limit": unknown parameter; there are none'),
+        ("GET", "/v1/trash/1?limit=1", '"limit": unknown parameter; known: none'),
         ("DELETE", "/v1/posts/1?permanent=yes", "permanent: must be one of true, false"),
     ],
 )

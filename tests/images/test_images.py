@@ -84,7 +84,7 @@ def test_the_type_of_an_image_is_detected_from_its_bytes(client, picture, extens
         ("/", "{id}.jpg"),
     ],
 )
-def test_a_name_is_kept_without_folder_and_control_characters_and_defaults_to_the_id(client, name, stored):
+def test_a_name_loses_its_folder_and_control_characters_and_defaults_to_the_id(client, name, stored):
     image = send(client, jpeg(), query=f"?name={quote(name)}" if name else "").json
     assert image["name"] == stored.format(id=image["id"][:8])
 

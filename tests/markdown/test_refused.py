@@ -17,7 +17,7 @@ NO_MAPPING = "mapping values are not allowed here: put the text in quotes"
 NO_TOKEN = "a character cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown: put it into `params`, or add ?unknown=params to the address; "
-    "there are title, slug, status, tags, former_slugs, excerpt, cover_image, published_at, params, "
+    "known: title, slug, status, tags, former_slugs, excerpt, cover_image, published_at, params, "
     "and `id` and `created_at`, which are ignored"
 )
 

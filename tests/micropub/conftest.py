@@ -7,7 +7,7 @@ from tests.micropub.requests import PATH, URL
 
 @pytest.fixture
 def create(client):
-    """Create a post by a form, or by JSON; return the post, and the names that were ignored."""
+    """Create a post with a form, or with JSON; return the post, and the names that were ignored."""
 
     def create(data=None, **options):
         answer = client.post(PATH, data=data, **options)

@@ -62,12 +62,12 @@ def test_sources_can_be_selected_by_offset_and_status(client, post, clock, asked
 @pytest.mark.parametrize(
     ("asked", "wrong"),
     [
-        ("q=source&page=2", '"page": unknown parameter; there are '),
+        ("q=source&page=2", '"page": unknown parameter; known: '),
         ("q=source&offset=-1", "offset: must be a whole number from 0 to 10,000"),
         ("q=source&offset=10001", "offset: must be a whole number from 0 to 10,000"),
         ("q=source&offset=1&offset=2", "offset: given more than once"),
         ("q=source&post-status=x", "post-status: must be one of published, draft, scheduled, archived"),
-        ("q=category&search=x", '"search": unknown parameter; there are '),
+        ("q=category&search=x", '"search": unknown parameter; known: '),
         ("q=category&limit=0", "limit: must be a whole number from 1"),
     ],
 )

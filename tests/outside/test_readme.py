@@ -125,7 +125,7 @@ def shell(block, environ, key):
     return ended.stdout
 
 
-def test_the_readme_on_posts_works(sh):
+def test_the_readme_commands_for_posts_work(sh):
     example = json.loads(CREATED)
     created = json.loads(sh(CREATE))
     assert list(created) == list(example)
@@ -151,7 +151,7 @@ def test_the_readme_on_posts_works(sh):
     assert listed[2:] == [post, created]
 
 
-def test_the_readme_on_push_and_pull_works(sh, tmp_path):
+def test_the_readme_commands_for_push_and_pull_work(sh, tmp_path):
     shutil.copytree(CHECKOUT / "tests/articles", tmp_path / "articles")
     unchanged = "created 0, updated 0, unchanged 3, conflict 0, failed 0"
     first = sh(PUSH, HOME=str(tmp_path)).splitlines()
@@ -173,7 +173,7 @@ def test_the_reference_works(sh):
     assert json.loads(sh(LISTING.splitlines()[0])) == [json.loads(noted), post]
 
 
-def test_the_readme_on_mistakes_works(sh):
+def test_the_readme_commands_for_undoing_mistakes_work(sh):
     created = json.loads(sh(CREATE))
     sh(CHANGE)
     (listing, restore), (trash, bring_back) = REVISIONS.splitlines(), TRASH.splitlines()
@@ -196,7 +196,7 @@ def test_the_readme_on_mistakes_works(sh):
     assert sh(trash) == "[]\n"
 
 
-def test_the_readme_on_keys_and_the_owners_page_works(running, sh, key):
+def test_the_readme_commands_for_keys_and_the_owners_page_work(running, sh, key):
     sh(SEND_ALL)  # drafts
     sh(SCHEDULE)
     made, *table, renewed = sh(KEYS).splitlines()
@@ -213,7 +213,7 @@ def test_the_readme_on_keys_and_the_owners_page_works(running, sh, key):
     assert re.fullmatch(rf"{address}\?link=blog_link_[A-Za-z0-9_-]+\n", link)
 
 
-def test_the_readme_on_importing_and_exporting_works(sh, home):
+def test_the_readme_commands_for_importing_and_exporting_work(sh, home):
     def run(block):
         return sh(block, HOME=str(home))
 

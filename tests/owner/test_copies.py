@@ -1,4 +1,4 @@
-"""Copies of unsaved text from the form of a post."""
+"""Copies of unsaved text from post forms."""
 
 import json
 

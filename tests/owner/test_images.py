@@ -61,7 +61,7 @@ def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, co
     assert (count(Image), count(ImagePart)) == (0, 0)
 
 
-def test_an_image_chosen_in_the_form_of_a_post_is_uploaded_with_it(owner, client):
+def test_an_image_chosen_in_a_post_form_is_uploaded_with_it(owner, client):
     typed = {"title": "A", "content": "B", "file": ("loaf.jpg", jpeg())}
     view(owner, "/settings/posts/new").press("Create", **typed)
     markdown = f"![loaf]({URL}/images/{client.get('/v1/images').json[0]['id']}.jpg)"
@@ -71,7 +71,7 @@ def test_an_image_chosen_in_the_form_of_a_post_is_uploaded_with_it(owner, client
 
 
 @pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
-def test_an_upload_in_the_form_of_a_post_does_not_save_it_and_keeps_the_typed_text(owner, client, path):
+def test_an_upload_in_a_post_form_does_not_save_the_post_and_keeps_the_typed_text(owner, client, path):
     client.post("/v1/posts", json={"title": "A", "content": "B"})
     typed = {"title": "", "content": "C", "file": ("loaf.jpg", jpeg()), "upload": "on"}
     page = view(owner, path).press("Upload", **typed)
@@ -82,7 +82,7 @@ def test_an_upload_in_the_form_of_a_post_does_not_save_it_and_keeps_the_typed_te
     assert "Not saved" not in page.text
 
 
-def test_the_form_of_a_post_shows_its_cover_if_the_image_is_on_this_service(owner, client):
+def test_a_post_form_shows_the_cover_if_the_image_is_on_this_service(owner, client):
     path = upload(owner, png())[0].headers["Location"].replace("/settings", "") + ".png"
     for number, (cover, shown) in enumerate(((URL + path, [path]), (f"https://a.example{path}", [])), 1):
         client.post("/v1/posts", json={"title": "A", "content": "B", "cover_image": cover})

@@ -160,7 +160,7 @@ def test_text_is_never_markup(owner, post, database):
     assert [fields[name] for name in ("title", "content", "excerpt")] == [hostile] * 3
 
 
-# Its status
+# The status of a post
 
 
 NOW, TOMORROW = "2026-11-20T12:00:00Z", "2026-11-21T08:30:00Z"

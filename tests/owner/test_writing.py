@@ -115,7 +115,7 @@ def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, cl
 # Changing
 
 
-def test_the_form_of_a_post_shows_it_and_saves_changes(owner, client, post):
+def test_a_post_form_shows_the_post_and_saves_changes(owner, client, post):
     text = {"title": "Hello", "content": "\n\nWords.\n", "excerpt": "Short.", "status": "published"}
     before = post(**text, tags=["a", "b"], params={"a": 1, "b": {"c": True}})
     page = view(owner, "/settings/posts/1/edit")

@@ -274,7 +274,7 @@ def test_another_type_is_415_and_says_which_header_to_send(client, post, method,
     before = post(slug="a")
     path = "/v1/posts/by-slug/a" if method == "PATCH" else "/v1/posts"
     answer = client.open(path, method=method, data='{"title": "A", "content": "B"}', content_type=content_type)
-    types = f"must be application/json or {taken}, and is {content_type or 'missing'}"
+    types = f"must be application/json or {taken}, but is {content_type or 'missing'}"
     hint = "; curl sends JSON with --json"
     if taken == "text/markdown":
         hint += ", and a Markdown file with -H 'Content-Type: text/markdown' --data-binary @FILE"

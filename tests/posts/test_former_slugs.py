@@ -55,7 +55,7 @@ def test_only_a_post_that_was_published_keeps_its_old_slug(client, post, before,
     assert by_slug(client, "a").status_code == (200 if is_kept else 404)
 
 
-def test_they_are_newest_first_and_beyond_20_the_oldest_is_dropped(client, post):
+def test_former_slugs_are_newest_first_and_beyond_20_the_oldest_is_dropped(client, post):
     post(slug="s0", **PUBLISHED)
     for number in range(1, 23):
         client.patch("/v1/posts/1", json={"slug": f"s{number}"})
@@ -69,7 +69,7 @@ def test_a_slug_that_the_post_takes_back_is_no_longer_a_former_one(client, renam
     assert client.patch("/v1/posts/1", json={"slug": "b"}).json["former_slugs"] == ["a"]
 
 
-def test_they_are_in_lists_files_revisions_and_webhooks(client, renamed, subscribe, recorded):
+def test_former_slugs_are_in_lists_files_revisions_and_webhooks(client, renamed, subscribe, recorded):
     subscribe()
     client.patch("/v1/posts/1", json={"title": "B"})
     assert client.get("/v1/posts?fields=former_slugs").json[0]["former_slugs"] == ["a"]
@@ -82,17 +82,17 @@ def test_they_are_in_lists_files_revisions_and_webhooks(client, renamed, subscri
 
 
 def test_no_other_post_can_take_a_former_slug(client, post, renamed):
-    taken = "already taken by another post: 1 had it before, and is b now"
+    taken = "already taken by another post: 1 had it before, but is b now"
     assert message(client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"})) == f"slug: {taken}"
     assert post(title="A")["slug"] == "a-2"
     assert post(title="B")["slug"] == "b-2"
     assert message(client.patch("/v1/posts/2", json={"slug": "a"})) == f"slug: {taken}"
     for name in ("a", "b"):
         answer = client.patch("/v1/posts/2", json={"former_slugs": [name]})
-        rest = ": 1 had it before, and is b now" if name == "a" else ""
+        rest = ": 1 had it before, but is b now" if name == "a" else ""
         assert message(answer) == f"former_slugs: {name} is already taken by another post{rest}"
     answer = client.post("/v1/posts", json={"title": "C", "content": "B", "former_slugs": ["x", "a"]})
-    assert message(answer) == "former_slugs: a is already taken by another post: 1 had it before, and is b now"
+    assert message(answer) == "former_slugs: a is already taken by another post: 1 had it before, but is b now"
     assert by_slug(client, "x").status_code == 404
 
 
@@ -121,7 +121,7 @@ def test_a_published_only_key_finds_only_published_posts(app, client, renamed):
 
 
 def test_put_by_a_former_slug_is_refused_and_names_the_current_one(client, renamed):
-    told = "slug: post 1 had it before, and is b now"
+    told = "slug: post 1 had it before, but is b now"
     body = {"title": "A", "content": "B"}
     assert message(by_slug(client, "a", "PUT", json=body)) == told
     assert message(by_slug(client, "a", "PUT", json=body, headers={"If-None-Match": "*"})) == told
@@ -129,10 +129,10 @@ def test_put_by_a_former_slug_is_refused_and_names_the_current_one(client, renam
     assert client.get("/v1/posts").json == [renamed]
 
 
-# Setting them
+# Setting former slugs
 
 
-def test_they_can_be_set_and_cleared(client, post):
+def test_former_slugs_can_be_set_and_cleared(client, post):
     assert post(slug="a", former_slugs=["b", "a", "c", "b"])["former_slugs"] == ["b", "c"]
     assert client.patch("/v1/posts/1", json={"former_slugs": ["d", "c"]}).json["former_slugs"] == ["d", "c"]
     assert by_slug(client, "b").status_code == 404

@@ -38,7 +38,7 @@ def test_if_none_match_gives_304(client, post, header, status):
     assert "X-RateLimit-Limit" in answer.headers
 
 
-# Changing it
+# Changing a post
 
 
 def test_fields_left_out_stay(patch, post):
@@ -93,7 +93,7 @@ def test_a_bad_change_is_refused_and_nothing_changed(client, patch, post, change
     assert client.get("/v1/posts/1").json == before
 
 
-# Its status
+# The status
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from blogapi.storage.models import Post
 from tests.api.fixtures import answers
 from tests.conftest import message
 
-UNKNOWN = "unknown parameter; there are limit, status, tag, before, sort, published_after, published_before, fields, q"
+UNKNOWN = "unknown parameter; known: limit, status, tag, before, sort, published_after, published_before, fields, q"
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"

@@ -134,7 +134,7 @@ def test_the_total_size_of_endless_bodies_is_limited(service, opened):
 
 @pytest.mark.parametrize("mebibytes", [1, 4])
 def test_strangers_forms_are_limited_and_do_not_block_uploads(service, opened, mebibytes):
-    """The form of a post is shown again even without a session, and each quote becomes five bytes."""
+    """A post's form is shown again even without a session, and each quote becomes five bytes."""
     start = b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\n'
     form = start + b"'" * (mebibytes * 2**20 - len(start) - 9) + b"\r\n--b--\r\n"
     fields = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(form)}"

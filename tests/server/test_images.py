@@ -1,4 +1,4 @@
-"""Large images over a socket: memory is limited, others do not wait, and aborted transfers leave nothing behind."""
+"""Large images over a socket: memory is limited, no other client waits, and aborted transfers leave nothing behind."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""Kills during all kinds of requests: everything acknowledged is there, intact, and sent to the webhooks."""
+"""The server is killed during all kinds of requests: all it acknowledged is there, intact, and sent to the webhooks."""
 
 import os
 import random

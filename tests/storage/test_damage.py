@@ -1,4 +1,4 @@
-"""Posts whose documents are damaged, which SQLite cannot detect: they can be deleted, and do not affect others."""
+"""Posts whose documents are damaged, which SQLite cannot detect: they can be deleted, and do not affect other posts."""
 
 import pytest
 

@@ -67,7 +67,7 @@ def test_a_tag_can_be_read_by_its_name(client, post):
     assert message(client.get("/v1/tags/b?status=published"), 404) == "no such tag"
     assert message(client.get("/v1/tags/none"), 404) == "no such tag"
     assert message(client.get("/v1/tags/b?status=x")).startswith("status: must be one of ")
-    assert message(client.get("/v1/tags/b?limit=1")) == '"limit": unknown parameter; there is status'
+    assert message(client.get("/v1/tags/b?limit=1")) == '"limit": unknown parameter; known: status'
 
 
 def test_at_most_1000_tags_are_listed_at_once(client, database):
@@ -141,7 +141,7 @@ def test_any_name_works_in_the_path(client, post, rename, name):
         ({"name": "x" * 65}, "name: must have 1 to 64 characters"),
         ({"name": "x", "merge": "yes"}, "merge: must be true or false"),
         ({"name": "x", "merge": None}, "merge: must not be null"),
-        ({"name": "x", "posts": 1}, '"posts": unknown field; there are name, merge'),
+        ({"name": "x", "posts": 1}, '"posts": unknown field; known: name, merge'),
     ],
 )
 def test_a_bad_body_is_refused(client, post, body, wrong):

@@ -37,7 +37,7 @@ def state(folder):
     return {path.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in folder.iterdir()}
 
 
-def test_each_post_is_a_file_with_its_time(folder):
+def test_each_post_becomes_a_file_dated_like_the_post(folder):
     assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
     assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
     assert [int((folder / name).stat().st_mtime) for name in ("a.md", "b-2.md")] == [1577934245, 1546398245]

@@ -40,7 +40,7 @@ from tests.blogs import read
         ("permalink: /:categories/:title.html", "a.md", "a"),
         ("permalink: '/x/{{ page.fileSlug }}/'", "a.md", "a"),
         ("permalink: [a, b]", "a.md", "a"),
-        ("postSlug: b", "a.md", "b"),  # of themes of Astro
+        ("postSlug: b", "a.md", "b"),  # Astro themes
     ],
 )
 def test_the_slug_comes_from_the_file_its_path_or_its_name(item, text, name, slug):
@@ -146,7 +146,7 @@ def test_a_heading_is_preferred_to_the_name(item):
         ("status: scheduled", "a.md", None, "scheduled"),
         ("Date: 2020-01-02\nDraft: true", "a.md", "2020-01-02T00:00:00Z", "draft"),
         ("date: 2023-01-29 18:30:22 2023 -0800", "a.md", "2023-01-30T02:30:22Z", "published"),  # Jekyll
-        ("pubDatetime: 2022-09-23T15:22:00Z", "a.md", "2022-09-23T15:22:00Z", "published"),  # of themes of Astro
+        ("pubDatetime: 2022-09-23T15:22:00Z", "a.md", "2022-09-23T15:22:00Z", "published"),  # Astro themes
         ("published: true", "_posts/a.md", None, "published"),
         ("published: 2020-04-28", "a.md", "2020-04-28T00:00:00Z", "published"),
         ("published: 2020-04-28 10:00\ndraft: true", "a.md", "2020-04-28T10:00:00Z", "draft"),

@@ -46,7 +46,7 @@ def write_each(
 def write_patiently(
     database: Database, operation: Callable[..., T], *arguments: Any, pause: Callable[[], None] = give_way
 ) -> T:
-    """Run an operation in a transaction, then pause so that others can write.
+    """Run an operation in a transaction, then pause so that other clients can write.
 
     Raises Unavailable after waiting PATIENT_SECONDS for other writers.
     """

@@ -20,7 +20,7 @@ from blogapi.wings.history.models import Purge, Retagging, Revision
 MAX_REVISIONS = 50  # at most this many per post
 PRUNED_REVISIONS = 50  # at most this many per transaction
 PRUNED_RETAGGINGS = 500
-PRUNING_SECONDS = 0.010  # a transaction ends after this time, because others wait for it
+PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
 STATES = ("replaced", "deleted", "restored")
 
 State = Literal["replaced", "deleted"]

@@ -66,7 +66,7 @@ def check_author(reader: Reader, name: str) -> None:
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo all changes since a time, or only those of one key; yield the result for each post.
+    """Undo all changes since a given time, or only those of one key; yield the result for each post.
 
     Leaves alone posts that another key has changed since. Other clients can write meanwhile. After an interruption, run
     it again.
@@ -115,7 +115,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of posts changed or deleted since a time, most recent first."""
+    """Return the ids of posts changed or deleted since a given time, most recent first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(
         Revision.state == "deleted", Revision.until >= since
@@ -221,7 +221,7 @@ class Plans:
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
-    """Yield the changes to a post since a time."""
+    """Yield the changes to a post since a given time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))

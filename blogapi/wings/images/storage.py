@@ -1,4 +1,4 @@
-"""Images: uploads in parts, reads in pieces, and the posts that show an image."""
+"""Images: uploads in parts, reads in pieces, and the posts that use an image."""
 
 import hashlib
 import re
@@ -96,7 +96,7 @@ def page(
 ) -> Page[StoredImage, Cursor[str]]:
     """Return the images before a cursor whose names contain `name`, newest first.
 
-    A cursor without a time is found by its id. Raises NotFound.
+    If the cursor has no time, the image with its id provides it. Raises NotFound.
     """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:

@@ -99,7 +99,7 @@ class UploadSchema(StrictSchema):
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
-    """Parse the start of a page: the id of an image, or the value from Link."""
+    """Parse the cursor of a page: an image's id, or the value that Link gave."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value that Link gave")
@@ -181,9 +181,9 @@ def get_image(request: Request, image_id: str) -> Response:
 
 @views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."))
 def delete_image(request: Request, image_id: str) -> Response:
-    """Delete an image that no post shows.
+    """Delete an image that no post uses.
 
-    If a post, a revision or a post in the trash shows it, the answer is 400 and names up to three of them.
+    If a post, a revision or a post in the trash uses it, the answer is 400 and names up to three of them.
     """
     delete_unused(request, image_id)
     return no_content(request)

@@ -126,7 +126,7 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
-        raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; there are {names}", lines[name])
+        raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; known: {names}", lines[name])
     fields, sources = _read_fields(values, lines, others, rules)
     if rules.keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
@@ -337,7 +337,7 @@ def heading(content: str) -> str:
 
 
 def _written(value: str | list[str], also_special: str = "") -> str:
-    """Write a text plainly if every YAML parser reads it as the same text, else in double quotes."""
+    """Write a string plainly if every YAML parser reads it as the same string, else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in WORDS

@@ -14,7 +14,7 @@ from blogapi.posts.params import MAX_INTEGER
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_DIGITS = 400  # of a number in YAML
+MAX_DIGITS = 400  # in a YAML number
 MAX_VALUES = 2000  # names and the ends of lists count, too
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
@@ -47,8 +47,8 @@ NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 # Strings and comments in TOML. One that never ends is matched to the end of its line or of the text, in linear time.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
-# A number, boolean or date, which is quoted to stay as written. Table headers, which look like lists, are matched
-# first.
+# A number, boolean or date, which gets quotes so that it stays as written. Table headers, which look like lists, are
+# matched first.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
@@ -123,7 +123,7 @@ def typed(value: Any) -> Any:
 
 
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
-    """Split a Markdown file into the delimiter of its front matter, the text within, the content and its first line.
+    """Return a Markdown file's front matter (its delimiter and text), its content, and the line where that begins.
 
     With `skip_blank`, white space may come first; the text then begins with as many empty lines.
     """
@@ -150,7 +150,7 @@ def shortened(name: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text, such as a file name, that is safe to print on a terminal."""
+    """Return a string, such as a file name, in a form that is safe to print on a terminal."""
     return NOT_SHOWN.sub("\ufffd", text)
 
 
@@ -167,7 +167,7 @@ class YamlReader:
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
         self.next = islice(iter(Loader(text).get_event, None), MAX_VALUES).__next__
-        self.lines: dict[str, int] = {}  # of the names
+        self.lines: dict[str, int] = {}  # the line of each name
 
     def line(self, mark: Any) -> int:
         """Return the line in the file, where the text begins in line 2. The parser counts more kinds of line breaks."""
@@ -279,7 +279,7 @@ def _with_values(text: Any, value: Any) -> Any:
 
 
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a text as RFC 3339 in UTC, whole seconds. Raises ValueError if it is not a time.
+    """Return the time in a string as RFC 3339, in UTC and whole seconds. Raises ValueError if it is not a time.
 
     A date without a time is midnight; a time without an offset is in the `zone`.
     """
@@ -287,7 +287,7 @@ def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
 
 
 def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a text like `rfc3339_of`; "" if it is not a time."""
+    """Return the time in a string like `rfc3339_of`; "" if it is not a time."""
     try:
         return rfc3339_of(text, zone)
     except ValueError:
@@ -295,7 +295,7 @@ def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
 
 
 def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
-    """Return the time in a text with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
+    """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
 
     Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the
     two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).

@@ -191,7 +191,7 @@ def with_photos(content: str, markdown: list[str]) -> str:
 
 
 def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """Return the changes that an update makes to a post; "" clears a text.
+    """Return the changes that an update makes to a post; "" clears a field.
 
     Raises ValidationError.
     """

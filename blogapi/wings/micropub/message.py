@@ -91,7 +91,7 @@ def read(request: Request, opened: ExitStack) -> Submission:
     else:
         check_content_type(request, TYPES)
         fields, files = _urlencoded(request), []
-    texts = dict(reversed(fields))  # The first field of each name counts.
+    texts = dict(reversed(fields))  # The first field with each name wins.
     action, url, kind = (texts.get(name, "") for name in ("action", "url", "h"))
     properties = without_empty(_properties(pair for pair in fields if pair[0] not in RESERVED))
     return Submission(action, url, f"h-{kind}" if kind else "", properties, {}, files)
@@ -116,7 +116,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return the properties without empty values; drop those that have no others."""
+    """Return the properties without empty values; drop properties that have no other values."""
     found = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in found.items() if values}
 

@@ -70,7 +70,7 @@ def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
 
 
 def categories(request: Request) -> Fields:
-    """Return a page of the tags, or of those that contain a text."""
+    """Return a page of the tags, or of those that contain a given string."""
     query, status = query_of(request, category_query), "published" if request.published_only else None
     start = query.get("offset", 0)
     end = start + query["limit"]
@@ -81,7 +81,7 @@ def categories(request: Request) -> Fields:
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
-    """Return the first `count` tags after `after` whose folded name contains a text. May read all tags."""
+    """Return the first `count` tags after `after` whose folded name contains a string. May read all tags."""
     found: list[str] = []
     while after is not None and len(found) < count:
         page = tags.page(reader, MAX_TAGS, after, status)
@@ -129,7 +129,7 @@ def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
 
 @cache
 def last_query(status: str | None) -> Prepared:
-    """Return the query for the id that follows `others` newer posts; its parameters are now, before and others."""
+    """Return the query for the id of the post after the first `others`; its parameters are now, before and others."""
     query = Post.select(Post.id).where(Post.id < Param("before"))
     if status == "published":
         query = query.where((Post.status == status) | is_due)

@@ -1,4 +1,4 @@
-"""Unsaved text from the forms of posts. Each open form writes its own copy."""
+"""Unsaved text from post forms. Each open form writes its own copy."""
 
 import json
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
 
 
 def newest(reader: Reader, post_id: int | None) -> Copy | None:
-    """Return the copy with which the form of a post opens, if any."""
+    """Return the copy that a post's form opens with, if any."""
     return next(iter(listing(reader, OPEN, post_id=post_id)), None) if post_id else None
 
 

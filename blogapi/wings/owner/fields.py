@@ -68,7 +68,7 @@ def from_line(line: str) -> list[str]:
 
 
 def with_line_feeds(text: str) -> str:
-    """Return a text with LF for each line break, as browsers show it in a form."""
+    """Return a string with LF for each line break, as browsers show it in a form."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

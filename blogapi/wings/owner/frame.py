@@ -30,7 +30,7 @@ from blogapi.wings.tags import storage as tags
 ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
-PREVIEW = "/preview"  # receives the form of a post, with a token of its own
+PREVIEW = "/preview"  # receives a post's form, with a token of its own
 MAX_FORM_BYTES = 64 * 1024  # in a form without a post or without a session, because an error page repeats it
 MAX_COPY_BYTES = 4 * 1024 * 1024  # in a copy of a form
 OFFERED_TAGS = 500

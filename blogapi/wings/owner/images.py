@@ -56,7 +56,7 @@ def upload_image() -> Response:
 
 @views.get("/images/<image:image_id>")
 def show_image(image_id: str, **shown: Any) -> str:
-    """Show an image, and what shows it."""
+    """Show an image, and where it is used."""
     image = images.find(request.database, image_id)
     uses = request.database.read_in_thread(request.client, images.shown_by, image_id)
     return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
@@ -65,5 +65,5 @@ def show_image(image_id: str, **shown: Any) -> str:
 @views.post("/images/<image:image_id>/delete")
 @shows_errors(show_image)
 def delete_image(image_id: str) -> Response:
-    """Delete an image that nothing shows."""
+    """Delete an unused image."""
     return done("/images", "was deleted.", delete_unused(request, image_id).name)

@@ -94,7 +94,7 @@ markdown.core.ruler.after("inline", "alignment", align_by_class)
 
 @views.post(PREVIEW)
 def preview_form() -> Response:
-    """Show the text in the form of a post."""
+    """Show the text that was typed into a post's form."""
     return show(g.form)
 
 
@@ -164,18 +164,18 @@ def show(post: Any, *, is_unsaved: bool = False) -> Response:
 
 
 def bounded(content: str) -> str:
-    """Return the part of a text that is rendered, from its beginning."""
+    """Return the beginning of the content, up to the limits for rendering."""
     return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
 
 
 def rendered(content: str) -> Markup:
-    """Return a text as HTML, which contains no scripts. Another thread renders it."""
+    """Return Markdown as HTML, which contains no scripts. Another thread renders it."""
     text = bounded(content)
     return Markup(pages.get(text) or request.database.in_background(request.client, partial(render, text)))
 
 
 def render(text: str) -> str:
-    """Render a text, and cache the HTML: anybody with the address of a shared preview can ask for it repeatedly."""
+    """Render Markdown, and cache the HTML: anybody with the address of a shared preview can ask for it repeatedly."""
     if text not in pages:
         pages[text] = markdown.render(text)
         while len(pages) > 1 and sum(len(text) + len(html) for text, html in pages.items()) > MAX_RENDERED:

@@ -48,7 +48,7 @@ def add(tx: Transaction, post_id: int) -> str:
 
 
 def find(reader: Reader, token: str) -> bytes:
-    """Return the document of the post that a link shows. Raises NotFound."""
+    """Return the document of the post that a link shares. Raises NotFound."""
     is_valid = (PreviewLink.digest == digest_of(token)) & (PreviewLink.ends_at > reader.now)
     found = reader.row(PreviewLink.select(PreviewLink.post_id).where(is_valid))
     if found is None:

@@ -16,7 +16,7 @@ from blogapi.wings.owner.frame import asked, done, shows_errors
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.tags.views import TagChangeSchema
 
-TAGS, SEARCHED_TAGS = 100, 5000  # shown at once; searched at most
+TAGS, SEARCHED_TAGS = 100, 5000  # how many are shown at once, and how many are searched
 tag_change = TagChangeSchema()
 views = Views()
 

@@ -112,7 +112,7 @@ def regenerate_key() -> Response:
 
 
 def browser_name(user_agent: str) -> str:
-    """Return the name of a browser and its system, such as "Firefox on Android", by its User-Agent."""
+    """Return the name of a browser and its system, such as "Firefox on Android", from its User-Agent."""
     browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
     system = next((name for sign, name in SYSTEMS.items() if sign in user_agent), "")
     return " on ".join(filter(None, (browser, system))) or user_agent[:60] or "An unknown browser"

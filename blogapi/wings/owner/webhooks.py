@@ -67,7 +67,7 @@ def create_webhook() -> Response:
 
 @views.get("/webhooks/<id:webhook_id>/edit")
 def show_webhook(webhook_id: int, **shown: Any) -> str:
-    """Show the form of a webhook."""
+    """Show a webhook's form."""
     webhook = webhooks.find(request.database, webhook_id)
     if not g.form:
         typed = [("url", without_password(webhook.url)), ("preset", "chosen"), ("body", webhook.body)]
@@ -94,7 +94,7 @@ def save_webhook(webhook_id: int) -> Response:
 
 
 def choices(*others: str) -> dict[str, Any]:
-    """Return the choices in the form of a webhook; `others` are further events."""
+    """Return the choices in a webhook's form; `others` are further events."""
     return {"events": [*PRESETS["everything"], *others], "bodies": webhooks.BODIES}
 
 

@@ -34,7 +34,7 @@ views = Views()
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show the form of a post with what was typed before an error, else with unsaved changes, else with the post.
+    """Show a post's form with what was typed before an error, else with unsaved changes, else with the post.
 
     If the post changed meanwhile, untouched fields follow it, and the page shows what differs in the others.
     """

@@ -25,7 +25,7 @@ from blogapi.wings.search import words
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # the fields that the index depends on
 INDEX_SECONDS, PENDING_POSTS = 1.0, 5000  # a search indexes at most this many pending posts, for this long
-INDEXED_POSTS = 64  # at most this many in one transaction, because others wait for it
+INDEXED_POSTS = 64  # at most this many in one transaction, because other writers wait for it
 LARGE = 64 * 1024  # a transaction takes no more posts after this many bytes, and their words are found in a thread
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # pages of SQLite's index merged at a time: 5 ms
@@ -36,7 +36,7 @@ Texts = tuple[str, str, str]  # as `words.of_post` returns them
 
 
 class Incomplete(Unavailable):
-    """Some posts are not indexed yet, so a search would find too little."""
+    """Some posts are not indexed yet, so a search would miss them."""
 
     reason = "posts wait for the search index"
 

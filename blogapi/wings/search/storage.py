@@ -134,7 +134,7 @@ def _texts(query: ListQuery) -> list[str]:
 def _sqlite_query(order: Order, status: str | None) -> str:
     """Return the query for the first posts that match. It finds their ids first: SQLite would sort whole documents.
 
-    The word index is in the order of creation. In an order by time, all matches are read only if too few of the first
+    The word index is in the order of creation. When sorting by time, all matches are read only if too few of the first
     posts match.
     """
     lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in _indexes(status)]
@@ -215,7 +215,7 @@ def _first_posts(order: Order, lists: list[str]) -> str:
 
 
 def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
-    """Return the conditions for a match: by the texts, and by the index, which ignores the order of words."""
+    """Return two conditions for a match: one on the texts, and one on the index, which ignores word order."""
     column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = HAS_TEXTS.format(column)
     has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"

@@ -36,7 +36,7 @@ SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
 MAX_WORD = 500  # characters, because PostgreSQL indexes at most 2,046 bytes
-MAX_INDEXED = 100_000  # characters of a content, and words of a text
+MAX_INDEXED = 100_000  # characters of a post's content, and words of a text
 MAX_DECOMPOSED = 4 * MAX_INDEXED  # characters; Hangul becomes three times as long
 MAX_DIFFERENT = 20_000  # distinct words of a post: each takes as long to write as ten repeats
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds

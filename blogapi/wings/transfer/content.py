@@ -139,7 +139,7 @@ def _clean(value: Any) -> Any:
 def _read(content: str) -> list[Place]:
     """Return the images in Markdown, and code as places without an address, in order."""
     found: set[Place] = set()
-    labels: set[str] = set()  # of link definitions that images use
+    labels: set[str] = set()  # labels of the link definitions that images use
     env: dict[str, Any] = {}
     tokens: list[Token] = []
     if len(content) > MAX_CONTENT:

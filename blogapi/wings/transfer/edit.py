@@ -35,7 +35,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: Mapping[str, Any]) -> bytes:
     """Return a file with its front matter, whose fields are `said`, changed to match a post.
 
-    This is a best effort, and may leave the file as it was: the caller must check the result.
+    This is best-effort, and may leave the file as it was: the caller must check the result.
     """
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0

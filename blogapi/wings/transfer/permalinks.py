@@ -84,7 +84,7 @@ def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
 
 
 def is_pattern(text: Any) -> bool:
-    """Return whether a text is the name of a style, or a pattern whose names are all known."""
+    """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
     if not isinstance(text, str):
         return False
     return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
@@ -104,9 +104,9 @@ def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]
 class Site(NamedTuple):
     """What the configuration of a site says about its posts."""
 
-    zone: tzinfo  # of times without an offset
-    pattern: str = "date"  # of addresses; Jekyll's default
-    folder: Path | None = None  # of Jekyll's configuration
+    zone: tzinfo  # for times without an offset
+    pattern: str = "date"  # for addresses; Jekyll's default
+    folder: Path | None = None  # where Jekyll's configuration is
     is_zone_unknown: bool = False
 
 

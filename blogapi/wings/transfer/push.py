@@ -18,7 +18,7 @@ GONE_THERE = "pull --delete removes the file, push --force creates the post agai
 GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --force creates it again"
 GONE_HERE_CHANGED = "it is gone here, and has changed there: push --delete --force deletes it, pull --theirs writes it"
 MAX_NAMED = 5  # images
-TRIES = 3  # attempts to write a post that others change at the same moment
+TRIES = 3  # attempts to write a post that other clients change at the same moment
 
 
 def look(remote: Remote, wanted: set[str]) -> Iterator[tuple[Post, str]]:

@@ -96,7 +96,7 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
-    except (LookupError, ValueError):  # of the parser
+    except (LookupError, ValueError):  # from the parser
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
     if not is_export:
         raise MarkdownError("not an export of WordPress")

@@ -39,7 +39,7 @@ register = views.register
 class Headers(fields.Dict):
     """Headers of a request by their names."""
 
-    default_error_messages = NOT_NULL | {"invalid": "must be an object of names and texts"}
+    default_error_messages = NOT_NULL | {"invalid": "must be an object whose values are strings"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
         if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
