@@ -46,8 +46,9 @@ def prune(work: Background) -> None:
     is_steady = work.watch.steady_seconds() >= STEADY_SECONDS
     if is_steady or not work.config.keep_days:
         work.repeat(history.prune, work.config.keep_days)
-    if is_steady:
-        work.repeat(owner_copies.prune, max(1, work.config.keep_days))
+    if not is_steady:
+        return
+    work.repeat(owner_copies.prune, max(1, work.config.keep_days))
 
 
 def deliver(work: Background) -> None:
