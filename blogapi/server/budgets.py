@@ -99,7 +99,7 @@ class Shared:
         self.body_seconds = config.body_seconds
         self.turns = turns
         self.bodies = Budget(2 * MB, oldest_of_busiest), Budget(24 * MB, oldest_of_busiest)
-        self.small = Budget(8 * MB, oldest), Budget(8 * MB, oldest)  # headers and small bodies
+        self.small = Budget(2 * MB, oldest), Budget(8 * MB, oldest)  # headers and small bodies
         self.responses = Budget(16 * MB, stalled), Budget(48 * MB, stalled)
         self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
         # Connections that wait for their clients, longest wait first

@@ -11,6 +11,7 @@ from blogapi.server.budgets import KEPT_BYTES, MB, Shared
 from blogapi.server.loop import CLIENT, Client
 
 BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
+DISCARDED_PIECE = 8 * 1024  # bytes; many connections wait for a turn with one each
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
@@ -187,7 +188,7 @@ class ClientConnection:
                 self.sock.shutdown(socket.SHUT_WR)
                 self._ended = None
                 self._allowance = Allowance(DISCARD_SECONDS, DISCARDED_BYTES)
-                while self.recv(HEADER_BYTES):
+                while self.recv(DISCARDED_PIECE):
                     pass
         except (OSError, ParseException, MemoryError):
             pass

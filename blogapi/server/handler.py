@@ -104,8 +104,9 @@ class Handler:
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
                 return False
-            connection.wait_turn()  # Many can be overdue at once.
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
+        if refusal is not head.refusal:
+            connection.wait_turn()  # Many can be overdue at once; they no longer hold what has arrived.
         exchange = Exchange(connection, head, self.address(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
