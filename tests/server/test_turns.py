@@ -205,15 +205,16 @@ def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
 
 def test_strangers_cannot_end_requests_of_known_clients():
     strangers, known = Shared(Config(), Turns()).small
-    size = known.left
+    sizes = known.left, strangers.left
     keyed, others = Connection(), [Connection() for _ in range(3)]
-    assert known.reserve(keyed, size * 6 // 10)
-    assert all(strangers.reserve(other, size * 6 // 10) for other in others)
+    assert known.reserve(keyed, known.left * 6 // 10)
+    size = strangers.left * 6 // 10
+    assert all(strangers.reserve(other, size) for other in others)
     assert [connection.ended for connection in (keyed, *others)] == [False, True, True, False]
     for connection in (keyed, *others):
         known.release(connection)
         strangers.release(connection)
-    assert strangers.left == known.left == size
+    assert (known.left, strangers.left) == sizes
 
 
 def test_a_client_with_most_of_the_places_for_large_bodies_has_to_give_one_up():
