@@ -94,23 +94,16 @@ def _concerns(query: ListQuery, tag: str) -> bool:
 
 
 def _index_batch(database: Database, until: float, pending: list[int]) -> None:
-    """Index the first few pending posts; those that change meanwhile stay pending."""
-    states: dict[int, State] = {}
-    size = 0
-    for post_id in pending[:INDEXED_POSTS]:
-        if size > LARGE:
-            break
-        states[post_id] = _state(database, post_id)
-        size += len(states[post_id].document or b"")
-
-    def find() -> dict[int, Texts]:
-        return {post_id: _words_of(each) for post_id, each in states.items() if each.is_queued or each.is_due}
-
-    found = database.engine.loop.run_in_thread(find) if size > LARGE else find()
-    changed = database.write_alone(until, _index_some, states, found) if found else []
-    pending[: len(states)] = changed  # meanwhile; they stay pending
-    if found and database.dialect == "postgresql":
-        with suppress(Unavailable):  # Otherwise PostgreSQL does this in a later transaction.
+    """Index the first of some pending posts, and remove them from the list; one that changes meanwhile stays in it."""
+    post_id, state = pending[0], _state(database, pending[0])
+    if len(state.document or b"") <= LARGE:
+        del pending[: database.write_alone(until, _index_some, pending[:INDEXED_POSTS])]
+    else:
+        texts = database.engine.loop.run_in_thread(lambda: _words_of(state))
+        if database.write_alone(until, _index_large, post_id, state, texts):
+            del pending[0]
+    if database.dialect == "postgresql":
+        with suppress(Unavailable):  # PostgreSQL would do this in a later transaction.
             database.row(MERGE_PENDING)
 
 
@@ -127,14 +120,34 @@ def _state(reader: Reader, post_id: int) -> State:
     return State(*(reader.row(STATE, id=post_id, now=reader.now) or ()))
 
 
-def _index_some(tx: Transaction, states: dict[int, State], found: dict[int, Texts]) -> list[int]:
-    """Index posts whose words were found; return those that have changed since."""
-    changed = [post_id for post_id in found if _state(tx, post_id) != states[post_id]]
-    for post_id in found.keys() - changed:
-        _index(tx, post_id, states[post_id], found[post_id])
+def _index_some(tx: Transaction, pending: list[int]) -> int:
+    """Index the first of these posts, up to a large one; return how many."""
+    count = size = 0
+    for post_id in pending:
+        state = _state(tx, post_id)
+        size += len(state.document or b"")
+        if size > LARGE:
+            break
+        count += 1
+        if state.is_queued or state.is_due:
+            _index(tx, post_id, state, _words_of(state))
+    _merge(tx)
+    return count
+
+
+def _index_large(tx: Transaction, post_id: int, state: State, texts: Texts) -> bool:
+    """Index a post whose words were found; return False if it has changed since."""
+    if _state(tx, post_id) != state:
+        return False
+    if state.is_queued or state.is_due:
+        _index(tx, post_id, state, texts)
+    _merge(tx)
+    return True
+
+
+def _merge(tx: Transaction) -> None:
     for statement in (*MERGE, FORGET_TAGS) if tx.dialect == "sqlite" else (FORGET_TAGS,):
         tx.defer(statement)
-    return changed
 
 
 def _words_of(state: State) -> Texts:
