@@ -64,7 +64,7 @@ class Background:
     def stop(self) -> None:
         """Ask the thread to stop soon; `thread` is alive until it has."""
         self.stopping.set()
-        self.sender.sent_some.set()
+        self.sender.wake.set()
 
     def run(self) -> None:
         """Run until told to stop."""
@@ -72,8 +72,8 @@ class Background:
             try:
                 if self.database.engine.is_leader():
                     self.turn()
-                self.sender.sent_some.wait(POLL_SECONDS)
-                self.sender.sent_some.clear()
+                self.sender.wake.wait(POLL_SECONDS)
+                self.sender.wake.clear()
             except Exception as error:
                 report(error)
                 self.stopping.wait(FAULT_SECONDS)

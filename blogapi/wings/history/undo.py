@@ -77,8 +77,8 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         time.sleep(PAUSE_SECONDS)
 
     plans, waiting = Plans(since, key, dry_run), _changed_since(database, since)
-    for turn in (WAIT, PARK, SETTLE):
-        undo_post = partial(plans.undo_post, turn)
+    for phase in (WAIT, PARK, SETTLE):
+        undo_post = partial(plans.undo_post, phase)
         results: Iterator[Undone | None]
         if dry_run:
             results = (undo_post(database, post_id) for post_id in waiting)
@@ -132,7 +132,7 @@ class Plans:
     dry_run: bool
     foreseen: set[str] = field(default_factory=set)  # in a dry run, slugs that posts would get
 
-    def undo_post(self, turn: int, reader: Reader, post_id: int) -> Undone | None:
+    def undo_post(self, phase: int, reader: Reader, post_id: int) -> Undone | None:
         """Undo the changes to a post, if any; `reader` is a Transaction unless this is a dry run."""
         tx = reader if isinstance(reader, Transaction) else None
         plan = self.find(reader, post_id)
@@ -146,9 +146,9 @@ class Plans:
             if tx:
                 posts.delete(tx, post_id, BY)
             return done("moved to the trash")
-        slug, reason = self._slug_for(reader, plan, turn)
+        slug, reason = self._slug_for(reader, plan, phase)
         if not slug:
-            if turn == PARK and present and tx:  # Give up its slug, which the other post may be waiting for.
+            if phase == PARK and present and tx:  # Give up its slug, which the other post may be waiting for.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
         former = slugs.still_free(reader, target.get("former_slugs", []), post_id)
@@ -194,7 +194,7 @@ class Plans:
         others = {change.author for change in changes} - {self.key, BY} if self.key else set()
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
-    def _slug_for(self, reader: Reader, plan: Plan, turn: int) -> tuple[str, str]:
+    def _slug_for(self, reader: Reader, plan: Plan, phase: int) -> tuple[str, str]:
         """Return the slug of a post after the undo, and why it differs; "" while it waits for the slug."""
         slug, present = plan.target["slug"], plan.present.get("slug")
         if slug in self.foreseen:
@@ -202,7 +202,7 @@ class Plans:
         post_id = int(plan.target["id"])
         wanted = [slug, *plan.target.get("former_slugs", ())]
         taken = [slug for slug in wanted if slugs.is_taken(reader, slug, post_id)]
-        if turn != SETTLE and any(self._frees(reader, slug) for slug in taken):
+        if phase != SETTLE and any(self._frees(reader, slug) for slug in taken):
             return (slug if self.dry_run else ""), ""
         if slug not in taken:
             return slug, ""

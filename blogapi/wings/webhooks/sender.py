@@ -36,7 +36,7 @@ class Sender:
         self.config = config
         self.timeout = loop.timeout
         self.stopping = threading.Event()
-        self.sent_some = threading.Event()  # set when a thread ends
+        self.wake = threading.Event()  # set when a thread ends, or at the stop; the background work waits for it
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
@@ -85,7 +85,7 @@ class Sender:
             self.sent[webhook_id] += 1
             if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break
-        self.sent_some.set()
+        self.wake.set()
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
