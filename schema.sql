@@ -71,7 +71,7 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- Former slugs of posts. They still lead to the post, and no other post can take them.
+-- Former slugs. Each still leads to its post, and no other post can take it.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,
     post_id INTEGER NOT NULL

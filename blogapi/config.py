@@ -92,7 +92,9 @@ class Config:
             setting.name: _convert(variable, environ[variable], setting) for variable, setting in given.items()
         }
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
-            raise ValueError("WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit")
+            raise ValueError(
+                "WEB_CONCURRENCY: must be 1 or left out with SQLite: two workers would double the rate limit"
+            )
         return cls(**values)
 
     @classmethod

@@ -72,7 +72,7 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])  # type: ignore[list-item]
         key, hits = found
         request.key, request.hits = key, hits
-        request.info.key_name, request.info.client = key.name, header[-keys.KEY_LENGTH :]
+        request.info.key_name, request.info.credential = key.name, header[-keys.KEY_LENGTH :]
         if key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)
@@ -139,13 +139,13 @@ def check_path(request: Request) -> None:
 def check_scope(request: Request, scope: str) -> None:
     """Raise Forbidden unless the operation permits a key with this scope, which is not the full one.
 
-    Keys that are not drafts-only may only GET and HEAD, even on unknown paths. Otherwise, an unknown path passes, and
-    the router answers.
+    Read-only and published-only keys may only GET and HEAD, even on unknown paths. Any other request for an unknown
+    path passes, and the router answers it.
     """
     operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
-        is_unknown = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
-        is_hidden = is_unknown or (operation and operation.scopes == READERS)
+        has_wrong_method = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
+        is_hidden = has_wrong_method or (operation and operation.scopes == READERS)
         if scope == PUBLISHED_ONLY and is_hidden:
             raise NotFound  # as for an unknown path, so this key does not learn that a history exists
         if not request.endpoint or (operation and scope in operation.scopes):

@@ -44,7 +44,7 @@ class RequestInfo:
     """
 
     key_name = ""  # name of its valid API key
-    client = ""  # its valid API key, or the token of its session
+    credential = ""  # its valid API key, or the token of its session
     endpoint: str | None = None  # endpoint of its view
     cause = ""  # cause of an error
     max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once

@@ -30,7 +30,7 @@ class Change(NamedTuple):
     new: Fields
     author: str = ""
     version: int = 0  # the version of `old`
-    is_silent: bool = False  # whether to send no events, as for an import
+    with_events: bool = True  # not for an import
 
 
 def check_permitted(author: str, *posts: Fields, kind: Kind = "updated") -> None:
@@ -38,13 +38,14 @@ def check_permitted(author: str, *posts: Fields, kind: Kind = "updated") -> None
     if isinstance(author, Drafter):
         if kind == "purged":
             raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
-        for status in {post["status"] for post in posts if post} - {"draft"}:
-            raise NotPermitted(f"this post is {status}, or would be")
+        for post in posts:
+            if post and post["status"] != "draft":
+                raise NotPermitted(f"this post is {post['status']}, or would be")
 
 
 def changed(tx: Transaction, change: Change) -> None:
     """Run all side effects of a post change. Raises NotPermitted before anything is written."""
-    kind, post_id, old, new, author, version, is_silent = change
+    kind, post_id, old, new, author, version, with_events = change
     check_permitted(author, old, new, kind=kind)
     if kind == "purged":
         history.forget(tx, post_id)
@@ -54,7 +55,7 @@ def changed(tx: Transaction, change: Change) -> None:
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
     index.enqueue(tx, post_id, old, new)
-    if not is_silent:
+    if with_events:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
 

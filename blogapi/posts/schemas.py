@@ -179,7 +179,7 @@ class PostChangeSchema(PostInputSchema):
 
 
 class PutPostSchema(PostInputSchema):
-    """A whole post: what is left out is cleared, except slug, status and published_at."""
+    """A whole post: fields left out are cleared, except slug, status, published_at and former_slugs."""
 
     status = choice(documents.STATUSES, "If left out, it stays; a new post is a `draft`.")
 

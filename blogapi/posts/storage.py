@@ -80,7 +80,7 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
 
 
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
-    """Return a post for a write; one that is due is published first. Raises NotFound, Damaged."""
+    """Return a post for a write, after publishing it if it is due. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
     _check_size(tx, document or b"")  # NULL if it is damaged
     shown = documents.as_of(tx.now, status, document)
@@ -148,7 +148,7 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
-    effects.changed(tx, Change("created", post_id, {}, post, author, is_silent=not with_events))
+    effects.changed(tx, Change("created", post_id, {}, post, author, with_events=with_events))
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
     return StoredPost(post_id, document.encode(), version)
 
@@ -256,7 +256,7 @@ def replace(
     slugs.check_former(tx, post.id, old, new)
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, is_silent=not with_events))
+    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, with_events=with_events))
     _update(tx, old, new, document, author)
     return StoredPost(post.id, document.encode(), post.version + 1)
 
@@ -320,7 +320,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
         if post_id is None:
             break
         try:
-            post = find_to_change(tx, post_id)
+            post = find_to_change(tx, post_id)  # publishes it
             size += len(post.document)
             published[post_id] = True
         except (Damaged, NotFound):

@@ -77,7 +77,7 @@ class Background:
             except Exception as error:
                 report(error)
                 self.stopping.wait(FAULT_SECONDS)
-        with suppress(Unavailable):  # A result that cannot be recorded is sent again with the same id.
+        with suppress(Unavailable):  # A message whose result is not recorded is sent again with the same id.
             self.sender.finish()
 
     def turn(self) -> None:

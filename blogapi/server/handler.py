@@ -105,8 +105,8 @@ class Handler:
             if not connection.started or self.closing:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
-        if refusal is not head.refusal:
-            connection.wait_turn()  # Many can be overdue at once; they no longer hold what has arrived.
+        if refusal is not head.refusal:  # an error, whose traceback would keep what has arrived during the wait
+            connection.wait_turn()  # Many can be overdue at once.
         exchange = Exchange(connection, head, self.address(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
@@ -157,9 +157,9 @@ class Handler:
         if not is_streamed:
             content = b"".join(chunks)
             environ.clear()  # breaks a cycle through Werkzeug's request
-        if info.client:
-            self.shared.remember(info.client)
-            connection.identify(Client(info.client, is_known=True))
+        if info.credential:
+            self.shared.remember(info.credential)
+            connection.identify(Client(info.credential, is_known=True))
         elif status.startswith(("401", "403")):  # Public paths check neither key nor session.
             self.shared.forget(connection.client.name)
         keep = exchange.head.is_persistent and body.is_complete and not self.closing
@@ -178,7 +178,7 @@ class Handler:
         if not isinstance(content, bytes):
             return self.shared.streams.reserve(connection, 1)
         # The client must learn that its change was committed.
-        needed = bool(exchange.info.client) and exchange.head.method not in READ_METHODS
+        needed = bool(exchange.info.credential) and exchange.head.method not in READ_METHODS
         return self.shared.responses[connection.client.is_known].reserve(connection, len(content), needed=needed)
 
     def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:

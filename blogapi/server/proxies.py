@@ -32,7 +32,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return a client's network: for IPv6 its /64, which one client may own; else the address itself."""
+    """Return a client's network: for IPv6 its /64, all of which one client may own; otherwise the address itself."""
     if ":" not in address:
         return address
     parsed = parse_address(address.partition("%")[0])

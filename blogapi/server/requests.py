@@ -203,8 +203,8 @@ class Body:
 
     def _begin(self) -> None:
         self.is_begun = True
-        if self.info.client:
-            self.connection.identify(Client(self.info.client, is_known=True))
+        if self.info.credential:
+            self.connection.identify(Client(self.info.credential, is_known=True))
         if self.info.max_body_bytes:
             self.unreader.max_body_chunk = KEPT_BYTES
         else:

@@ -17,7 +17,7 @@ SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-VERSION = 6  # as in both schemas
+VERSION = 6  # as `user_version` in schema.sql; PostgreSQL stores it in a table
 # Tables and indexes added by each version; an upgrade runs the schema's statements that create them.
 ADDED = {
     2: ("image", "image_created", "image_part", "retagging", "retagging_changed", "webhook_options", "owner_session"),

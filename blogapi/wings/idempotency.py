@@ -89,7 +89,7 @@ def add_once(
         return _remember(tx, key, add(tx, fields, author))
     request, post_id = former
     if request != key.request:
-        raise Rejected("Idempotency-Key", "was used for another body within the last 24 hours")
+        raise Rejected("Idempotency-Key", "was used for another request within the last 24 hours")
     try:
         return posts.find_to_change(tx, post_id)
     except NotFound:

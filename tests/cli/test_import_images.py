@@ -237,7 +237,7 @@ def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, wr
     files = {"a.md": f"---\n{front}\n---\n{content}"} | dict.fromkeys(("b.png", "c.png", "d.png", "e.png"), png())
     output = written(run, write, files | {"fe\u0301.png": png()}, "--static", tmp_path / "blog")
     assert output[1] == "images: new 1, known 4, missing 2"
-    assert any(line.startswith("Images that only params name were not found in 1 post") for line in output)
+    assert any(line.startswith("Images named only in params and not found, in 1 post") for line in output)
     run("export", tmp_path / "out")
     text = (tmp_path / "out/a.md").read_text()
     assert (text.count("/images/"), text.count("gone")) == (6, 2)

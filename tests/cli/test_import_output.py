@@ -26,7 +26,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             3,
             "images: new 0, known 0, missing 1\n"
             "params: layout 3, image 1, permalink 1\n"
-            "Covers that were not found in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:7): "
+            "Covers not found, in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:7): "
             "params keep them; --static DIR finds those of the site's root.\n"
             "Shortcodes or imports in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:12): "
             "only the old site knows them, so replace them.\n"
@@ -51,7 +51,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "images: new 0, known 0, missing 1\n"
             "params: image 1, heroImage 1\n"
             "On other hosts: 1 image (docs.example 1).\n"
-            "Covers that were not found in 1 post ({}/src/content/blog/using-mdx.mdx:5): "
+            "Covers not found, in 1 post ({}/src/content/blog/using-mdx.mdx:5): "
             "params keep them; --static DIR finds those of the site's root.\n"
             "Shortcodes or imports in 1 post ({}/src/content/blog/using-mdx.mdx:8): "
             "only the old site knows them, so replace them.\n"
@@ -82,7 +82,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "params: visibility 3, cover_image 1\n"
             "On other hosts: 1 image (static.example 1).\n"
             "Posts for members, as drafts: 1 post ({} (members)): they were not public.\n"
-            "Covers that were not found in 1 post ({} (own-picture)): "
+            "Covers not found, in 1 post ({} (own-picture)): "
             "params keep them; --static DIR finds those of the site's root.\n"
             "HTML in 1 post ({} (coming-soon)): it stays in the Markdown.",
         ),
@@ -191,7 +191,7 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     assert output[1:] == [
         "images: new 0, known 0, missing 4",
         "params: layout 4",
-        f"Images that were not found in 4 posts ({links}, …): {NOT_FOUND}.",
+        f"Images not found, in 4 posts ({links}, …): {NOT_FOUND}.",
         f"Changed slugs of 4 posts ({slugs}, …): --redirects FILE lists the old ones.",
     ]
     redirects = tmp_path / "redirects"

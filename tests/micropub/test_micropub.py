@@ -289,7 +289,7 @@ def test_an_idempotency_key_lasts_a_day_and_overrides_the_content(client, clock,
     first = post("a")
     clock.now += 80_000
     assert post("a").json == first.json
-    assert bad(post("a", "B")) == "Idempotency-Key: was used for another body within the last 24 hours"
+    assert bad(post("a", "B")) == "Idempotency-Key: was used for another request within the last 24 hours"
     assert post("b").status_code == 201
     assert bad(post("x" * 256)) == "Idempotency-Key: must have 1 to 255 visible ASCII characters"
     assert count(Post) == 2

@@ -1,4 +1,4 @@
-"""A wing can be removed: its folder, its commands, and the lines of `install.py` and the command line that name it."""
+"""A wing can be removed: its folder, its commands, and the lines of three lists that name it."""
 
 import os
 import re

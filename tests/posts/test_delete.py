@@ -5,7 +5,7 @@ import pytest
 from blogapi.storage.models import Post, PostTag
 
 
-def test_a_post_is_deleted_once(client, post, count):
+def test_a_deletion_is_204_and_removes_the_post_and_its_tags(client, post, count):
     post(tags=["a", "b"])
     answer = client.delete("/v1/posts/1")
     assert (answer.status_code, answer.data) == (204, b"")

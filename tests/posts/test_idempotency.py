@@ -29,7 +29,7 @@ def test_a_repeated_request_creates_nothing(client, once):
 
 def test_another_body_is_refused(client, once):
     once()
-    assert message(once(title="C")) == "Idempotency-Key: was used for another body within the last 24 hours"
+    assert message(once(title="C")) == "Idempotency-Key: was used for another request within the last 24 hours"
     assert listed(client) == ["1"]
 
 

@@ -41,7 +41,10 @@ ONE_WORKER = (
         ("HOST=192.0.2.1", "Cannot assign requested address; set HOST or PORT"),
         ("BLOGAPI_DATABASE=/dev/null", "cannot use the database /dev/null: it is not a regular file"),
         ("BLOGAPI_DATABASE=/no/a.db", "blogapi: cannot set up the database /no/a.db: the folder /no is missing"),
-        ("WEB_CONCURRENCY=2", "WEB_CONCURRENCY: must be 1 or left out: two workers would double the rate limit"),
+        (
+            "WEB_CONCURRENCY=2",
+            "WEB_CONCURRENCY: must be 1 or left out with SQLite: two workers would double the rate limit",
+        ),
         ("GUNICORN_CMD_ARGS=--workers 2", ONE_WORKER),
         ("--workers=2", ONE_WORKER),
         ("--preload", ONE_WORKER),

@@ -65,7 +65,7 @@ def check_session() -> None:
             session = sessions.find(request.database, sessions.SESSION, token)
             if session is None:
                 raise Forbidden(NO_SESSION)
-            request.session, request.info.client, g.browser = token, token, session.browser
+            request.session, request.info.credential, g.browser = token, token, session.browser
             if session.used_at <= earlier(request.database.now, USE_PERIOD):
                 with suppress(Unavailable):
                     request.database.write_at_once(sessions.use, session)

@@ -36,7 +36,8 @@ views = Views()
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     """Show a post's form with what was typed before an error, else with unsaved changes, else with the post.
 
-    If the post changed meanwhile, untouched fields follow it, and the page shows what differs in the others.
+    If the post has changed in the meantime, fields that were not edited show its new values, and the page shows the
+    differences in the others.
     """
     database = request.database
     post = NEW if post_id is None else as_typed(posts.find(database, post_id))

@@ -36,15 +36,15 @@ NOTES = {
     ),
     "control characters": ("Control characters are removed from", "they cannot be shown"),
     "relative images": (
-        "Images that were not found in",
+        "Images not found, in",
         "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
     ),
     "lost images": ("Addresses of this service without an image in", "an export of their blog has them in `images`"),
     "images in params": (
-        "Images that only params name were not found in",
+        "Images named only in params and not found, in",
         "params keep them; --static DIR finds those of the site's root",
     ),
-    "covers": ("Covers that were not found in", "params keep them; --static DIR finds those of the site's root"),
+    "covers": ("Covers not found, in", "params keep them; --static DIR finds those of the site's root"),
     "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
     "shortcodes": ("Shortcodes or imports in", "only the old site knows them, so replace them"),
     "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
