@@ -22,7 +22,7 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
     )
     (here / "loaf.png").write_bytes(png())
     status, lines = run("push", here)
-    assert (status, lines[0]) == (0, "created a.md: not found: lost.png")
+    assert (status, lines[0]) == (0, "created a.md: images not found: lost.png")
     post = there()["a"]
     address = blog.request("GET", "/v1/images")[2][0]["url"]
     assert post["cover_image"] == address
