@@ -327,21 +327,6 @@ def test_a_post_older_than_recorded_is_a_conflict(run, folder, change):
     assert b"Restored." in contents(here)["a.md"]
 
 
-@pytest.mark.parametrize("command", ["push", "pull"])
-def test_another_address_or_another_database_is_refused(run, folder, command, blog):
-    here = folder(a="# A\n")
-    run("push", here)
-    address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
-    refused = f"{here} belongs to {address}: pull --force connects it with {other}"
-    assert run(command, here, to=other) == (1, [refused])
-    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
-    state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')
-    (here / ".blogapi.json").write_text(state)
-    refused = f"{other} has none of these posts: --force compares all files with it"
-    assert run(command, here, to=other) == (1, [refused])
-    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
-
-
 def test_the_publication_of_a_scheduled_post_is_not_a_change(run, folder, change, there):
     here = folder(a="---\nstatus: scheduled\npublished_at: 2099-01-01\n---\n# A\n")
     run("push", here)

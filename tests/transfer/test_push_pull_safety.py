@@ -4,9 +4,26 @@ import json
 import shutil
 import subprocess
 
+import pytest
+
 from tests.blogs import write_files
 from tests.service import BIN, without_rights
 from tests.transfer.conftest import GONE_THERE, contents, counts
+
+
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_another_address_or_another_database_is_refused(run, folder, command, blog):
+    here = folder(a="# A\n")
+    run("push", here)
+    address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
+    refused = f"{here} belongs to {address}: pull --force connects it with {other}"
+    assert run(command, here, to=other) == (1, [refused])
+    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
+    state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')
+    (here / ".blogapi.json").write_text(state)
+    refused = f"{other} has none of these posts: --force compares all files with it"
+    assert run(command, here, to=other) == (1, [refused])
+    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
 
 
 def test_connecting_another_address_overwrites_and_creates_nothing(run, folder, change, there, blog):
