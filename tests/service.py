@@ -37,11 +37,11 @@ def unmeasured():
 
 
 def without_rights(*command):
-    """A command without the right to read and write everything, which root would have."""
+    """A command without root's rights to read and write everything, and to raise a priority."""
     if not os.geteuid():
         if not shutil.which("setpriv"):
             pytest.skip("root cannot give up its rights without setpriv")
-        rights = "-dac_override,-dac_read_search"
+        rights = "-dac_override,-dac_read_search,-sys_nice"
         return ["setpriv", "--bounding-set", rights, "--inh-caps", rights, *command]
     return command
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from blogapi.storage.loop import Loop
 TURN_SECONDS = 0.002  # time for requests before the loop polls the sockets again
 ANSWER_SECONDS = 10.0  # limit for an answer from a database server
 BACKGROUND_THREADS = 8  # more than the slow reads that may run at a time
-NICE = 10  # niceness of these threads, so that searches do not slow down lists
+NICE = 10  # minimum niceness of these threads, so that searches do not slow down lists
 THREADS = 256  # many, because some may wait for a slow name server
 
 
@@ -187,5 +188,7 @@ class EventLoop(Loop):
 
 def _at_low_priority(function: Callable[[], Any]) -> Any:
     if sys.platform == "linux":  # elsewhere, all threads of a process share one priority
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        thread = threading.get_native_id()
+        with suppress(OSError):  # An ordinary user may not raise a priority; a sandbox may forbid any change.
+            os.setpriority(os.PRIO_PROCESS, thread, max(NICE, os.getpriority(os.PRIO_PROCESS, thread)))
     return function()

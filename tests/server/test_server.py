@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service import BIN, CHECKOUT, Server, eventually, free_port, read_answer
+from tests.service import BIN, CHECKOUT, Server, eventually, free_port, read_answer, without_rights
 
 
 def refusal(tmp_path, *arguments, command=(BIN / "gunicorn",), **environ):
@@ -56,6 +56,16 @@ def test_an_unusable_setting_or_option_ends_it_with_one_clear_line(tmp_path, giv
     status, last = refusal(tmp_path, given) if is_option else refusal(tmp_path, **dict([given.split("=", 1)]))
     assert status != 0
     assert last.endswith(line)
+
+
+@pytest.mark.slow
+def test_at_a_low_priority_that_it_may_not_raise_it_runs_threads_at_the_same(tmp_path):
+    with Server(tmp_path / "blog.db", command=without_rights("nice", "-n", "15", BIN / "gunicorn")) as service:
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["c"]})[0] == 201
+        for path in ("/v1/tags", "/v1/posts?q=a&sort=relevance", "/v1/images"):
+            assert service.request("GET", path)[0] == 200, path
+        threads = Path(f"/proc/{service.worker}/task").iterdir()
+        assert {os.getpriority(os.PRIO_PROCESS, int(thread.name)) for thread in threads} == {15}
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR2])
