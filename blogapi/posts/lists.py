@@ -187,8 +187,7 @@ def latest(
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
-    has_rest = values["after"] <= time < LATEST and before.id and not (status == "scheduled" and time <= now)
-    if has_rest:
+    if values["after"] <= time < LATEST and before.id:
         yield from reader.rows(time_query(sort, status, by_tag, True), id=before.id, **values)
     yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
@@ -207,10 +206,10 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
             query = query.select(key.alias("id"), Post.status, DOCUMENTS[dialect], time)
             if by_tag:
                 query = query.join(Post, on=Post.id == key)
-            if of_second:
-                return query.where(time == Param(before), key < Param("id"))
             if sort == "published_at" and status == "scheduled":
                 query = query.where(time > Param("now"))
+            if of_second:
+                return query.where(time == Param(before), key < Param("id"))
             return query.where(time < Param(before), time >= Param("after"))
 
         lists = [timed(listed) for listed in ([status] if status else STATUSES)]
