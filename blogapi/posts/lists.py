@@ -26,8 +26,8 @@ class ListQuery(NamedTuple):
 
     Sorted by published_at, only posts with a publication date are listed, latest first: those before the Cursor
     `before`, from `published_after` on, and before `published_before`. Sorted by updated_at, the latest change comes
-    first; `tag` is not supported, and the status is the one in the database. `fields`, comma-separated and in order,
-    limits the fields of each post. `q` is for a search.
+    first, down to `updated_after`; `tag` is not supported. `fields`, comma-separated and in order, limits the fields of
+    each post. `q` is for a search.
     """
 
     limit: int
@@ -38,6 +38,7 @@ class ListQuery(NamedTuple):
     fields: str | None = None
     published_after: str = ""
     published_before: str = LATEST
+    updated_after: str = ""
     q: str = ""
 
     @property
@@ -59,7 +60,8 @@ def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     if query.sort == "created_at":
         rows = reader.rows(created_query(status, tag is not None), before=query.before_id, **values)
         return page_of(rows, query, now, id_of)
-    rows = latest(reader, query.sort, status, query.start, values | {"after": query.published_after})
+    after = query.published_after or query.updated_after
+    rows = latest(reader, query.sort, status, query.start, values | {"after": after})
     return page_of(rows, query, now, cursor_of)
 
 
@@ -187,7 +189,9 @@ def latest(
     """
     now, by_tag, time = values["now"], values["tag"] is not None, before.key
     values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
-    if values["after"] <= time < LATEST and before.id:
+    is_past = sort == "published_at" and status == "scheduled" and time <= now
+    has_rest = values["after"] <= time < LATEST and before.id and not is_past
+    if has_rest:
         yield from reader.rows(time_query(sort, status, by_tag, True), id=before.id, **values)
     yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
@@ -200,21 +204,24 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
     """
 
     def posts(dialect: str) -> Select:
-        def timed(listed: str, before: str = "time") -> Select:
+        def timed(listed: str, is_due: bool = False) -> Select:
             query, key = _listed(listed, by_tag)
-            time = getattr(key.model, sort)
+            time = getattr(key.model, "published_at" if is_due else sort)
             query = query.select(key.alias("id"), Post.status, DOCUMENTS[dialect], time)
             if by_tag:
                 query = query.join(Post, on=Post.id == key)
-            if sort == "published_at" and status == "scheduled":
-                query = query.where(time > Param("now"))
+            if listed == "scheduled" and lists_due and not is_due and (sort == "updated_at" or not of_second):
+                query = query.where(key.model.published_at > Param("now"))
+            before = Param("due" if is_due else "time")
             if of_second:
-                return query.where(time == Param(before), key < Param("id"))
-            return query.where(time < Param(before), time >= Param("after"))
+                return query.where(time == before, key < Param("id"))
+            return query.where(time < before, time >= Param("after"))
 
+        # Due posts count as published, and as updated when they became due: their place in the list is another.
+        lists_due = status is not None or sort == "updated_at"
         lists = [timed(listed) for listed in ([status] if status else STATUSES)]
-        if sort == "published_at" and status == "published":
-            lists.append(timed("scheduled", before="due"))
+        if lists_due and status in (None, "published"):
+            lists.append(timed("scheduled", is_due=True))
         return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())  # the time and the id
 
     return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))

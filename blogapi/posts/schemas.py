@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from marshmallow import ValidationError, fields, missing, validates_schema
+from marshmallow import ValidationError, fields, missing, post_load, validates_schema
 
 from blogapi import documents
 from blogapi.api.schemas import (
@@ -46,6 +46,7 @@ CLEARED = ("excerpt", "cover_image")  # texts that "" clears in a change
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
+TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # those paged by a Cursor
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
@@ -237,8 +238,8 @@ class Before(fields.String):
     def _deserialize(  # type: ignore[override]
         self, value: str, attr: str | None, data: Any, **kwargs: Any
     ) -> int | Cursor[int]:
-        sort = data.get("sort")
-        return parse_cursor(value, f"sort={sort}") if sort in ("published_at", "relevance") else parse_id(value)
+        sort = data.get("sort", "updated_at" if "updated_after" in data else "created_at")
+        return parse_cursor(value, f"sort={sort}") if sort in TIMED_ORDERS else parse_id(value)
 
 
 def parse_moment(text: str) -> str:
@@ -246,9 +247,14 @@ def parse_moment(text: str) -> str:
 
     A fraction of a second is rounded up to the next whole second.
     """
+    time = parse_second(text)
+    return later(time, SECOND) if FRACTION.search(text) else time
+
+
+def parse_second(text: str) -> str:
+    """Return the second, in UTC, of a moment as in `parse_moment`."""
     try:
-        time = parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
-        return later(time, SECOND) if FRACTION.search(text) else time
+        return parse_time(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
     except (ValueError, OverflowError):
         raise ValidationError(
             "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
@@ -277,15 +283,22 @@ class ListQuerySchema(QuerySchema):
         )
     )
     sort = choice(
-        ("created_at", "published_at", "relevance"),
-        "`published_at`: the posts that have one, latest first. `relevance`, with `q`: posts whose title "
-        "alone contains all words come first. By default, newest first.",
+        ("created_at", *TIMED_ORDERS),
+        "`published_at`: the posts that have one, latest first. `updated_at`: last changed first. `relevance`, with "
+        "`q`: posts whose title alone contains all words come first. By default, newest first.",
     )
     published_after = parsed_by(
         parse_moment, f"Only posts published then or later. {OF_PUBLICATION}", pattern=MOMENT, example="2026-11-20"
     )
     published_before = parsed_by(
         parse_moment, f"Only posts published before then. {OF_PUBLICATION}", pattern=MOMENT, example="2026-12-01"
+    )
+    updated_after = parsed_by(
+        parse_second,
+        "Only posts that changed in that second or later, with `sort=updated_at`, which is then the default. A date "
+        "(midnight UTC) or a time in RFC 3339.",
+        pattern=MOMENT,
+        example="2026-11-20T10:10:00Z",
     )
     fields = Names(  # type: ignore[assignment]  # a parameter's name, which Schema has, too
         choice(documents.FIELDS, "A field."),
@@ -317,3 +330,13 @@ class ListQuerySchema(QuerySchema):
         for name in ("published_after", "published_before"):
             if name in data and sort != "published_at":
                 raise ValidationError("needs sort=published_at", name)
+        if "updated_after" in data and sort not in (None, "updated_at"):
+            raise ValidationError("needs sort=updated_at", "updated_after")
+        for name in ("q", "tag"):
+            if name in data and (sort == "updated_at" or "updated_after" in data):
+                raise ValidationError("cannot be combined with sort=updated_at or updated_after", name)
+
+    @post_load
+    def set_default_sort(self, query: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Sort by change with `updated_after`."""
+        return {"sort": "updated_at"} | query if "updated_after" in query else query

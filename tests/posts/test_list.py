@@ -8,12 +8,15 @@ from blogapi.storage.models import Post
 from tests.api.fixtures import answers
 from tests.conftest import message
 
-UNKNOWN = "unknown parameter; known: limit, status, tag, before, sort, published_after, published_before, fields, q"
+UNKNOWN = (
+    "unknown parameter; known: limit, status, tag, before, sort, published_after, published_before, updated_after, "
+    "fields, q"
+)
 WHOLE = "must be a whole number from 1"
 ID = "must be a post's id, a whole number from 1"
 ONE_OF = "must be one of published, draft, scheduled, archived"
 UTF_8 = "query: must be UTF-8, with or without percent-encoding"
-SORT = "sort: must be one of created_at, published_at, relevance"
+SORT = "sort: must be one of created_at, published_at, updated_at, relevance"
 TIME = "must be a date, or a time in RFC 3339, such as 2026-11-20T10:10:00Z; a + is %2B"
 LINK = "before: must be the value that Link gave for sort"
 NAMES = f"fields: must be names separated by commas, each once, from: {', '.join(FIELDS)}"
@@ -169,6 +172,15 @@ def test_a_list_by_publication_uses_its_indexes_by_time(plan, status, by_tag, of
     for step in steps:
         if step.startswith("SEARCH") and not step.endswith("PRIMARY KEY (rowid=?)"):
             assert step.partition(f"{found} AND published_at")[2].startswith(time), steps
+
+
+@pytest.mark.parametrize(("of_second", "compared"), [(True, "=? AND id<?)"), (False, ">? AND")])
+def test_a_list_by_change_uses_indexes_by_time(plan, of_second, compared):
+    for status in (None, *STATUSES):
+        steps = plan(lists.time_query("updated_at", status, False, of_second))
+        for step in [step for step in steps if step.startswith("SEARCH")]:
+            _, _, used = step.partition(" (status=? AND ")
+            assert used.startswith((f"updated_at{compared}", f"published_at{compared}")), (status, steps)
 
 
 @pytest.mark.usefixtures("some")

@@ -48,10 +48,13 @@ def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) ->
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
 
 
-def trash(reader: Reader, limit: int, before: Cursor[int] | None = None) -> Page[KeptPost, Cursor[int]]:
-    """Return a page of the trash, most recently deleted first."""
+def trash(
+    reader: Reader, limit: int, before: Cursor[int] | None = None, deleted_after: str = ""
+) -> Page[KeptPost, Cursor[int]]:
+    """Return a page of the trash, most recently deleted first, down to the second `deleted_after`."""
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
-    return _page(reader, limit, _is_deleted & is_before, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
+    is_wanted = _is_deleted & is_before & (Revision.until >= deleted_after)
+    return _page(reader, limit, is_wanted, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
 
 def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page[KeptPost, Any]:

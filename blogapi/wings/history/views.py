@@ -28,7 +28,7 @@ from blogapi.api.schemas import (
 from blogapi.api.views import Views
 from blogapi.documents import FIELDS, ID, dump
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import PostSchema
+from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
 from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
@@ -43,6 +43,12 @@ DELETED = parsed_by(
     partial(parse_cursor, order="this list"),
     "Only posts deleted before: the value from `Link`.",
     pattern=f"^{CURSOR_TIME}_{ID}$",
+)
+DELETED_AFTER = parsed_by(
+    parse_second,
+    "Only posts deleted in that second or later: a date (midnight UTC) or a time in RFC 3339.",
+    pattern=MOMENT,
+    example="2026-11-20T10:10:00Z",
 )
 views = Views()
 
@@ -134,7 +140,7 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
 @views.operation(
     "GET /v1/trash",
     Answer(200, "The deleted posts.", TrashedPostSchema(many=True), PAGE),
-    query=parameters(limit=page_size("entries"), before=DELETED),
+    query=parameters(limit=page_size("entries"), before=DELETED, deleted_after=DELETED_AFTER),
     scopes=READERS,
 )
 def list_trash(request: Request) -> Response:
