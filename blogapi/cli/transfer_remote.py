@@ -21,7 +21,7 @@ from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
 from blogapi.wings.transfer.remote import Left, Remote, RemoteError
-from blogapi.wings.transfer.report import counted, left_out, refused_images, say
+from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
 from blogapi.wings.transfer.working import WorkingFolder
 
 CHANGED, LEFT = ("created", "updated", "deleted"), ("conflict", "failed")
@@ -99,7 +99,7 @@ def print_results(action: Push | Pull, working: WorkingFolder) -> Counter[str]:
             if what != "unchanged":
                 text = f"{would_be if what in CHANGED else ''}{what} {name}"
                 say(f"{text}: {why}" if why else text, err=what in LEFT)
-        for line in (*refused_images(working.files), *left_out(working.files, "Left out")):
+        for line in (*refused_images(working.files), *settings_of(working.files), *left_out(working.files, "Left out")):
             say(line)
     finally:
         working.save()

@@ -25,6 +25,8 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "jekyll",
             3,
             "images: new 0, known 0, missing 1\n"
+            "Not imported: 1 folder called _site ({}/_site).\n"
+            "Not imported: 1 folder called vendor ({}/vendor).\n"
             "params: layout 3, image 1, permalink 1\n"
             "Covers not found, in 1 post ({}/_posts/2019-05-04-rye-starter.markdown:7): "
             "params keep them; --static DIR finds those of the site's root.\n"
@@ -42,6 +44,7 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
         (
             "eleventy",
             3,
+            "Not imported: 1 folder called node_modules ({}/node_modules).\n"
             "params: permalink 2, eleventyExcludeFromCollections 1\n"
             "Other addresses of 1 post ({}/content/blog/moved/moved.md): --redirects FILE lists them.",
         ),
@@ -218,6 +221,17 @@ OF_A_COLLECTION = {DATED: "A", "_config.yml": "collections:\n  posts:\n    perma
 def test_redirects_lead_from_former_addresses(run, write, tmp_path, files, given, options, redirects):
     assert run("import", *options, "--redirects", tmp_path / "redirects", write(files) / given)[0] == 0
     assert (tmp_path / "redirects").read_text() == redirects
+
+
+def test_the_report_says_what_was_recognized_and_what_was_not_read(run, write):
+    config = {"_config.yml": "title: x", "hugo.toml": "[", ".git/a.md": "A", ".hidden.md": "B", "a/config.yaml": "- ["}
+    top = write(config | {DATED: "A", "a/b.md": "---\ndate: 2020-01-02\n---\nB"})
+    assert run("import", "--dry-run", top)[1][-6:-2] == [
+        f"Recognized: Jekyll, by {top}/_config.yml.",
+        f"Not read: {top}/a/config.yaml (not valid YAML).",
+        "would be made 2, changed 0, unchanged 0, refused 0",
+        "Not imported: 1 file beginning with a dot.",
+    ]
 
 
 def test_redirects_from_names_that_are_not_utf_8_are_percent_encoded(run, tmp_path):

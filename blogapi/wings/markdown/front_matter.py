@@ -5,7 +5,7 @@ import tomllib
 from bisect import bisect_left
 from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import yaml
@@ -55,6 +55,7 @@ TOML_VALUE = re.compile(
     re.DOTALL | re.MULTILINE | re.ASCII,
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
+BRACKET = re.compile(r"[\[{\]}]")
 # tomllib takes quadratic time for names with many parts.
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 
@@ -249,6 +250,8 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     if name := LONG_NAME.search(without_text):
         line = without_text.count("\n", 0, name.start()) + 2
         raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
+    if depth_of(without_text) > MAX_DEPTH:
+        raise MarkdownError(f"must be nested at most {MAX_DEPTH} deep", 2)
     if sum(map(without_text.count, ",[{\n")) > MAX_VALUES:
         raise MarkdownError(TOO_MANY, 1)
     try:
@@ -264,6 +267,11 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
     lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
     return _with_values(texts, values), {name: lines.get(name, 2) for name in values}
+
+
+def depth_of(text: str) -> int:
+    """Return how deeply the brackets and braces in a text are nested."""
+    return max(accumulate(1 if bracket in "[{" else -1 for bracket in BRACKET.findall(text)), default=0)
 
 
 def _with_values(text: Any, value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Read the posts in exports of Ghost (JSON)."""
 
-import json
 import re
 from collections.abc import Iterator
 from math import inf
@@ -9,6 +8,7 @@ from typing import Any
 
 from blogapi.clock import rfc3339
 from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
+from blogapi.wings.transfer.data import load_json
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's placeholder for the address of the site, which is not in the export.
@@ -27,12 +27,12 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     if path.stat().st_size > MAX_EXPORT_BYTES:
         raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
     try:
-        export = json.loads(path.read_bytes())
+        export = load_json(path.read_text(encoding="utf-8-sig"))
         data = export["db"][0]["data"] if "db" in export else export["data"]
         tags, authors = _tags(data), _authors(data)
         meta = {row["post_id"]: row for row in data.get("posts_meta", [])}
         rows = [(row, "page" if row.get("page") else str(row.get("type", "post"))) for row in data["posts"]]
-    except (ValueError, RecursionError):
+    except ValueError:
         raise MarkdownError("not valid JSON") from None
     except (LookupError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
@@ -43,7 +43,7 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
             yield post | _post(row, tags) | {"params": params}
         except MarkdownError as error:
             yield post | {"error": error.reason}
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        except (LookupError, TypeError, ValueError, AttributeError):
             yield post | {"error": "its fields are not those of a post"}
 
 
@@ -107,7 +107,7 @@ def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
 
 def _markdown_card(mobiledoc: str) -> str:
     """Return the Markdown of a post of Ghost 1 or 2."""
-    cards = json.loads(mobiledoc or "{}").get("cards", [])
+    cards = load_json(mobiledoc or "{}").get("cards", [])
     texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
     return "\n\n".join(filter(None, texts))
 

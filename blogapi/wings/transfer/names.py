@@ -15,7 +15,8 @@ from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, shown, time_or_nothing
 from blogapi.wings.transfer.bounds import Note
 from blogapi.wings.transfer.content import without_controls
-from blogapi.wings.transfer.permalinks import Site, parted
+from blogapi.wings.transfer.permalinks import parted
+from blogapi.wings.transfer.sites import Site
 
 DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)-(.+)", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)

@@ -1,19 +1,14 @@
 """The addresses of posts on their old site: from front matter, or by the site's pattern, as in Jekyll."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import yaml
-
-from blogapi.config import zone_named
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.front_matter import Loader, moment_of
+from blogapi.wings.markdown.front_matter import moment_of
 
 STYLES = {
     "date": "/:categories/:year/:month/:day/:title.html",
@@ -33,14 +28,7 @@ NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
 # Names of other programs for the address of a post
 PATH_NAMES = ("permalink", "path", "url")
-JEKYLL_CONFIG = "_config.yml"
-HUGO_CONFIGS = tuple(
-    f"{name}.{kind}"
-    for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
-    for kind in ("toml", "yaml", "yml", "json")
-)
 ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # and for its older addresses
-MAX_CONFIG_BYTES = 64 * 1024
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -101,64 +89,26 @@ def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]
     return re.sub("/{2,}", "/", f"/{path}")
 
 
-class Site(NamedTuple):
-    """What the configuration of a site says about its posts."""
-
-    zone: tzinfo  # for times without an offset
-    pattern: str = "date"  # for addresses; Jekyll's default
-    folder: Path | None = None  # where Jekyll's configuration is
-    is_zone_unknown: bool = False
-
-
-def address_by_pattern(file: MarkdownFile, folder: Path, name: str, pattern: str, site: Site) -> str:
+def address_by_pattern(
+    file: MarkdownFile, folder: Path, name: str, pattern: str, site: Path | None, zone: tzinfo
+) -> str:
     """Return the address that a permalink pattern, or its own front matter, gave a post; "" for drafts."""
     if file.fields.get("status") != "published" or "published_at" not in file.fields:
         return ""
     values = file.values
     own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
-    above = folder.absolute().parts[len(site.folder.parts) :] if site.folder else ()
+    above = folder.absolute().parts[len(site.parts) :] if site else ()
     categories = [*above[: above.index("_posts")]] if "_posts" in above else []
     several = values.get("categories")
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
         categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
-    moment = moment_of(date if isinstance(date, str) and date else file.fields["published_at"], site.zone)
-    moment = moment if site.zone is UTC else moment.astimezone(site.zone)
+    moment = moment_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
+    moment = moment if zone is UTC else moment.astimezone(zone)
     name = own_slug if isinstance(own_slug, str) else name
     return address(str(own) if is_pattern(own) else pattern, moment, name, categories)
 
 
-@cache
-def site_of(folder: Path, zone: tzinfo) -> Site:
-    """Return the site whose configuration is in a folder or above: Jekyll's, or Hugo's. Times are in `zone` by default.
-
-    Hugo has many names for that file, so it counts only with an address or a time zone.
-    """
-    for parent in (folder, *folder.parents):
-        for config in filter(Path.is_file, map(parent.joinpath, (JEKYLL_CONFIG, *HUGO_CONFIGS))):
-            is_jekyll, values = config.name == JEKYLL_CONFIG, _read_config(config)
-            name = values.get("timezone") if values else None
-            if is_jekyll or name or "baseurl" in (values or {}):
-                own = zone_named(name) if isinstance(name, str) else None
-                is_unknown = not own and (bool(name) or values is None)
-                return Site(own or zone, _pattern(values or {}), parent if is_jekyll else None, is_unknown)
-    return Site(zone)
-
-
-def _read_config(path: Path) -> dict[str, Any] | None:
-    """Read a configuration, with its names in lower case; return None if it is too large or invalid."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_CONFIG_BYTES + 1).decode()
-        if len(text) > MAX_CONFIG_BYTES:
-            return None
-        # The base loader creates strings, lists and mappings only. JSON is YAML.
-        values = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, Loader)
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return None
-    return {name.lower(): value for name, value in values.items()} if isinstance(values, dict) else {}
-
-
-def _pattern(values: dict[str, Any]) -> str:
+def pattern_of(values: dict[str, Any]) -> str:
     """Return the pattern of Jekyll's posts."""
     try:
         of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]

@@ -101,7 +101,10 @@ class Report:
         for line in refused_images(sources):
             say(line)
         would_be = "would be " if self.dry_run else ""
-        lines = [would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})]
+        lines = list(settings_of(sources))
+        lines += [
+            would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})
+        ]
         if self.images.total():
             lines.append(f"images: {counted(self.images)}")
         lines += left_out(sources, "Not imported")
@@ -125,12 +128,18 @@ def say(text: str, err: bool = True) -> None:
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
-    """Yield a line on what was left out, and one on the files in each format that is not read."""
+    """Yield a line on what was left out, and one on the files and folders of each kind that is not read."""
     if kinds := +sources.left_out:
         hint = "; --pages imports pages" if "page" in kinds else ""
         yield f"{beginning}: {listed(kinds)}{hint}."
-    for suffix, files in sources.unread.items():
-        yield f"{beginning}: {plural(len(files), 'file')} in {suffix} ({examples(files)})."
+    for kind, files in sources.unread.items():
+        yield f"{beginning}: {plural(len(files), kind)} ({examples(files)})."
+
+
+def settings_of(sources: Sources) -> Iterator[str]:
+    """Yield a line for each program that was recognized, and for each configuration that cannot be read."""
+    yield from (f"Recognized: {program}." for program in sources.recognized)
+    yield from (f"Not read: {settings}." for settings in sources.unread_settings)
 
 
 def examples(names: Sequence[str]) -> str:

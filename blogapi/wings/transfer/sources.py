@@ -23,6 +23,7 @@ from blogapi.wings.transfer.bounds import Note, shorten
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
 from blogapi.wings.transfer.names import SpoolEntry
+from blogapi.wings.transfer.sites import bound_of, site_of
 
 # The readers of exports, by file extension
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
@@ -97,7 +98,9 @@ class Sources:
     post_url: str = ""  # the pattern of present addresses
     zone: tzinfo = UTC  # of times without an offset, unless the site's configuration names another
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
-    unread: defaultdict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by extension
+    unread: defaultdict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by kind
+    recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
+    unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations, and why
     hosts: Counter[str] = field(default_factory=Counter, init=False)  # images on other hosts, by host
 
     def __post_init__(self) -> None:
@@ -160,19 +163,25 @@ class Sources:
         for folder in folders:
             try:
                 os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() hides a missing permission.
-                entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+                entries = sorted(folder.iterdir())
                 below = [entry for entry in entries if entry.is_dir()]
             except OSError as error:
                 yield Failure.of(folder, error)
                 continue
-            folders += [each for each in below if each.name not in NOT_ENTERED and not each.is_symlink()]
+            for entry in below:
+                if reason := why_not_entered(entry):
+                    self.unread[reason].append(str(entry))
+                else:
+                    folders.append(entry)
             for file in sorted({*entries} - {*below}):
                 yield from self._find_file(file, path)
 
     def _find_file(self, file: Path, top: Path) -> Iterator[Item | Failure]:
         suffix = file.suffix.lower()
-        if suffix in OTHER_SUFFIXES:
-            self.unread[suffix].append(str(file))
+        if suffix in OTHER_SUFFIXES and not file.name.startswith("."):
+            self.unread[f"file in {suffix}"].append(str(file))
+        elif file.name.startswith("."):
+            self.left_out["file beginning with a dot"] += suffix in MARKDOWN_SUFFIXES
         elif suffix in MARKDOWN_SUFFIXES:
             if reason := self._why_not(file):
                 self.left_out[reason] += 1
@@ -218,7 +227,9 @@ class Sources:
 
     def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
         """Return the post in a Markdown file below `top`; None if it was in the trash. Raises MarkdownError."""
-        site = permalinks.site_of(path.parent.absolute(), self.zone)
+        site = site_of(Path(os.path.abspath(path.parent)), bound_of(top), self.zone)
+        self.recognized |= {site.recognized: None} if site.recognized else {}
+        self.unread_settings |= {site.unread: None} if site.unread else {}
         is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
         file = parse(data, divides_tags=is_jekyll, zone=site.zone)
         if file.fields.get("status") == "trash":
@@ -241,7 +252,9 @@ class Sources:
         self._place_images(item, path.parent, top)
         self._complete(item)
         pattern = self.permalink or (site.pattern if is_jekyll else "")
-        by_pattern = permalinks.address_by_pattern(file, path.parent, name, pattern, site) if pattern else ""
+        by_pattern = (
+            permalinks.address_by_pattern(file, path.parent, name, pattern, site.folder, site.zone) if pattern else ""
+        )
         self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
         return item
 
@@ -308,6 +321,15 @@ class Sources:
         item.created_at = next((time for time in (item.created_at, published_at) if time and time <= now), None)
         if not is_slug(fields["slug"]):
             item.old_paths = (f"/{fields['slug']}", *item.old_paths)
+
+
+def why_not_entered(folder: Path) -> str:
+    """Return why a folder is not entered, as a kind of folder; "" if it is."""
+    if folder.name.startswith("."):
+        return "folder beginning with a dot"
+    if folder.name in NOT_ENTERED:
+        return f"folder called {folder.name}"
+    return "folder behind a link" if folder.is_symlink() else ""
 
 
 def _address(path: str) -> str:

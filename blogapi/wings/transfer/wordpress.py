@@ -1,7 +1,6 @@
 """Read the posts in exports of WordPress (WXR)."""
 
 import io
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
@@ -18,6 +17,7 @@ from blogapi.documents import is_slug
 from blogapi.wings.markdown.files import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 from blogapi.wings.markdown.html import paragraphs, text_of
+from blogapi.wings.transfer.data import load_json
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of one item, which is in memory as a whole
 # XML forbids them, but WordPress writes them.
@@ -170,10 +170,10 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
 def with_footnotes(html: str, footnotes: str) -> str:
     """Return HTML with footnotes in Markdown; `footnotes` is WordPress's JSON of their texts."""
     try:
-        texts = {note["id"]: note["content"] for note in json.loads(footnotes)} if footnotes else {}
+        texts = {note["id"]: note["content"] for note in load_json(footnotes)} if footnotes else {}
         numbers = {name: number for number, name in enumerate(texts, 1)}
         definitions = "".join(f"<p>[^{numbers[name]}]: {text}</p>" for name, text in texts.items())
-    except (ValueError, TypeError, LookupError, RecursionError):
+    except (ValueError, TypeError, LookupError):
         return html
     html = FOOTNOTE.sub(lambda match: f"[^{numbers[match[1]]}]" if match[1] in numbers else match[0], html)
     return html + definitions

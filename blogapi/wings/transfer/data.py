@@ -1,0 +1,65 @@
+"""Read YAML, TOML and JSON from files of other programs, with bounds on their size and depth."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, depth_of
+from blogapi.wings.transfer.images import open_below
+
+MAX_DATA_BYTES = 256 * 1024  # of a configuration or a data file
+MAX_DEPTH = 64  # of lists and mappings; deeper ones would exhaust the parsers, which are recursive
+TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?', re.DOTALL)  # in JSON
+
+
+class DataError(ValueError):
+    """A file with data that cannot be read."""
+
+
+def load_json(text: str) -> Any:
+    """Return the value of JSON. Raises ValueError."""
+    if depth_of(STRING.sub("", text)) > MAX_DEPTH:
+        raise DataError(TOO_DEEP)
+    return json.loads(text)
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """Return the values in TOML. Raises ValueError."""
+    without_text = TOML_STRING.sub('""', text)
+    if depth_of(without_text) > MAX_DEPTH or LONG_NAME.search(without_text):
+        raise DataError(TOO_DEEP)
+    return tomllib.loads(text)
+
+
+def load_yaml(text: str) -> Any:
+    """Return strings, lists and mappings of YAML, whatever their types. Raises ValueError."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise DataError(TOO_DEEP)
+        return yaml.load(text, Loader)
+    except yaml.YAMLError:
+        raise DataError("not valid YAML") from None
+
+
+LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; any other is YAML
+
+
+def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
+    """Return the mapping in a file below one of the folders `roots`, its names in lower case. Raises DataError."""
+    try:
+        with open_below(path, roots) as file:
+            data = file.read(MAX_DATA_BYTES + 1)
+        if len(data) > MAX_DATA_BYTES:
+            raise DataError(f"larger than {MAX_DATA_BYTES // 1024} KiB")
+        values = LOADERS.get(path.suffix, load_yaml)(data.decode("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise DataError(getattr(error, "strerror", None) or str(error)) from None
+    return {str(name).lower(): value for name, value in values.items()} if isinstance(values, dict) else {}
