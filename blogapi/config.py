@@ -12,10 +12,12 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
+from blogapi import env_file
+
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
-OF_CLIENTS = ("BLOGAPI_KEY", "BLOGAPI_REMOTE")  # variables of push and pull, which may run on the same machine
+OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
 # http or https, a host, and an optional port and path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be mistaken for one of the service's own, or that is the address of the API
@@ -85,7 +87,7 @@ class Config:
         """Read the settings; raise ValueError naming the variable and what would be right."""
         variables = cls.variables()
         for variable, value in environ.items():
-            if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS):
+            if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS, env_file.VARIABLE):
                 raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
         given = {variable: setting for variable, setting in variables.items() if variable in environ}
         values: dict[str, Any] = {

@@ -11,6 +11,7 @@ from flask import Flask
 from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import Map, MapAdapter, Rule
 
+from blogapi import env_file
 from blogapi.api.access import guard
 from blogapi.api.errors import HANDLERS
 from blogapi.api.request import Request
@@ -75,11 +76,13 @@ def create_app(
     loop: Loop = BLOCKING,
     database_class: type[Database] = Database,
 ) -> Flask:
-    """Create the WSGI application, configured by the environment unless `config` is given.
+    """Create the WSGI application, configured by the environment and the settings file unless `config` is given.
 
     Opens the database and sets it up if it is empty. Raises Unavailable if it cannot be used.
     """
-    config = config or Config.from_environ(os.environ)
+    if config is None:
+        env_file.load()
+        config = Config.from_environ(os.environ)
     app = Application("blogapi", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405 like any other method that is not allowed
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML

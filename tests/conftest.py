@@ -27,6 +27,7 @@ from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key
 
+os.environ["BLOGAPI_CONFIG"] = os.devnull  # not the settings file of the machine, or one in the current folder
 pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures", "tests.webhooks.fixtures"]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the start of a rate-limit window
 

@@ -1,6 +1,7 @@
 """The command line, and its commands for the database, keys and images."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +12,8 @@ from typing import Any
 
 import click
 
-from blogapi.config import Config, is_loopback
+from blogapi import env_file
+from blogapi.config import OF_CLIENTS, Config, is_loopback
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
@@ -36,6 +38,8 @@ LAZY = {
 ALIASES = {"settings": "login"}  # earlier names of commands
 # gunicorn puts the current folder first in sys.path, where a checkout called blogapi would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
+SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
+SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # in a URL
 ITEMS_A_LINE = 1000  # without a terminal, progress is shown after this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
@@ -61,9 +65,12 @@ class LazyGroup(click.Group):
 
 
 @click.group(name="blogapi", cls=LazyGroup)
+@click.option("--config", metavar="FILE", help="The settings file, instead of /etc/blogapi.env or ./.env.")
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
-def command_line() -> None:
+@click.pass_context
+def command_line(context: click.Context, config: str | None) -> None:
     """Run blogapi, and manage its database: blog.db, or the one that BLOGAPI_DATABASE names."""
+    context.obj = env_file.load(config)
 
 
 def main() -> None:
@@ -135,6 +142,22 @@ def serve(host: str | None, port: str | None) -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-c", GUNICORN, "--config", SETTINGS])
 
 
+@command_line.command("config")
+@click.pass_obj
+def show_config(source: tuple[str, set[str]]) -> None:
+    """Print each setting, where it comes from, and its value. Passwords and keys are masked."""
+    path, from_file = source
+    defaults = dict.fromkeys(OF_CLIENTS, "") | {name: each.default for name, each in Config.variables().items()}
+    for name in [*defaults, *sorted(from_file - defaults.keys())]:
+        value = os.environ.get(name, "false" if defaults.get(name) is False else str(defaults.get(name) or "none"))
+        origin = path if name in from_file else "environment" if name in os.environ else "default"
+        if name == "BLOGAPI_DATABASE" and "://" not in value:
+            value = os.path.abspath(value)
+        value = "…" if SECRET_NAME.fullmatch(name) and value != "none" else SECRET.sub(r"\1\2…", value)
+        click.echo(f"{name:<28}  {origin:<{max(11, len(path))}}  {value if value.isprintable() else repr(value)}")
+    Config.from_environ(os.environ)  # says what is wrong
+
+
 @command_line.group()
 def keys() -> None:
     """Create, list, regenerate and revoke API keys."""
@@ -175,6 +198,7 @@ def revoke_key(name: str) -> None:
     """Revoke the key called NAME. It stops working at once."""
     with opened() as database:
         database.write(api_keys.remove, name)
+        click.echo(f"revoked {name} in {database.engine.name}")
 
 
 def _show_and_store(name: str, check: Callable, write: Callable) -> None:

@@ -3,14 +3,16 @@
 import os
 import sys
 
+from blogapi import env_file
 from blogapi.config import Config
 from blogapi.server import log, start, worker
 
 log.open_standard_files()  # before gunicorn opens anything
 
 try:
+    env_file.load()
     _config = Config.from_environ(os.environ)
-except ValueError as error:
+except (OSError, ValueError) as error:
     sys.exit(f"blogapi: {error}")
 
 wsgi_app = "blogapi.server.app:app"

@@ -115,16 +115,14 @@ def test_the_unit_uses_the_paths_from_the_documentation():
     assert set(re.findall(r"/(?:opt|var/lib)/blogapi[\w./]*", unit)) == {
         "/opt/blogapi",
         "/opt/blogapi/.venv/bin/gunicorn",
-        "/var/lib/blogapi/blog.db",
     }
     for said in (
-        "/opt/blogapi/.venv/bin/blogapi ",
-        "BLOGAPI_DATABASE=/var/lib/blogapi/blog.db\n",
-        "[ ! -f /etc/blogapi.env ] || . /etc/blogapi.env",
+        "/opt/blogapi/.venv/bin/blogapi'",
+        "echo 'BLOGAPI_DATABASE=/var/lib/blogapi/blog.db' > /etc/blogapi.env\n",
         "system blogapi",
     ):
         assert said in DEPLOYING
-    assert "EnvironmentFile=-/etc/blogapi.env\n" in unit
+    assert "EnvironmentFile=/etc/blogapi.env\n" in unit
     assert "User=blogapi\n" in unit
 
 

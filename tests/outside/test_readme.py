@@ -48,7 +48,6 @@ WEBHOOKS = Page("docs/webhooks.md")
 (OPENSSL,) = WEBHOOKS.take("Verifying")
 (IS_GENUINE,) = WEBHOOKS.take("Verifying", "python")
 
-WRAPPER = Page("docs/deploying.md").take("systemd", "")[1]
 RUNNING = Page("docs/running.md")
 (HEALTH,) = RUNNING.take("Health")
 (SCRAPE,) = RUNNING.take("Metrics", "yaml")
@@ -270,17 +269,6 @@ def test_the_pages_on_health_metrics_and_backups_work(sh, key, tmp_path):
     (copy,) = tmp_path.glob("blog-*.db")
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT slug FROM post").fetchall() == [("sourdough",)]
-
-
-def test_the_wrapper_runs_commands_with_the_settings_of_the_service(tmp_path):
-    (tmp_path / "env").write_text(f"BLOGAPI_DATABASE={tmp_path}/blog.db\nPORT=1234\n")
-    block = WRAPPER.replace("/usr/local/bin", str(tmp_path)).replace("/etc/blogapi.env", str(tmp_path / "env"))
-    block = block.replace("runuser -u blogapi -- /opt/blogapi", f"env {CHECKOUT}")
-    environ = {"PATH": os.environ["PATH"], "PORT": ""}
-    shell(block, environ, "")
-    for command in ("init", "keys create laptop", "keys list"):
-        printed = shell(f"{tmp_path}/blogapi {command}", environ, "")
-    assert [line.split()[0] for line in printed.splitlines()] == ["NAME", "first", "laptop"]
 
 
 @pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING, AGENTS, SKILL])

@@ -1,0 +1,60 @@
+"""The settings file, read by the rules of systemd's EnvironmentFile."""
+
+import os
+import re
+
+VARIABLE = "BLOGAPI_CONFIG"  # names the file, as --config does
+FILES = ("/etc/blogapi.env", ".env")  # otherwise, the first of these that exists
+MAX_BYTES = 64 * 1024
+# Others are ignored, because .env may be another program's file. libpq reads PGPASSWORD, PGSSLMODE and so on.
+OURS = re.compile(r"(BLOGAPI_|PG)[A-Za-z0-9_]+|HOST|PORT|WEB_CONCURRENCY")
+QUOTED = r"""'([^']*+)'|"((?:\\.|[^"\\])*+)\""""
+# A comment, an assignment, or a line that assigns nothing; possessive, so that hostile files take linear time
+ENTRY = re.compile(
+    rf"""[ \t\r\n]*+ (?: \Z | [#;][^\r\n]*+ | (?P<name>[^\r\n][^=\r\n]*+) (?: =
+            (?P<quoted>(?:[ \t]*+(?:{QUOTED}))*+) [ \t]*+ (?!["'])
+            (?P<rest>(?:\\.|[^\\ \t\r\n]|[ \t]++(?![\r\n]|\Z))*+\\?+) [ \t]*+
+        )?+ (?=[\r\n]|\Z) )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def load(named: str | None = None) -> tuple[str, set[str]]:
+    """Add the settings of the file to the environment, whose own variables win.
+
+    Return the path of the file, or "" if there is none, and the names of the variables that came from it. Raises
+    OSError if it cannot be read, ValueError if it is invalid.
+    """
+    named = named or os.environ.get(VARIABLE)
+    path = named or next(filter(os.path.exists, FILES), "")
+    try:
+        with open(path or os.devnull, "rb") as file:
+            values = parse(file.read(MAX_BYTES + 1))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except OSError as error:
+        if not named and "BLOGAPI_DATABASE" in os.environ:
+            return "", set()  # systemd has read it, as root
+        raise OSError(f"cannot read {path}: {error.strerror}; --config names another file") from error
+    new = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ |= new | {VARIABLE: os.devnull}  # The server, which this process may become, must not read it again.
+    return path, {*new}
+
+
+def parse(data: bytes) -> dict[str, str]:
+    """Return the variables in the data of a file that are ours. Raises ValueError."""
+    if len(data) > MAX_BYTES or b"\0" in data:
+        raise ValueError(f"must be a text of at most {MAX_BYTES} bytes")
+    text, values, end = data.decode(), {}, 0
+    while end < len(text):
+        if not (entry := ENTRY.match(text, end)):
+            name = text[end:].lstrip().partition("=")[0]
+            raise ValueError(f"the value of {name[:80]!r} lacks a closing quotation mark")
+        name, rest, end = (entry["name"] or "").rstrip(" \t"), entry["rest"], entry.end()
+        if rest is not None and OURS.fullmatch(name):
+            parts = re.findall(QUOTED, entry["quoted"], re.DOTALL)
+            quoted = (plain or re.sub(r'\\(?:(["\\`$])|\n)', r"\1", escaped) for plain, escaped in parts)
+            values[name] = "".join(quoted) + re.sub(r"\\(?:[\r\n]|(.)|\Z)", r"\1", rest, flags=re.DOTALL)
+        elif "BLOGAPI_" in name:
+            raise ValueError(f"a setting must be NAME=value, not {name[:80]!r}")
+    return values
