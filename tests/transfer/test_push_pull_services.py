@@ -211,7 +211,7 @@ def test_an_endless_list_is_refused(run, hostile, tmp_path):
 def test_commands_wait_at_the_rate_limit_and_after_a_failure(run, hostile, tmp_path):
     address = hostile("/v1/key", 429, Retry_After="0", then=[hostile.key])
     hostile(status=503, body={"message": "busy"}, Retry_After="0", then=[(200, {}, b"[]")])
-    said = ["the rate limit is reached; trying again in 0 s", "busy; trying again in 0 s", counts()]
+    said = ["the rate limit is reached; trying again in 1 s", "busy; trying again in 1 s", counts()]
     assert run("pull", tmp_path / "folder", to=address) == (0, said)
 
 

@@ -14,6 +14,7 @@ from marshmallow import ValidationError
 
 from blogapi.clock import rfc3339
 from blogapi.documents import dump
+from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError
@@ -161,7 +162,7 @@ class Pull:
         """Fetch an image; return the link to its file, or b"" if the service does not have it."""
         path = f"{IMAGES}/{file}"
         if not self.working.exists(path):
-            answer = self.remote.send("GET", f"/{path}", also=(404,))
+            answer = self.remote.send("GET", f"/{path}", also=(404,), max_bytes=MAX_BYTES)
             if answer.status == 404:
                 return b""
             if not hashlib.sha256(answer.data).hexdigest().startswith(file.partition(".")[0]):

@@ -1,0 +1,178 @@
+"""The client of another service, which may be broken or hostile: what it waits for, reads and keeps is bounded."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from blogapi.wings.transfer.remote import MAX_TOKENS, TRIES, Answer, Remote, RemoteError, date_of, parse
+
+KEY = b'{"name": "a", "scope": "full"}'
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+TIMES = dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00Z")
+
+
+def response(body, *headers, status=b"200 OK"):
+    return b"\r\n".join((b"HTTP/1.1 " + status, *headers, b"Content-Length: %d" % len(body), b"", body))
+
+
+@contextmanager
+def service(answer, repeated=b"", pause=0.0):
+    """Serve `GET /v1/key`, and for all else `answer`, followed by `repeated` until the client goes; yield the address.
+
+    `answer` can be a function of the number of the request.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    counted = iter(range(10**9))
+
+    def serve(connection):
+        with connection, connection.makefile("rb") as file:
+            while line := file.readline():
+                while file.readline().strip():
+                    pass
+                data = answer(next(counted)) if callable(answer) else answer
+                connection.sendall(response(KEY) if b"/v1/key" in line else data)
+                while repeated and b"/v1/key" not in line:
+                    connection.sendall(repeated)
+                    time.sleep(pause)
+
+    def quietly(connection):
+        with suppress(OSError):
+            serve(connection)
+
+    def accept():
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=quietly, args=[listener.accept()[0]], daemon=True).start()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+
+
+def refused(address, waits=None, path="/v1/posts", max_seconds=0.3):
+    """Send a request that fails, after others; return the reason."""
+    remote = Remote(address, "blog_x", lambda line: None, [].append if waits is None else waits.append, max_seconds)
+    remote.scope()
+    with pytest.raises(RemoteError) as error:
+        list(remote.posts()) if path == "/v1/posts" else remote.send("GET", path)
+    return str(error.value).removeprefix(address).strip()
+
+
+def test_an_answer_that_never_ends_is_given_up_at_the_deadline_although_bytes_arrive():
+    for name, (beginning, repeated, pause) in {
+        "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100, 0),
+        "a header, byte by byte": (b"HTTP/1.1 200 OK\r\nX: ", b"a", 0.01),
+        "a body, byte by byte": (b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n[", b" ", 0.01),
+        "trailers": (CHUNKED + b"2\r\n[]\r\n0\r\n", b"X: y\r\n" * 100, 0),
+    }.items():
+        with service(beginning, repeated, pause) as address:
+            begun = time.monotonic()
+            assert refused(address, []) == "takes too long to answer", name
+            assert time.monotonic() - begun < 10, name
+
+
+def test_bytes_that_keep_the_pace_extend_the_deadline():
+    with service(CHUNKED, b"10000\r\n" + b" " * 0x10000 + b"\r\n", 0.004) as address:  # far more than 16 KiB a second
+        assert refused(address) == f"a response of {address} is too large"
+
+
+def test_endless_headers_lines_and_pages_are_refused():
+    post = json.dumps([{"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES])
+
+    def page(number):
+        return response(post.encode(), b'Link: </v1/posts?before=%d>; rel="next"' % number)
+
+    for answer, repeated, said in (
+        (b"HTTP/1.1 200 OK\r\n", b"X: " + b"a" * 60_000 + b"\r\n", "got more than 100 headers"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"a" * 60_000, "got more than 65536 bytes when reading header line"),
+        (b"", b"a" * 60_000, "got more than 65536 bytes when reading status line"),
+        (CHUNKED + b"1;", b"a" * 60_000, "got more than 65536 bytes when reading chunk size"),
+        (page, b"", "/v1/posts never ends"),
+        (response(b"[%s]" % b",".join([b"1"] * 1001)), b"", "/v1/posts never ends"),
+    ):
+        with service(answer, repeated) as address:
+            assert said in refused(address), said
+
+
+def test_waits_at_the_rate_limit_grow_from_a_second_and_end_after_an_hour():
+    for asked, expected in ((b"0", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1553]), (b"999999999", [3600])):
+        waits = []
+        with service(response(b"{}", b"Retry-After: " + asked, status=b"429 Too Many Requests")) as address:
+            assert refused(address, waits) == "the rate limit is reached"
+        assert waits == expected
+
+
+def test_waits_after_failures_grow_and_end():
+    waits = []
+    with service(response(b"{}", b"Retry-After: 0", status=b"503 Service Unavailable")) as address:
+        assert refused(address, waits) == "answers 503"
+    assert waits == [2**number for number in range(TRIES - 1)]
+
+
+def test_json_whose_result_would_be_large_is_not_parsed():
+    for data in (
+        b"[" + b"[]," * 4_000_000 + b"[]]",
+        b"[" + b'{"":0},' * 1_700_000 + b"0]",
+        b'"' + b'\\"' * 6_000_000,  # An unterminated string takes linear time.
+        b"[" * 10_000,
+        b"9" * 10_000,
+    ):
+        with pytest.raises(ValueError, match=r"^(large or deep JSON|Exceeds the limit|Unterminated string)"):
+            parse(data)
+    assert parse(b'["' + rb"[{,\"" * MAX_TOKENS + b'"]') == ['[{,"' * MAX_TOKENS]
+
+
+def test_a_date_that_is_none_is_ignored():
+    dates = "Mon, 01 Jan 2024 00:00:00 +99999999999999", "Mon, 01 Jan 9999 00:00:00 GMT", "9" * 5000, ""
+    assert [date_of(Answer(200, {"Date": date}, b"")) for date in dates] == [0] * 4
+    assert date_of(Answer(200, {"Date": "Thu, 01 Jan 1970 00:01:00 GMT"}, b"")) == 0
+    assert date_of(Answer(200, {"Date": "Mon, 01 Jan 2024 00:00:00 GMT"}, b"")) == 1_704_067_200
+
+
+def test_the_images_of_a_service_have_ids_and_short_addresses():
+    wrong = {"id": "../a"}, {"url": "/" + "a" * 1000}, {"url": "\ud800"}, {"id": None}, {"url": 1}
+    for each in wrong:
+        body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | each]).encode()
+        with service(response(body)) as address, pytest.raises(RemoteError, match="sent an invalid image"):
+            Remote(address, "blog_x", print).images()
+
+
+def test_an_etag_that_is_none_is_not_kept():
+    post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
+    for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):
+        with service(response(post.encode(), b"ETag: " + etag)) as address:
+            found = Remote(address, "blog_x", print).post("1")
+        assert found
+        assert found[1] == kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"[]," * 10_000_000 + b"1]",
+        b"[" + (b"[" * 900 + b"]" * 900 + b",") * 1600 + b"1]",
+        json.dumps([{"id": "1", "tags": [1] * 1_000_000}]).encode(),
+        json.dumps([{f"k{number}": 0 for number in range(480_000)}]).encode(),
+        ('["' + "a" * 11_999_000 + '\U0001f600"]').encode(),
+    ],
+    ids=["too large", "nested", "many tags", "many names", "wide characters"],
+)
+def test_no_answer_takes_much_memory(tmp_path, body):
+    program = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (300 * 10**6,) * 2)\n"
+    program += "from blogapi.cli import main; main()"
+    with service(response(body)) as address:
+        environ = {"BLOGAPI_KEY": "blog_x", "BLOGAPI_REMOTE": address}
+        pull = [sys.executable, "-c", program, "pull", str(tmp_path / "folder")]
+        result = subprocess.run(pull, env=environ, capture_output=True, text=True, timeout=100)
+    assert (result.returncode, "MemoryError" in result.stderr) == (1, False), result.stderr
+    assert address in result.stderr
