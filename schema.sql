@@ -1,10 +1,7 @@
--- The whole database: tables, constraints and indexes. Nothing else defines them.
--- Each change needs a higher user_version and an upgrade (see ADDED in storage/setup.py).
--- Empty lines separate statements and appear nowhere else.
-
-PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
-
-PRAGMA user_version = 6;
+-- The whole database: tables, constraints and indexes. The models are built from it, and PostgreSQL's tables translated.
+-- Each change needs a numbered file in blogapi/storage/upgrades, too. Empty lines separate statements and appear nowhere
+-- else. The last section is SQLite's alone; PostgreSQL's is in blogapi/postgresql/schema.sql. The constraints of the
+-- tables that are written most are ORs, because SQLite would build a temporary table for each row to test an IN.
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -56,7 +53,7 @@ CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
 CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY,
     slug TEXT NOT NULL UNIQUE,
-    status TEXT NOT NULL CHECK (status IN ('published', 'draft', 'scheduled', 'archived')),
+    status TEXT NOT NULL CHECK (status = 'published' OR status = 'draft' OR status = 'scheduled' OR status = 'archived'),
     published_at TEXT,
     updated_at TEXT NOT NULL DEFAULT '',
     version INTEGER NOT NULL DEFAULT 1,  -- counts changes, except site-wide tag changes and scheduled publications
@@ -77,19 +74,7 @@ CREATE TABLE former_slug (
     post_id INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Keeps ids of deleted posts from being reused. AUTOINCREMENT would write one more page for each new post.
-CREATE TABLE deleted_post (
-    greatest_id INTEGER NOT NULL
-) STRICT;
-
-INSERT INTO deleted_post VALUES (0);
-
-CREATE TRIGGER newest_post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
-BEGIN
-    UPDATE deleted_post SET greatest_id = max(greatest_id, OLD.id);
-END;
-
--- Earlier versions of posts, and deleted posts.
+-- Earlier versions of posts, and deleted posts. State deleted: in the trash; restored: taken out of it.
 CREATE TABLE revision (
     post_id INTEGER NOT NULL,
     version INTEGER NOT NULL,
@@ -97,7 +82,7 @@ CREATE TABLE revision (
     author TEXT NOT NULL,
     until TEXT NOT NULL,
     replaced_by TEXT NOT NULL,  -- who replaced it, like `author`
-    state TEXT NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),  -- deleted = in the trash; restored = taken out of it
+    state TEXT NOT NULL CHECK (state IN ('replaced', 'deleted', 'restored')),
     document TEXT NOT NULL,  -- the Post as JSON
     PRIMARY KEY (post_id, version)
 ) STRICT;
@@ -142,6 +127,7 @@ CREATE INDEX post_tag_by_time ON post_tag (status, tag, published_at, post_id) W
 -- Finds the tags of due posts; contains scheduled posts only.
 CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
 
+-- When scheduled posts will be published
 CREATE TABLE schedule (
     post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled
     published_at TEXT NOT NULL  -- copy of the post's column
@@ -153,7 +139,7 @@ CREATE TABLE idempotency (
     digest BLOB NOT NULL,  -- SHA-256 of the API key
     name TEXT NOT NULL,  -- the Idempotency-Key
     request BLOB NOT NULL,  -- SHA-256 of the body
-    post_id INTEGER NOT NULL,
+    post_id INTEGER NOT NULL,  -- the post that it created; 0 if a form created an API key or a webhook
     created_at TEXT NOT NULL,
     PRIMARY KEY (digest, name)
 ) STRICT, WITHOUT ROWID;
@@ -177,9 +163,6 @@ CREATE TABLE webhook_options (
     body TEXT NOT NULL  -- format of the request body: event or dispatch
 ) STRICT;
 
--- The highest ids ever used
-INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
-
 -- Events, stored once for all webhooks and kept while they have deliveries.
 CREATE TABLE event (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -192,11 +175,11 @@ CREATE TABLE event (
 CREATE TABLE delivery (
     webhook_id INTEGER NOT NULL,
     event_id INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
-    attempts INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state = 'pending' OR state = 'delivered' OR state = 'failed'),
+    attempts INTEGER NOT NULL DEFAULT 0,
     last_status INTEGER,
     last_error TEXT,
-    repeats INTEGER NOT NULL,  -- number of redeliveries; an attempt in progress must notice a new one
+    repeats INTEGER NOT NULL DEFAULT 0,  -- number of redeliveries; an attempt in progress must notice a new one
     next_attempt_at TEXT,  -- if pending; '' = at once, so that a changed clock does not change the order
     PRIMARY KEY (webhook_id, event_id)
 ) STRICT, WITHOUT ROWID;
@@ -230,15 +213,35 @@ CREATE TABLE upload (
     name TEXT NOT NULL PRIMARY KEY
 ) STRICT;
 
-INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image);
-
 -- Total size of all images, in one row, which the first image creates.
 CREATE TABLE image_total (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     bytes INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1;
+-- The old and new names of tags with a pending site-wide change. Searches for other words do not wait for their posts.
+CREATE TABLE search_retagged (
+    name TEXT NOT NULL PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+-- On SQLite
+
+PRAGMA application_id = 0x626c6f67;  -- "blog": marks the file as ours
+
+-- Keeps ids of deleted posts from being reused. AUTOINCREMENT would write one more page for each new post.
+CREATE TABLE deleted_post (
+    greatest_id INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO deleted_post VALUES (0);
+
+CREATE TRIGGER newest_post_deleted AFTER DELETE ON post WHEN NOT EXISTS (SELECT 1 FROM post WHERE id > OLD.id)
+BEGIN
+    UPDATE deleted_post SET greatest_id = max(greatest_id, OLD.id);
+END;
+
+-- The highest ids ever used
+INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
 
 -- The words of posts, in one table for published posts and one for all others: the timing of a search must reveal
 -- nothing about the latter.
@@ -257,11 +260,6 @@ CREATE TABLE search_pending (
     published INTEGER NOT NULL,  -- whether the post is or was published
     post_id INTEGER NOT NULL,
     PRIMARY KEY (only_tags, published, post_id)
-) STRICT, WITHOUT ROWID;
-
--- The old and new names of tags with a pending site-wide change. Searches for other words do not wait for their posts.
-CREATE TABLE search_retagged (
-    name TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_made (

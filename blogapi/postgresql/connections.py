@@ -22,9 +22,11 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
+from blogapi.postgresql.setup import executor
 from blogapi.storage.engine import NAME, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import Loop
+from blogapi.storage.setup import complete_copy
 
 PREPARED = 500  # a connection is replaced after this many prepared statements
 CONNECTION_SECONDS = 2.0  # longest wait for a free connection
@@ -194,6 +196,12 @@ class PostgresConnection(psycopg.Connection):
     TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
 
     @property
+    def version(self) -> int:
+        """The version of its tables."""
+        ((version,),) = self.execute("SELECT version FROM blogapi")
+        return version
+
+    @property
     def last_ids(self) -> dict[str, int]:
         """The highest id ever used in each table; new ids follow it."""
         return dict(self.execute("TABLE counter").fetchall())
@@ -214,6 +222,10 @@ class PostgresConnection(psycopg.Connection):
         with self.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target:
             for row in rows:
                 target.write_row(row)
+
+    def complete(self, version: int) -> None:
+        """Complete the tables into which a database of this version was copied."""
+        complete_copy(executor(self), version)
 
 
 class Connections:

@@ -22,7 +22,7 @@ from blogapi.postgresql.connections import (
     reason,
 )
 from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
-from blogapi.postgresql.setup import derive, set_up
+from blogapi.postgresql.setup import set_up
 from blogapi.storage.engine import Clock, Compiler, Engine, Hits, Prepared, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
@@ -177,7 +177,6 @@ class Postgresql(Engine):
             if not was_empty:
                 raise Unavailable("it is not empty")
             yield connection
-            derive(connection)
             connection.execute("ANALYZE")
 
     @contextmanager

@@ -1,5 +1,6 @@
 """Setting up and upgrading PostgreSQL databases."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,36 @@ from blogapi.storage.setup import (
     ENQUEUE_ALL,
     OLDER,
     OTHER_WORDS,
+    SCHEMA,
     UNICODE,
-    VERSION,
     check_tables,
     check_version,
-    derived,
-    upgrade,
+    section,
 )
+from blogapi.storage.upgrades import VERSION, Execute, upgrade
 
-# Further statements for PostgreSQL, by version
-SCOPES = "'full', 'read-only', 'published-only', 'drafts-only'"
-ON_POSTGRESQL = {6: f"ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check, ADD CHECK (scope IN ({SCOPES}))"}
-SCHEMA = Path(__file__).resolve().parent / "schema.sql"
+OWN_SCHEMA = Path(__file__).resolve().parent / "schema.sql"
+# What SQLite's SQL is on PostgreSQL. COLLATE "C" sorts by bytes, as SQLite does, whatever the database's collation is.
+TRANSLATED = {
+    " AUTOINCREMENT": "",
+    " STRICT, WITHOUT ROWID": "",
+    " STRICT": "",
+    "TEXT": 'text COLLATE "C"',
+    "INTEGER": "bigint",
+    "BLOB": "bytea",
+}
+
+
+def statements(text: str) -> list[str]:
+    """Return PostgreSQL's statements in a file of SQL: those of both engines translated, then its own."""
+    shared, own = section(text, "PostgreSQL")
+    translated = re.sub("|".join(TRANSLATED), lambda found: TRANSLATED[found[0]], shared)
+    return (translated + own).strip().split("\n\n")
+
+
+def schema() -> list[str]:
+    """Return the statements that set up an empty database."""
+    return [*statements(SCHEMA.read_text()), OWN_SCHEMA.read_text()]
 
 
 def set_up(connection: Any, create: bool) -> bool:
@@ -29,22 +48,22 @@ def set_up(connection: Any, create: bool) -> bool:
     found = set(connection.execute(query))
     if found and ("blogapi", "version") not in found:
         raise Unavailable("it belongs to another program")
-    schema = SCHEMA.read_text()
     if not found:
         if not create:
             raise Unavailable(EMPTY)
-        connection.execute(schema)
-    version, unicode = connection.execute("TABLE blogapi").fetchone()
+        for statement in schema():
+            connection.execute(statement)
+        connection.execute("UPDATE blogapi SET version = %s", [VERSION])
+    (version,) = connection.execute("SELECT version FROM blogapi").fetchone()
     check_version(version, is_released=not found or ("post_tag", "name") in found)
-    check_tables(schema, {table for table, _ in connection.execute(query)}, version)
     if version < VERSION:
         if not create:
             raise Unavailable(OLDER)
-        others = [statement for number, statement in ON_POSTGRESQL.items() if number > version]
-        for statement in (*upgrade(schema, version), *others):
-            connection.execute(statement)
+        upgrade(executor(connection), statements, version)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
-    if version < VERSION or unicode != UNICODE:
+    check_tables(schema(), {table for table, _ in connection.execute(query)}, version)
+    (unicode,) = connection.execute("SELECT unicode FROM blogapi").fetchone()
+    if unicode != UNICODE:
         if not create:
             raise Unavailable(OTHER_WORDS)
         connection.execute(ENQUEUE_ALL)
@@ -52,8 +71,6 @@ def set_up(connection: Any, create: bool) -> bool:
     return not found
 
 
-def derive(connection: Any) -> None:
-    """Fill the tables that are derived from other tables, in the open transaction."""
-    for statement in derived(SCHEMA.read_text()):
-        connection.execute(statement)
-    connection.execute(ENQUEUE_ALL)
+def executor(connection: Any) -> Execute:
+    """Return a function that runs a statement, in which a "?" stands for each value."""
+    return lambda statement, values=None: connection.execute(statement.replace("?", "%s"), values)

@@ -11,8 +11,9 @@ def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Replace a post's tag rows, with copies of its status and date; {} means that there is no post."""
     rows, others = _rows_of(new), _rows_of(old)
     if rows != others:
-        tx.execute_many(DETACH, others)
-        tx.execute_many(ATTACH, rows)
+        for statement, changed in ((DETACH, others), (ATTACH, rows)):
+            if changed:
+                tx.execute_many(statement, changed)
 
 
 def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:

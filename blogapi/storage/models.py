@@ -1,11 +1,15 @@
-"""The tables of the core as Peewee models; schema.sql defines them. Each wing has models of its own.
+"""The tables of the core as Peewee models, which are built from schema.sql. Each wing has models of its own.
 
 Webhooks are here because the PostgreSQL engine reads the active ones whenever it takes the write lock.
 """
 
+import re
+from typing import Any
+
 from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
 
 from blogapi.storage.engine import AsBytes, Prepared
+from blogapi.storage.setup import SCHEMA
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"  # of keys
 # Authors in the history of changes made without a key; only 1.1 wrote "autosave"
@@ -22,81 +26,32 @@ class BaseModel(Model):
         legacy_table_names = False
 
 
-class ApiKey(BaseModel):
-    """An API key, identified by its SHA-256."""
-
-    digest = BlobField(primary_key=True)
-    name = TextField(unique=True)
-    last_four = TextField()
-    created_at = TextField()
-    last_used_on = TextField(null=True)
-    scope = TextField()
+TABLES = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA.read_text(), re.MULTILINE | re.DOTALL))
+COLUMN = re.compile(r"^    (\w+) (TEXT|INTEGER|BLOB)( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?", re.MULTILINE)
+KEY = re.compile(r"^    PRIMARY KEY \((.+)\)", re.MULTILINE)  # of several columns
+FIELDS = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 
 
-class Post(BaseModel):
-    """A post. `document` is the JSON that is sent; the columns before `version` are copies of its fields."""
+def model(table: str) -> Any:
+    """Return the Peewee model of a table in schema.sql, which describes it."""
+    attributes: dict[str, Any] = {}
+    for name, kind, required, key, unique in COLUMN.findall(TABLES[table]):
+        field = AutoField if (name, kind) == ("id", "INTEGER") else FIELDS[kind]
+        attributes[name] = field(null=not required, primary_key=bool(key), unique=bool(unique))
+    if keys := KEY.search(TABLES[table]):
+        attributes["Meta"] = type("Meta", (), {"primary_key": CompositeKey(*keys[1].split(", "))})
+    return type(table.title().replace("_", ""), (BaseModel,), attributes)
 
-    id = AutoField()
-    slug = TextField(unique=True)
-    status = TextField()
-    published_at = TextField(null=True)
-    updated_at = TextField()
-    version = IntegerField()
-    since = TextField()
-    author = TextField()
-    document = TextField()
 
+ApiKey = model("api_key")
+Post = model("post")
+FormerSlug = model("former_slug")
+PostTag = model("post_tag")
+Schedule = model("schedule")
+Webhook = model("webhook")
+WebhookOptions = model("webhook_options")
 
 DOCUMENT = AsBytes(Post.document)
-
-
-class FormerSlug(BaseModel):
-    """A slug that a post used to have."""
-
-    slug = TextField(primary_key=True)
-    post_id = IntegerField()
-
-
-class PostTag(BaseModel):
-    """A tag of a post. Copies of the post's status and date let one index cover a filtered list."""
-
-    tag = TextField()
-    status = TextField()
-    post_id = IntegerField()
-    published_at = TextField(null=True)
-    name = TextField()
-
-    class Meta:
-        primary_key = CompositeKey("tag", "status", "post_id")
-
-
-class Schedule(BaseModel):
-    """When a scheduled post will be published."""
-
-    post_id = IntegerField(primary_key=True)
-    published_at = TextField()
-
-
-class Webhook(BaseModel):
-    """An address that receives events."""
-
-    id = AutoField()
-    url = TextField()
-    events = TextField()
-    active = IntegerField()
-    secret = TextField()
-    created_at = TextField()
-
-
-class WebhookOptions(BaseModel):
-    """Options of a webhook that differ from the defaults."""
-
-    webhook_id = IntegerField(primary_key=True)
-    headers = TextField()
-    after_seconds = IntegerField()
-    body = TextField()
-
-
 # joins a webhook with its options, if it has any
 WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
 # Every change reads these, so PostgreSQL fetches them together with the lock.

@@ -7,14 +7,13 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from marshmallow import ValidationError
-from peewee import BlobField, CompositeKey, IntegerField, TextField
 
 from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import BaseModel
+from blogapi.storage.models import model
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
@@ -22,17 +21,7 @@ DERIVED_TTL = timedelta(minutes=10)  # for a key derived from the content
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
 
-class Idempotency(BaseModel):
-    """The post that a request with an Idempotency-Key created; 0 if a form created an API key or a webhook."""
-
-    digest = BlobField()
-    name = TextField()
-    request = BlobField()
-    post_id = IntegerField()
-    created_at = TextField()
-
-    class Meta:
-        primary_key = CompositeKey("digest", "name")
+Idempotency = model("idempotency")
 
 
 class IdempotencyKey(NamedTuple):

@@ -71,5 +71,7 @@ def test_when_installed_it_includes_its_own_files(installed, tmp_path):
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     package, schemas = ended.stdout.split()
     assert Path(package).is_relative_to(installed.parent)
-    for name in ("schema.sql", "postgresql/schema.sql"):
+    names = [str(path.relative_to(SCHEMA.parent)) for path in SCHEMA.parent.rglob("*.sql")]
+    assert {"schema.sql", "postgresql/schema.sql", "storage/upgrades/7.sql"} <= set(names)
+    for name in names:
         assert (Path(schemas) / name).read_text() == (SCHEMA.parent / name).read_text()

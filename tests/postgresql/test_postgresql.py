@@ -9,14 +9,13 @@ import pytest
 from peewee import SQL
 
 from blogapi.documents import STATUSES
-from blogapi.postgresql.setup import SCHEMA
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for, keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post
-from blogapi.storage.setup import VERSION
+from blogapi.storage.upgrades import VERSION
 from blogapi.wings.history import revisions
 from blogapi.wings.search import storage as search
 from tests.service import eventually
@@ -44,10 +43,6 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
     assert [(name, null) for name, null, *_ in columns] == [(field.column_name, field.null) for field in fields]
     assert key == [field.column_name for field in model._meta.get_primary_keys()]
     assert {collation for *_, kind, collation in columns if kind == "text"} <= {"C"}
-
-
-def test_the_schema_states_its_version():
-    assert re.search(r"INSERT INTO blogapi VALUES \((\d+), ''\)", SCHEMA.read_text())[1] == str(VERSION)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Peewee's own queries, as its documentation shows them: the models use the database of the application."""
 
+import ast
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
+import blogapi
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.storage.models import ApiKey, Post, PostTag
+from blogapi.storage.models import ApiKey, BaseModel, Post, PostTag
 
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
 
@@ -51,3 +54,22 @@ def test_threads_have_their_own_connections(database):
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(chain.from_iterable(pool.map(work, range(4)))) == [(post_id, True) for post_id in range(1, 41)]
+
+
+def names_in(source, models):
+    """The attributes of models that a module uses, and the columns that it writes by name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in models:
+            yield node.value.id, node.attr
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".insert", ".update")):
+            model = ast.unparse(node.func).partition(".")[0]
+            yield from ((model, keyword.arg) for keyword in node.keywords if keyword.arg and model in models)
+
+
+def test_every_column_that_the_code_names_exists():
+    """The models have no annotations, so mypy cannot find a misspelt column."""
+    models = {model.__name__: model for model in BaseModel.__subclasses__()}
+    files = Path(blogapi.__file__).parent.rglob("*.py")
+    names = {name for file in files for name in names_in(file.read_text(), models)}
+    assert {model for model, _ in names} >= models.keys() - {"WebhookOptions"}
+    assert [(model, name) for model, name in names if not hasattr(models[model], name)] == []

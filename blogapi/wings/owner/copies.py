@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from peewee import IntegerField, TextField
-
 from blogapi.api.request import etag_of
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import BaseModel
+from blogapi.storage.models import model
 
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
@@ -23,20 +21,7 @@ MAX_ROWS = 1000
 PRUNED = 100  # copies deleted in one transaction
 
 
-class DraftCopy(BaseModel):
-    """The fields of an open form, as typed, in JSON."""
-
-    id = TextField(primary_key=True)
-    post_id = IntegerField(null=True)
-    state = TextField()
-    number = IntegerField()
-    etag = TextField()
-    next = TextField()
-    saved_at = TextField()
-    browser = TextField()
-    title = TextField()
-    bytes = IntegerField()
-    fields = TextField()
+DraftCopy = model("draft_copy")
 
 
 class Copy(NamedTuple):

@@ -4,13 +4,11 @@ import secrets
 from datetime import timedelta
 from typing import NamedTuple
 
-from peewee import BlobField, IntegerField, TextField
-
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound
 from blogapi.storage.keys import PREFIX, digest_of
-from blogapi.storage.models import BaseModel
+from blogapi.storage.models import model
 
 LINK, SESSION = "link", "session"
 MAX_BROWSER = 200  # characters
@@ -18,16 +16,7 @@ MAX_SESSIONS = 100  # shown
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 
 
-class OwnerSession(BaseModel):
-    """A session of the owner's page, or a link that opens one, identified by the SHA-256 of its token."""
-
-    digest = BlobField(primary_key=True)
-    kind = TextField()
-    ends_at = TextField()
-    days = IntegerField()
-    opened_at = TextField()
-    used_at = TextField()
-    browser = TextField()
+OwnerSession = model("owner_session")
 
 
 class KnownSession(NamedTuple):

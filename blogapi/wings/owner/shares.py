@@ -4,27 +4,19 @@ import secrets
 from datetime import timedelta
 from typing import NamedTuple
 
-from peewee import BlobField, IntegerField, TextField
-
 from blogapi.clock import later
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.keys import PREFIX, digest_of
-from blogapi.storage.models import BaseModel
+from blogapi.storage.models import model
 
 PERIOD = timedelta(days=7)
 MAX_LINKS = 10  # per post
 TOKEN_BYTES = 16
 
 
-class PreviewLink(BaseModel):
-    """A link that shows the preview of a post without a session, identified by the SHA-256 of its token."""
-
-    digest = BlobField(primary_key=True)
-    post_id = IntegerField()
-    created_at = TextField()
-    ends_at = TextField()
+PreviewLink = model("preview_link")
 
 
 class KnownLink(NamedTuple):

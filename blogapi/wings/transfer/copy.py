@@ -11,11 +11,11 @@ from typing import Any
 
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import APPLICATION_ID, EMPTY, ENQUEUE_ALL, MISSING, SCHEMA, TABLE, TABLES, derived, set_up
+from blogapi.storage.setup import APPLICATION_ID, EMPTY, MISSING, SCHEMA, TABLE, TABLES, complete_copy, section, set_up
 from blogapi.storage.sqlite import Sqlite
 
-# Tables that a database fills by itself, from the others and the highest ids
-FILLED = ("deleted_post", "image_total", "search_made", "search_pending", "search_retagged", "upload")
+# Tables that a database fills by itself, from the others
+FILLED = ("image_total", "search_retagged", "upload")
 
 
 def backup(engine: Engine, path: Path) -> None:
@@ -45,11 +45,13 @@ def copy(
                 rows = progress(rows, count)
             filled.add(table, columns, rows)
         filled.last_ids = contents.last_ids
+        filled.complete(contents.version)
 
 
 def tables() -> list[str]:
     """Return the tables that are copied; both engines have them."""
-    return [table for table in TABLE.findall(SCHEMA.read_text()) if table not in FILLED]
+    shared, _ = section(SCHEMA.read_text(), "")
+    return [table for table in TABLE.findall(shared) if table not in FILLED]
 
 
 def snapshot(engine: Any) -> Any:
@@ -73,6 +75,11 @@ class SqliteContents(sqlite3.Connection):
     rows = sqlite3.Connection.execute
 
     @property
+    def version(self) -> int:
+        """The version of its tables."""
+        return self.execute("PRAGMA user_version").fetchone()[0]
+
+    @property
     def last_ids(self) -> dict[str, int]:
         """The highest id ever used in each table; new ids follow it."""
         ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
@@ -89,6 +96,10 @@ class SqliteContents(sqlite3.Connection):
         """Add rows to a table."""
         values = ", ".join("?" * len(columns))
         self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+
+    def complete(self, version: int) -> None:
+        """Complete the tables into which a database of this version was copied."""
+        complete_copy(self.execute, version)
 
 
 def connect(file: str, **options: bool) -> AbstractContextManager[SqliteContents]:
@@ -125,9 +136,6 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
             set_up(connection, create=True)
             connection.execute("BEGIN")
             yield connection
-            for statement in derived(SCHEMA.read_text()):
-                connection.execute(statement)
-            connection.execute(ENQUEUE_ALL)
             connection.execute("COMMIT")
     except OSError as error:
         raise OSError(f"cannot write the database {path}: {error.strerror}") from error

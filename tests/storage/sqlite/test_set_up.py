@@ -12,8 +12,9 @@ import pytest
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import APPLICATION_ID, SCHEMA, VERSION
+from blogapi.storage.setup import APPLICATION_ID
 from blogapi.storage.sqlite import Sqlite
+from blogapi.storage.upgrades import VERSION
 from blogapi.wings.transfer.copy import tables
 
 
@@ -53,15 +54,6 @@ def test_connecting_waits_for_a_program_that_closes_the_database_in_exclusive_mo
 
 def test_the_connection_is_durable(pragma):
     assert [pragma(name) for name in ("journal_mode", "synchronous", "busy_timeout")] == ["wal", 2, 0]
-
-
-@pytest.mark.parametrize("model", BaseModel.__subclasses__())
-def test_the_models_mirror_the_schema(engine, model):
-    columns = engine.connection.execute(f"PRAGMA table_info({model._meta.table_name})").fetchall()
-    fields = model._meta.sorted_fields
-    assert [(name, not strict) for _, name, _, strict, *_ in columns] == [(f.column_name, f.null) for f in fields]
-    keys = [name for _, name, *_, key in sorted(columns, key=lambda column: column[-1]) if key]
-    assert keys == [field.column_name for field in model._meta.get_primary_keys()]
 
 
 def test_a_copy_has_the_tables_of_all_models():
@@ -128,10 +120,3 @@ def test_a_database_of_another_version_is_refused_and_left_alone(path, change, m
     with pytest.raises(Unavailable, match=message):
         set_up(path)
     assert query(path, schema) == before
-
-
-def test_the_schema_states_its_version():
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(SCHEMA.read_text())
-        marks = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
-    assert marks == (APPLICATION_ID, VERSION)

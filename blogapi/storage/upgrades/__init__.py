@@ -1,0 +1,28 @@
+"""Upgrades of older databases. `N.sql`, `N.py` or both turn version N - 1 into N, and run in order in one transaction.
+
+Released files never change: they say what the tables were then, not what they are now.
+"""
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+VERSION = max(int(path.stem) for path in FOLDER.glob("[0-9]*.*"))  # of today's tables
+Execute = Callable[..., Any]  # execute(statement, values), with a "?" for each value, returns a cursor
+
+
+def upgrade(execute: Execute, statements: Callable[[str], Iterable[str]], version: int) -> None:
+    """Upgrade a database of this version; `statements` returns an engine's statements in a file."""
+    for number in range(version + 1, VERSION + 1):
+        path = FOLDER / f"{number}.sql"
+        for statement in statements(path.read_text()) if path.exists() else ():
+            execute(statement)
+        compute(execute, number)
+
+
+def compute(execute: Execute, number: int) -> None:
+    """Change the data as this version demands, if it does."""
+    if (FOLDER / f"{number}.py").exists():
+        import_module(f"{__name__}.{number}").compute(execute)
