@@ -7,9 +7,10 @@ import pytest
 from blogapi.clock import earlier, later, rfc3339
 from blogapi.config import zone_named
 from blogapi.wings.markdown.front_matter import rfc3339_of
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("days", "expected"),
     [(1, "2026-11-19T12:00:00Z"), (36_500, "1926-12-15T12:00:00Z"), (400_000, "0931-09-22T12:00:00Z")],
 )
@@ -42,7 +43,7 @@ def test_anything_but_the_name_of_a_zone_gives_none(name):
     assert zone_named(name) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("2026-07-02 08:00", "2026-07-02T06:00:00Z"),

@@ -8,6 +8,7 @@ from flask import after_this_request, g, request_finished, request_started, requ
 
 from blogapi import create_app
 from blogapi.config import Config
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_a_hook_can_remove_view_arguments_in_each_request(app, client):
     assert [client.get("/greeting/you").text, client.get("/greeting/you").text] == ["you", "you"]
 
 
-@pytest.mark.parametrize("signal", [request_started, request_finished, request_tearing_down])
+@cases("signal", [request_started, request_finished, request_tearing_down])
 def test_signals_are_sent(app, client, signal):
     senders = []
     with signal.connected_to(lambda background, **more: senders.append(background), app):

@@ -8,6 +8,7 @@ import pytest
 from xxhash import xxh3_128_hexdigest
 
 from blogapi.storage.models import DOCUMENT, ApiKey, Post
+from tests.cases import cases
 from tests.conftest import NOON, message, without_id
 from tests.service import add_key
 
@@ -27,10 +28,8 @@ def quota(answer):
 # Keys
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "FOO"])
-@pytest.mark.parametrize(
-    "path", ["/v1/posts", "/v1/posts/1", "/v1", "/v1/", "/v1/nothing", "//v1/posts", "/V1/posts", "/x"]
-)
+@cases("method", ["GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "FOO"])
+@cases("path", ["/v1/posts", "/v1/posts/1", "/v1", "/v1/", "/v1/nothing", "//v1/posts", "/V1/posts", "/x"])
 @pytest.mark.in_process
 def test_without_a_key_everything_is_401(stranger, method, path):
     answer = stranger.open(path, method=method)
@@ -57,7 +56,7 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
     assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/"} | images | page | settings
 
 
-@pytest.mark.parametrize(
+@cases(
     ("header", "expected"),
     [
         ("", MISSING_KEY),
@@ -77,7 +76,7 @@ def test_a_missing_malformed_or_unknown_key_is_401(stranger, key, header, expect
     assert (answer.status_code, answer.json) == (401, {"error": 401, "message": expected})
 
 
-@pytest.mark.parametrize("header", ["Bearer {}", "bearer {}", "BEARER   {}"])
+@cases("header", ["Bearer {}", "bearer {}", "BEARER   {}"])
 def test_the_scheme_is_case_insensitive(stranger, key, header):
     assert stranger.get("/v1/posts", headers={"Authorization": header.format(key)}).status_code == 200
 
@@ -151,7 +150,7 @@ def test_each_key_has_its_own_count_and_requests_without_a_key_have_none(limited
 # Caches and shells
 
 
-@pytest.mark.parametrize("path", ["/v1/posts", "/v1/posts/1", "/v1/tags", "/v1/webhooks", "/v1/posts/2", "/v1/nothing"])
+@cases("path", ["/v1/posts", "/v1/posts/1", "/v1/tags", "/v1/webhooks", "/v1/posts/2", "/v1/nothing"])
 def test_an_answer_under_v1_is_private_and_ends_with_a_newline(client, post, path):
     post()
     answer, head = client.get(path), client.head(path)
@@ -183,7 +182,7 @@ def test_requesting_the_description_again_gives_304(stranger):
     assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", answer.headers["ETag"])
 
 
-@pytest.mark.parametrize("wanted", ["bytes=0-1", "bytes=0-1,3-4", "bytes=9999999-", "x"])
+@cases("wanted", ["bytes=0-1", "bytes=0-1,3-4", "bytes=9999999-", "x"])
 def test_a_range_is_ignored(stranger, client, post, wanted):
     post()
     for sender, path in ((stranger, "/docs"), (client, "/v1/posts/1")):
@@ -195,7 +194,7 @@ def test_a_range_is_ignored(stranger, client, post, wanted):
 # Errors
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "meant"),
     [
         ("/posts", "/v1/posts"),
@@ -211,14 +210,12 @@ def test_an_almost_right_path_is_404_and_suggests_the_right_one(client, path, me
     assert message(client.get(path), 404) == f"no such path; did you mean {meant}?"
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/" + "posts" * 1000, "/v1/trash/a/b"]
-)
+@cases("path", ["/v1/nothing", "/v1/pots/x/y", "/v1", "/v1/", "/v1/web", "/" + "posts" * 1000, "/v1/trash/a/b"])
 def test_any_other_path_is_a_plain_404(client, path):
     assert message(client.get(path), 404) == "no such path"
 
 
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "FOO", "DELETE"])
+@cases("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "FOO", "DELETE"])
 @pytest.mark.in_process
 def test_a_wrong_method_is_405_with_allow(client, method):
     answer = client.open("/v1/posts", method=method)
@@ -226,7 +223,7 @@ def test_a_wrong_method_is_405_with_allow(client, method):
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+@cases("method", ["GET", "PATCH", "DELETE"])
 def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method):
     answer = client.open("/v1/posts/hello-you", method=method)
     assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello-you")

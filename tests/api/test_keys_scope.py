@@ -7,6 +7,7 @@ import pytest
 
 from blogapi.documents import STATUSES
 from tests.api.fixtures import LATER, with_key
+from tests.cases import cases
 from tests.conftest import NOON, message
 from tests.images.pictures import gif
 
@@ -83,7 +84,7 @@ def test_reading_an_unknown_path_is_404_and_writing_there_403(reader, scope):
     assert message(reader.get("/docs/nothing"), 403) == MAY[scope]
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@cases("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_403_comes_before_the_post_the_preconditions_and_the_body(reader, post, method):
     post(title="there", status="published", tags=["there"])
     answers = {
@@ -220,7 +221,7 @@ def test_another_post_is_404_as_if_it_never_existed(same, blogs):
                 assert said(same("HEAD", f"/v1/{path}", headers=headers)) == said(same("HEAD", f"/v1/{never}"))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@cases("method", METHODS)
 def test_no_other_method_or_path_reveals_another_post(same, method):
     for number in (*HIDDEN, "1", "99"):
         tag = f"tags/only%20{HIDDEN.get(number, 'published')}"

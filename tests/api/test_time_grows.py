@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.cases import cases
 from tests.service import slowness
 
 pytestmark = pytest.mark.in_process
@@ -96,7 +97,7 @@ SENT = {
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize(("send", "size"), SENT.values(), ids=SENT)
+@cases(("send", "size"), SENT.values())
 def test_twice_the_size_takes_at_most_twice_the_time(client, send, size):
     def run(size):
         assert send(client, size).status_code in (200, 201, 400, 401, 403, 404)
@@ -105,8 +106,8 @@ def test_twice_the_size_takes_at_most_twice_the_time(client, send, size):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("header", ["Accept", "Accept-Encoding", "If-Match", "If-None-Match", "Content-Type"])
-@pytest.mark.parametrize("part", [",", ";q=", '"', " ", "a/b;", 'W/"a",', "=\\"])
+@cases("header", ["Accept", "Accept-Encoding", "If-Match", "If-None-Match", "Content-Type"])
+@cases("part", [",", ";q=", '"', " ", "a/b;", 'W/"a",', "=\\"])
 def test_a_header_that_werkzeug_parses_takes_at_most_ten_milliseconds(client, header, part):
     """Werkzeug takes quadratic time for some of these, so the server accepts only 2,048 bytes of them."""
     worst = (part * 2048)[:2040]

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from blogapi.config import Config
+from tests.cases import cases
 from tests.conftest import message
 
 
@@ -37,7 +38,7 @@ def test_the_page_loads_its_files_below_the_path(stranger):
     assert stranger.get("/blog").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/blog/v1/posts", "/blog/blog/v1/posts", "/blogs/v1/posts", "/blog//v1/posts"])
+@cases("path", ["/blog/v1/posts", "/blog/blog/v1/posts", "/blogs/v1/posts", "/blog//v1/posts"])
 def test_the_path_does_not_let_anything_through_without_a_key(stranger, path):
     assert stranger.get(path).status_code == 401
 

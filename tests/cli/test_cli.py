@@ -16,6 +16,7 @@ from blogapi import cli
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
+from tests.cases import cases
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
@@ -99,7 +100,7 @@ NO_NAME = "the name of a key must have 1 to 100 characters in one line, one of t
 RESERVED = "is reserved for changes that no key made; choose another name"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "name", "message"),
     [
         ("create", "taken", "a key called 'taken' already exists"),
@@ -159,7 +160,7 @@ def test_the_database_is_for_its_owner_only(run, missing):
     assert stat.S_IMODE(missing.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts"])
+@cases("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts"])
 def test_commands_do_not_create_a_missing_database(run, missing, command):
     hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
     assert run(*command.split()) == (1, "", f"there is no database {missing}: {hint}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from blogapi.config import Config
+from tests.cases import cases
 
 PROXIES = "must be addresses or networks such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
 
@@ -26,13 +27,13 @@ def test_the_environment_overrides():
     assert (config.host, config.port, config.rate_limit, config.database) == ("::1", 80, 7, Path("x.db"))
 
 
-@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia", "Etc/GMT+5"])
+@cases("name", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia", "Etc/GMT+5"])
 def test_a_time_zone_has_an_iana_name(name):
     assert str(Config.from_environ({"BLOGAPI_TIMEZONE": name}).timezone) == name
     assert str(Config().timezone) == "UTC"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "near"),
     [
         ("europe/berlin", "Europe/Berlin, Europe/Dublin, Europe/Helsinki"),
@@ -47,7 +48,7 @@ def test_another_name_is_refused_with_three_similar_ones(name, near):
     assert (near in str(error.value), str(error.value).count(", "), len(str(error.value)) < 250) == (True, 4, True)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("environ", "url"),
     [
         ({}, "http://127.0.0.1:8000"),
@@ -66,7 +67,7 @@ def test_the_url_defaults_to_the_address_of_the_server(environ, url):
 OF_THE_SERVICE = "/v1 /v1/ /blog/v1 /v1/posts /docs /settings/keys /metrics /blog/metrics /healthz /blog/openapi.json"
 
 
-@pytest.mark.parametrize("path", OF_THE_SERVICE.split())
+@cases("path", OF_THE_SERVICE.split())
 def test_the_path_of_the_url_must_not_be_one_of_the_service_itself(path):
     with pytest.raises(ValueError, match=r"^BLOGAPI_URL: must be the address of the service, not of its API"):
         Config.from_environ({"BLOGAPI_URL": f"https://example.org{path}"})
@@ -77,7 +78,7 @@ NO_SCHEMES = ["blog.example.org", "ftp://a", "javascript://a"]
 NO_HOSTS = [f"https://{host}" for host in ("", "u@a", "a b", "a'b", "ä", "a:", "a:b", "[a")]
 
 
-@pytest.mark.parametrize("text", NO_PATHS + NO_SCHEMES + NO_HOSTS)
+@cases("text", NO_PATHS + NO_SCHEMES + NO_HOSTS)
 def test_a_url_is_a_scheme_a_host_and_optionally_a_path(text):
     message = "^BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path"
     with pytest.raises(ValueError, match=message):
@@ -87,7 +88,7 @@ def test_a_url_is_a_scheme_a_host_and_optionally_a_path(text):
 NETWORKS = [ip_network("10.0.0.0/8"), ip_network("::1/128"), ip_network("fd00::/8")]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("variable", "text", "name", "value"),
     [
         ("BLOGAPI_URL", "https://a", "prefix", ""),
@@ -112,14 +113,14 @@ def test_the_text_of_a_setting_is_parsed(variable, text, name, value):
     assert getattr(Config.from_environ({variable: text}), name) == value
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
-@pytest.mark.parametrize("variable", ["PORT", "BLOGAPI_RATE_LIMIT"])
+@cases("text", ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10])
+@cases("variable", ["PORT", "BLOGAPI_RATE_LIMIT"])
 def test_a_number_is_whole_and_at_least_1(variable, text):
     with pytest.raises(ValueError, match=f"{variable}: must be a whole number from 1"):
         Config.from_environ({variable: text})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("variable", "text", "message"),
     [
         ("BLOGAPI_KEEP_DAYS", "36501", "BLOGAPI_KEEP_DAYS: must be a whole number from 0 to 36500, not '36501'"),
@@ -164,7 +165,7 @@ NO_ORIGINS += [
 NO_ORIGINS += [f"https://a:{port}" for port in ("", "0", "443")]
 
 
-@pytest.mark.parametrize("origin", NO_ORIGINS)
+@cases("origin", NO_ORIGINS)
 def test_an_origin_is_written_as_browsers_send_it(origin):
     with pytest.raises(ValueError, match=r"BLOGAPI_CORS_ORIGINS: must be \* or origins") as raised:
         Config.from_environ({"BLOGAPI_CORS_ORIGINS": f"https://a.b,{origin}"})
@@ -174,7 +175,7 @@ def test_an_origin_is_written_as_browsers_send_it(origin):
 OF_KUBERNETES = "Kubernetes sets it for a Service"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("variable", "value", "hint"),
     [
         ("BLOGAPI_DATABSE", "1", r"did you mean BLOGAPI_DATABASE\?$"),

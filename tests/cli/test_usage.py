@@ -1,13 +1,12 @@
 """Options and arguments that the commands refuse."""
 
-import pytest
-
+from tests.cases import cases
 from tests.cli.conftest import stored
 
 NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
     [
         (["import", "--permalink", "/:name/", "."], "Invalid value for '--permalink': must be one of date, pretty,"),

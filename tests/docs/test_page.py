@@ -7,6 +7,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.cases import cases
+
 PAGE = ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/docs/swagger-ui-bundle.js")
 
 
@@ -66,7 +68,7 @@ def test_other_files_of_the_package_are_not_served(stranger, client):
     assert client.get("/docs/..%2fviews/guard.py").status_code == 404
 
 
-@pytest.mark.parametrize(
+@cases(
     ("accept", "status"), [("text/html,application/xhtml+xml,*/*;q=0.8", 302), ("*/*", 200), ("application/json", 200)]
 )
 def test_the_root_redirects_browsers_to_the_page_and_lists_the_addresses_for_others(stranger, accept, status):
@@ -82,7 +84,7 @@ def test_the_root_redirects_browsers_to_the_page_and_lists_the_addresses_for_oth
                 assert found.status_code == (401 if address.startswith("/v1") else 200)
 
 
-@pytest.mark.parametrize("path", PAGE)
+@cases("path", PAGE)
 def test_the_page_is_compressed_for_clients_that_accept_that(stranger, path):
     plain = stranger.get(path, headers={"Accept-Encoding": "gzip;q=0, identity"})
     compressed = stranger.get(path, headers={"Accept-Encoding": "gzip, br"})

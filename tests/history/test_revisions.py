@@ -5,6 +5,7 @@ import pytest
 from blogapi.wings.history import storage as history
 from blogapi.wings.history.models import Revision
 from tests.api.fixtures import answers, with_key
+from tests.cases import cases
 from tests.conftest import NOON, message
 
 FIRST = {"title": "First", "content": "One.\r\n", "excerpt": "e", "tags": ["a", "b"], "cover_image": "https://a/b"}
@@ -100,7 +101,7 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
     assert post()["id"] == "4"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("method", "path", "wrong"),
     [
         ("GET", "/v1/posts/1/revisions?before=0", "before: must be a revision, a whole number from 1"),

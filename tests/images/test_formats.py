@@ -11,6 +11,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from blogapi.wings.images.formats import InvalidImage, UnsupportedImage, read_image
+from tests.cases import cases
 from tests.images.pictures import PICTURES, PROFILE, SECRET, SIZE, chunk, exif, jpeg, photograph, riff, save
 
 KINDS = ("jpeg, turned", "png", "gif", "webp", "webp, animated", "avif")
@@ -34,12 +35,12 @@ def frames(content: bytes) -> list[tuple]:
         ]
 
 
-@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
+@cases("content", PICTURES.values())
 def test_pixels_stay_as_they_are(content):
     assert frames(kept(content)) == frames(content)
 
 
-@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
+@cases("content", PICTURES.values())
 def test_only_what_is_visible_is_kept(content):
     assert SECRET not in kept(content)
     assert kept(kept(content)) == kept(content)
@@ -52,27 +53,27 @@ def test_bytes_after_the_adobe_colour_data_are_removed():
     assert kept(longer + plain[start + 16 :]) == kept(plain)
 
 
-@pytest.mark.parametrize("name", ["jpeg", "jpeg, cmyk", "png", "webp"])
+@cases("name", ["jpeg", "jpeg, cmyk", "png", "webp"])
 def test_colour_profile_is_kept(name):
     with Image.open(io.BytesIO(kept(PICTURES[name]))) as image:
         assert image.info["icc_profile"] == PROFILE
 
 
-@pytest.mark.parametrize(("name", "content"), PICTURES.items(), ids=PICTURES)
+@cases(("name", "content"), PICTURES.items())
 def test_type_and_size_are_found(name, content):
     image = read_image(io.BytesIO(content))
     assert image.type == f"image/{name.partition(',')[0]}"
     assert (image.width, image.height) == (SIZE[::-1] if "turned" in name else SIZE)
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
+@cases("orientation", range(1, 9))
 def test_orientation_of_a_jpeg_is_kept_without_the_rest_of_its_exif(orientation):
     with Image.open(io.BytesIO(kept(jpeg(orientation)))) as image:
         assert dict(image.getexif()) == ({} if orientation == 1 else {0x0112: orientation})
 
 
 @pytest.mark.skipif(not shutil.which("exiftool"), reason="exiftool is not installed")
-@pytest.mark.parametrize("content", PICTURES.values(), ids=PICTURES)
+@cases("content", PICTURES.values())
 def test_exiftool_finds_only_size_orientation_and_colour(content, tmp_path):
     (tmp_path / "picture").write_bytes(kept(content))
     command = ["exiftool", "-a", "-G0", "-s", tmp_path / "picture"]
@@ -82,7 +83,7 @@ def test_exiftool_finds_only_size_orientation_and_colour(content, tmp_path):
     assert {name for group, name in found if group == "EXIF"} <= {"Orientation"}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@cases("name", KINDS)
 def test_every_truncation_is_refused(name):
     whole = kept(PICTURES[name])
     for end in range(len(whole)):
@@ -90,7 +91,7 @@ def test_every_truncation_is_refused(name):
             read_image(io.BytesIO(whole[:end]))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@cases("name", KINDS)
 def test_changed_bytes_never_crash(name, scale):
     random = Random(name)
     whole = PICTURES[name]
@@ -102,7 +103,7 @@ def test_changed_bytes_never_crash(name, scale):
             kept(bytes(content))
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
     [
         b"",
@@ -129,7 +130,7 @@ def sized(width: int, height: int) -> bytes:
     return PNG[:8] + chunk(b"IHDR", pack(">II", width, height) + b"\x08\x02\0\0\0") + PNG[33:]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "why"),
     [
         (PNG[:8] + chunk(b"IDAT", b"") + PNG[8:], "it does not begin with its one header"),

@@ -12,6 +12,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.models import ImagePart
 from tests.api.fixtures import NOW, with_key
+from tests.cases import cases
 from tests.conftest import message, without_id
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
 
@@ -120,7 +121,7 @@ def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, co
     assert count(ImagePart) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "status", "expected"),
     [
         ({"json": {}}, 415, "Content-Type: must be multipart/form-data with a part `file`, or an image/* type"),
@@ -227,7 +228,7 @@ def test_anybody_may_see_an_image(client, stranger, image):
     assert client.get(path).data == answer.data
 
 
-@pytest.mark.parametrize("path", ["{}.png", "{}.jpeg", "{}", "{}.JPG", "0" * 32 + ".jpg", "A.jpg", "", "../v1/posts"])
+@cases("path", ["{}.png", "{}.jpeg", "{}", "{}.JPG", "0" * 32 + ".jpg", "A.jpg", "", "../v1/posts"])
 def test_any_other_address_is_404(stranger, image, path):
     assert stranger.get(f"/images/{path.format(image['id'])}").status_code == 404
 
@@ -238,7 +239,7 @@ def test_a_non_ascii_name_is_encoded(client, stranger):
     assert answer.headers["Content-Disposition"] == "inline; filename*=UTF-8''K%C3%A4se.jpg"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("header", "start", "end"),
     [
         ("0-0", 0, 1),
@@ -261,7 +262,7 @@ def test_one_range_is_answered(client, stranger, header, start, end):
     assert answer.headers["Content-Length"] == str(len(part))
 
 
-@pytest.mark.parametrize("header", ["bytes=0-1,3-4", "lines=0-1", "bytes=5-1", "bytes", "bytes=a-b"])
+@cases("header", ["bytes=0-1,3-4", "lines=0-1", "bytes=5-1", "bytes", "bytes=a-b"])
 def test_any_other_range_is_ignored(stranger, image, header):
     answer = stranger.get(f"/images/{image['id']}.jpg", headers={"Range": header})
     assert (answer.status_code, len(answer.data)) == (200, image["bytes"])

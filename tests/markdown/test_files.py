@@ -1,12 +1,12 @@
 """Posts as Markdown files: what front matter may contain, and that a written file reads as the same post."""
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi.text import VISIBLE
 from blogapi.wings.markdown.files import block, parse, read_block, render
+from tests.cases import cases
 
 POST = {
     "id": "12",
@@ -62,7 +62,7 @@ def test_fields_without_a_value_are_left_out():
     assert render(post) == b"---\ntitle: A\nslug: a\nstatus: draft\ncreated_at: 2026\nid: a\n---\n\nB"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("title", "written"),
     [
         ("It's a day: really", '"It\'s a day: really"'),
@@ -159,7 +159,7 @@ def test_params_written_on_their_own_read_as_the_same_params(params):
 # Reading
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("title: yes", {"title": "yes"}),
@@ -213,7 +213,7 @@ def test_yaml_gives_fields(text, expected):
     assert fields(text) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ('title = "A"\ntags = ["a", "b"]', {"title": "A", "tags": ["a", "b"]}),
@@ -241,7 +241,7 @@ def test_toml_gives_fields_as_they_are_written(text, expected):
     assert fields(text, mark="+++") == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "content"),
     [
         (b"---\ntitle: A\n---\n\nB", "B"),
@@ -270,7 +270,7 @@ def test_in_a_request_front_matter_must_come_first():
     assert parse(data, strict=True).fields == {"content": data.decode()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "title"),
     [
         ("# Hello\n\nB", "Hello"),
@@ -309,9 +309,7 @@ def test_unknown_names_in_toml_are_returned_with_their_lines():
     assert [document.lines[name] for name in ("title", "weight", "extra", "more")] == [2, 3, 5, 7]
 
 
-@pytest.mark.parametrize(
-    "name", ["heroImage", "pubDatetime", "postSlug", "date", "description", "Title", "tag", "lastmod", "permalink"]
-)
+@cases("name", ["heroImage", "pubDatetime", "postSlug", "date", "description", "Title", "tag", "lastmod", "permalink"])
 def test_a_flat_file_keeps_names_with_a_meaning_at_the_top_level_under_params(name):
     post = {"title": "A", "slug": "a", "status": "draft", "content": "B", "tags": [], "params": {name: "x", "own": "y"}}
     post |= {"id": "1", "created_at": "2020-01-02T03:04:05Z"}

@@ -7,6 +7,7 @@ from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post
 from blogapi.wings.markdown.files import render
 from tests.api.fixtures import NOW
+from tests.cases import cases
 from tests.conftest import message
 from tests.service import add_key
 
@@ -130,7 +131,7 @@ def test_a_post_can_be_read_as_a_markdown_file(send, get):
     assert "X-RateLimit-Limit" in answer.headers
 
 
-@pytest.mark.parametrize(
+@cases(
     ("accept", "markdown"),
     [
         ("text/markdown", True),

@@ -9,6 +9,7 @@ from blogapi.config import zone_named
 from blogapi.wings.forms import READ_BYTES
 from blogapi.wings.images.models import Image
 from tests.api.fixtures import LATER, with_key
+from tests.cases import cases
 from tests.conftest import without_id
 from tests.images.pictures import jpeg
 from tests.micropub.requests import MEDIA, PATH, URL, URLENCODED, bad, entry, error, form, query
@@ -60,7 +61,7 @@ def test_800_801_the_key_is_in_the_header_or_in_the_form(stranger, new_key, clie
     assert bad(stranger.post(PATH, **both)) == "access_token: must be the key in Authorization, or be left out"
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
     [
         {"data": {"content": "A"}},
@@ -130,7 +131,7 @@ def test_without_a_key_there_is_a_page_that_lets_programs_find_the_endpoint(stra
 # Limits
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "status"),
     [
         ({"data": "content=" + "a" * 1_100_000, "content_type": URLENCODED}, 413),
@@ -156,7 +157,7 @@ def test_a_form_contains_utf_8_percent_encoded_or_not(create, body):
     assert create(body.encode(), content_type=URLENCODED)[0]["content"] == "Käse"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "content_type"),
     [
         (b"content=caf\xe9", URLENCODED),
@@ -182,7 +183,7 @@ def test_a_form_takes_little_memory_while_it_is_read(client):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("rest", range(-3, 7))
+@cases("rest", range(-3, 7))
 def test_a_form_is_read_wherever_it_is_split(create, rest):
     length = READ_BYTES + rest - len(form(content="")["data"])
     assert len(create(**form(content="a" * length))[0]["content"]) == length
@@ -199,12 +200,12 @@ def test_json_in_another_charset_is_415(client, count, charset):
     assert client.post(PATH, **sent | {"content_type": "application/json; charset=utf-8"}).status_code == 201
 
 
-@pytest.mark.parametrize("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])
+@cases("body", ["[", "[]", '{"type": 1}', '{"properties": []}', '{"a": 1, "a": 2}', "[" * 100_000])
 def test_json_that_is_not_a_message_is_refused(client, body):
     assert bad(client.post(PATH, data=body, content_type="application/json"))
 
 
-@pytest.mark.parametrize("content", ["[" * 900_000, "***\n" * 200_000, "*" * 900_000, "![a](" * 180_000])
+@cases("content", ["[" * 900_000, "***\n" * 200_000, "*" * 900_000, "![a](" * 180_000])
 def test_the_title_of_hostile_content_is_found_quickly(create, content):
     began = time.process_time()
     create(json=entry(content=content + "x"))

@@ -7,6 +7,7 @@ import pytest
 from blogapi.storage.models import Post
 from blogapi.wings.images.models import Image
 from tests.api.fixtures import with_key
+from tests.cases import cases
 from tests.images.pictures import jpeg, png
 from tests.micropub.requests import PATH, PLANNED, URLENCODED, bad, entry, error, form
 
@@ -21,7 +22,7 @@ IA_WRITER = {"title": "A", "content": "B", "status": "draft"}
 CHECKIN = {"type": ["h-card"], "properties": {"name": ["Los Gorditos"]}}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("number", "data", "expected", "ignored"),
     [
         (100, {"content": "A basic h-entry"}, {"title": "A basic h-entry", "content": "A basic h-entry"}, []),
@@ -39,7 +40,7 @@ def test_a_form_creates_a_post(create, number, data, expected, ignored):
     assert names == ignored
 
 
-@pytest.mark.parametrize(
+@cases(
     ("number", "properties", "expected", "ignored"),
     [
         (200, {"content": ["Micropub test"]}, {"content": "Micropub test"}, []),
@@ -111,7 +112,7 @@ def test_all_properties_become_fields(create):
     assert create(json=entry(content="B", **{"mp-slug": ["My Slug"]}))[0]["slug"] == "my-slug-2"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "title"),
     [
         ("# Heading\n\nWords", "Heading"),
@@ -129,7 +130,7 @@ def test_without_a_name_the_title_comes_from_the_content(create, clock, content,
     assert create({"content": content})[0]["title"] == title
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "published", "expected"),
     [
         (None, "2027-01-01", "scheduled"),
@@ -147,7 +148,7 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
     assert post["status"] == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("properties", "message"),
     [
         ({}, "content: must be given, or a photo"),
@@ -199,7 +200,7 @@ def test_a_refused_post_stores_no_photo(client, count):
     assert count(Image) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "expected"),
     [
         ("category[0]=a&category[1]=b", {"tags": ["a", "b"]}),

@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi.storage.models import PostTag
+from tests.cases import cases
 from tests.micropub.requests import PATH, URL, bad, query
 
 
@@ -59,7 +60,7 @@ def test_sources_can_be_selected_by_offset_and_status(client, post, clock, asked
     assert "".join(each["properties"]["name"][0] for each in found) == names
 
 
-@pytest.mark.parametrize(
+@cases(
     ("asked", "wrong"),
     [
         ("q=source&page=2", '"page": unknown parameter; known: '),

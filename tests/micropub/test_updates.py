@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import cases
 from tests.micropub.requests import PATH, PLANNED, URL, bad
 
 
@@ -49,7 +50,7 @@ def test_an_update_changes_what_it_names(client, post, body, expected):
     assert len(client.get("/v1/posts/1/revisions").json) == bool(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "message"),
     [
         ({"replace": {"content": "New"}}, "replace, add, delete: must have a list of values for each property"),  # 405
@@ -85,8 +86,8 @@ def test_an_update_in_a_form_is_refused(client, post):
     assert bad(answer) == "body: an update must be JSON"
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-@pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a/?x#y"])
+@cases("as_json", [False, True])
+@cases("path", ["/v1/posts/1", "/v1/posts/by-slug/a/?x#y"])
 def test_a_post_is_deleted_and_restored(client, post, as_json, path):
     before = post()
     for action, status in (("delete", 404), ("undelete", 200)):  # 500 to 503

@@ -2,10 +2,10 @@
 
 import re
 
-import pytest
 import yaml
 
 from blogapi.config import Config
+from tests.cases import cases
 from tests.pages import NAMES, Page
 from tests.service import CHECKOUT
 
@@ -17,7 +17,7 @@ def test_a_container_is_built_from_exactly_the_files_that_it_copies():
     assert {path.name for pattern in patterns for path in CHECKOUT.glob(pattern)} == {*allowed}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "fields"),
     [
         ("examples/skill/SKILL.md", {"name", "description"}),
@@ -31,7 +31,7 @@ def test_files_for_other_programs_begin_with_the_front_matter_that_these_need(na
     assert fields <= yaml.safe_load(front_matter).keys()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_links_lead_to_a_heading(name):
     for target, anchor in Page(name).links:
         path = (CHECKOUT / name).parent / target if target else CHECKOUT / name

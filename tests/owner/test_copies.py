@@ -10,6 +10,7 @@ from blogapi.wings.history.models import Revision
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import Copy, DraftCopy
 from blogapi.wings.webhooks.models import Event
+from tests.cases import cases
 from tests.owner.pages import follow, send, view
 
 NEW, EDIT = ("/settings/posts/new", "Create"), ("/settings/posts/1/edit", "Save")
@@ -163,9 +164,7 @@ def test_a_discard_can_be_undone(put, form, owner, post, contents):
     assert (contents(), page.soup.select_one("#content").text.strip()) == (["Changed."], "Changed.")
 
 
-@pytest.mark.parametrize(
-    "sent", [{"copy": "short"}, {"copy": "x" * 65}, {"number": "x"}, {"number": "1" * 16}, {"post_id": "a"}]
-)
+@cases("sent", [{"copy": "short"}, {"copy": "x" * 65}, {"number": "x"}, {"number": "1" * 16}, {"post_id": "a"}])
 def test_anything_but_a_copy_is_refused(put, form, contents, sent):
     assert put(form() | sent, sent.get("number", 1)).status_code == 400
     assert contents() == []

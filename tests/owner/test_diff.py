@@ -2,9 +2,8 @@
 
 import time
 
-import pytest
-
 from blogapi.wings.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines
+from tests.cases import cases
 
 SIGNS = {"same": " ", "removed": "-", "added": "+", "skipped": "~"}
 
@@ -13,7 +12,7 @@ def shown(old, new):
     return [SIGNS[kind] + line for kind, line in changed_lines("\n".join(old), "\n".join(new))]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "new", "expected"),
     [
         ("abc", "abc", []),

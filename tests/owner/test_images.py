@@ -4,6 +4,7 @@ import pytest
 
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.models import Image, ImagePart
+from tests.cases import cases
 from tests.images.pictures import gif, jpeg, png, webp
 from tests.owner.pages import follow, pages, send, view
 
@@ -35,14 +36,13 @@ def test_a_name_is_plain_text_in_markdown_too(owner):
     assert page.soup.select("main i") == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "status", "said"),
     [
         (b"Hello", 415, "File: must be a JPEG, PNG, GIF, WebP or AVIF image; this seems to be text."),
         (jpeg()[:300], 400, "File: the file ends early."),
         (bytes(20 * 1024**2 + 1), 413, "An image must have at most 20,971,520 bytes."),
     ],
-    ids=["text", "cut", "large"],
 )
 def test_a_file_that_is_not_an_image_is_refused_together_with_its_post(owner, client, count, content, status, said):
     answer, page = upload(owner, content)
@@ -129,6 +129,6 @@ def test_an_unused_image_is_deleted(owner, count):
     assert (page.said[0], len(page.all(".card h2")), count(Image)) == ("“loaf.jpg” was deleted.", 2, 2)
 
 
-@pytest.mark.parametrize("path", ["/settings/images/1", f"/settings/images/{'0' * 32}", "/settings/images/upload"])
+@cases("path", ["/settings/images/1", f"/settings/images/{'0' * 32}", "/settings/images/upload"])
 def test_an_image_that_does_not_exist_is_not_found(owner, path):
     assert view(owner, path).status == 404

@@ -5,6 +5,7 @@ import pytest
 from blogapi.storage import keys
 from blogapi.storage.models import ApiKey, Webhook
 from blogapi.wings.webhooks import storage as webhooks
+from tests.cases import cases
 from tests.owner.pages import follow, pages, send, view
 from tests.service import add_key
 
@@ -98,7 +99,6 @@ def test_a_form_that_is_sent_twice_creates_one_and_shows_it_both_times(owner, co
 @pytest.mark.parametrize(
     ("path", "button", "then"),
     [("keys", "Yes, revoke", {}), ("keys", "Yes, regenerate", {"name": "phone"}), ("webhooks", "Yes, delete", {})],
-    ids=["revoked key", "regenerated key", "deleted webhook"],
 )
 def test_sending_a_form_again_never_revives_anything_deleted(owner, stranger, count, path, button, then):
     label, typed, _ = FORMS[path]
@@ -113,7 +113,7 @@ def test_sending_a_form_again_never_revives_anything_deleted(owner, stranger, co
     assert (page.status, page.all(".new code")[0] != secret, status(stranger, secret)) == (200, True, 401)
 
 
-@pytest.mark.parametrize("path", FORMS)
+@cases("path", FORMS)
 def test_a_form_without_its_nonce_creates_nothing(owner, database, count, path):
     label, typed, _ = FORMS[path]
     action, fields = view(owner, f"/settings/{path}").form(label)
@@ -183,7 +183,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
     assert "204 after 2 attempts" in view(owner, "/settings/webhooks").all(".rows li")[1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "message"),
     [
         ({"url": "example.org"}, "Must be an absolute http or https URL without white space."),
@@ -241,7 +241,7 @@ def test_a_webhook_is_edited_and_the_values_of_its_headers_are_never_shown(owner
     assert (webhooks.find(database, 1).header_names, webhooks.find(database, 1).url) == ([], "http://8.8.4.4/")
 
 
-@pytest.mark.parametrize("host", ["Netlify", "Vercel", "Cloudflare Pages", "GitHub workflow"])
+@cases("host", ["Netlify", "Vercel", "Cloudflare Pages", "GitHub workflow"])
 def test_the_form_of_a_webhook_is_filled_in_for_a_host(owner, host):
     page = view(owner, "/settings/webhooks")
     (link,) = [each["href"] for each in page.soup.select(".hint a") if each.text == host]

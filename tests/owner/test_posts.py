@@ -10,6 +10,7 @@ from blogapi.storage.models import Post, Schedule
 from blogapi.wings.owner.counts import count_query, counts
 from blogapi.wings.owner.posts import is_shown
 from blogapi.wings.webhooks import storage as webhooks
+from tests.cases import cases
 from tests.owner.pages import SECTIONS, follow, pages, view
 from tests.service import add_key
 
@@ -71,7 +72,7 @@ def test_a_search_keeps_the_filter_and_a_filter_keeps_the_search(owner, post):
     assert len(view(owner, "/settings/posts?q=").titles) == 4
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "link"),
     [
         ("q=kard", "q=kard%2A"),
@@ -141,7 +142,7 @@ def test_a_post_is_shown_with_all_its_fields(owner, post):
     assert page.all(".excerpt") == ["Short."]
 
 
-@pytest.mark.parametrize("path", ["/settings/posts/1", "/settings/posts/1/edit", f"/settings/posts/{10**19 - 1}/edit"])
+@cases("path", ["/settings/posts/1", "/settings/posts/1/edit", f"/settings/posts/{10**19 - 1}/edit"])
 def test_a_post_that_does_not_exist_is_not_found(owner, path):
     page = view(owner, path)
     assert (page.status, page.all("h1"), page.said[0]) == (404, ["Not found"], "No such post.")
@@ -207,7 +208,7 @@ def test_a_button_does_nothing_if_the_post_has_changed_since_it_was_shown(owner,
     assert page.press(label, **typed).status == 200
 
 
-@pytest.mark.parametrize("time", ["", "2026-11-20T11:00", "tomorrow"])
+@cases("time", ["", "2026-11-20T11:00", "tomorrow"])
 def test_an_impossible_time_is_refused_next_to_its_field_which_keeps_it(owner, client, post, time):
     post()
     page = view(owner, "/settings/posts/1").press("Schedule", published_at=time)

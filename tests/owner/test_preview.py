@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi.wings.owner import sessions
+from tests.cases import cases
 from tests.owner.pages import Page, send, view
 
 POLICY = (
@@ -16,7 +17,7 @@ def preview(owner, **fields):
     return send(owner, "/settings/preview", {"title": "A", "preview_token": token} | fields)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "html"),
     [
         ("**a** ~~b~~", "<p><strong>a</strong> <s>b</s></p>"),

@@ -11,6 +11,7 @@ from blogapi.storage import keys
 from blogapi.wings.owner import sessions
 from blogapi.wings.owner.counts import counts
 from blogapi.wings.owner.sessions import OwnerSession
+from tests.cases import cases
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 
@@ -26,8 +27,8 @@ def open_by_link(client):
     return open_session(client, client.application.extensions["blogapi"].database.write(sessions.add, sessions.LINK))
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize("path", [*PATHS, "/settings/posts/1/delete", "/settings/posts/1/share"])
+@cases("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@cases("path", [*PATHS, "/settings/posts/1/delete", "/settings/posts/1/share"])
 def test_without_a_session_the_page_says_only_that(stranger, client, method, path):
     for each in (stranger, client):  # a key is not a session
         answer = each.open(path, method=method, content_type="multipart/form-data; boundary=x")
@@ -183,7 +184,7 @@ MULTIPART = "multipart/form-data; boundary=x"
 PART = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n%b\r\n'
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "content_type", "expected"),
     [
         (b"{}", "application/json", 415),
@@ -299,7 +300,7 @@ def test_a_session_of_several_days_lasts_from_its_last_use(app, database, clock)
     assert client.get("/settings/posts").status_code == 403
 
 
-@pytest.mark.parametrize(
+@cases(
     ("days", "period"), [(0, "for twelve hours"), (1, "until it is not used for 1 day"), (30, "not used for 30 days")]
 )
 def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, database, days, period):

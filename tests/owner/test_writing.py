@@ -4,6 +4,7 @@ import pytest
 
 from blogapi.config import zone_named
 from blogapi.storage.models import Post
+from tests.cases import cases
 from tests.owner.pages import Page, enter, send, view
 
 FULL = {
@@ -187,7 +188,7 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(ow
     assert client.get("/v1/posts/2").json["slug"] == "mine"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "tags"),
     [
         ("travel, hills", ["travel", "hills"]),

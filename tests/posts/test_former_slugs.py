@@ -6,6 +6,7 @@ from blogapi.posts.slugs import HOLDER
 from blogapi.posts.storage import PUBLISHED_WITH_SLUG, WITH_SLUG
 from blogapi.storage.models import FormerSlug
 from tests.api.fixtures import LATER, with_key
+from tests.cases import cases
 from tests.conftest import message
 from tests.invariants import sound_posts
 
@@ -153,7 +154,7 @@ def test_a_put_keeps_them_unless_it_sets_them(client, renamed):
     assert "former_slugs" not in by_slug(client, "b", "PUT", data=file.format("[]"), **put).json
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "told"),
     [
         ("a", "former_slugs: must be an array of strings"),

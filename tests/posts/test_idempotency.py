@@ -6,6 +6,7 @@ import pytest
 
 from blogapi.wings.idempotency import Idempotency
 from tests.api.fixtures import listed
+from tests.cases import cases
 from tests.conftest import message
 
 
@@ -53,7 +54,7 @@ def test_errors_are_not_remembered(client, once):
     assert once().status_code == 201
 
 
-@pytest.mark.parametrize("name", ["", "a b", "x" * 256, "ä"])
+@cases("name", ["", "a b", "x" * 256, "ä"])
 def test_it_must_be_visible_ascii(once, name):
     assert message(once(name)) == "Idempotency-Key: must have 1 to 255 visible ASCII characters"
 

@@ -8,6 +8,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.publication import SCHEDULING
 from blogapi.storage.models import Post, Schedule
 from tests.api.fixtures import EARLIER, LATER, NOW, listed
+from tests.cases import cases
 from tests.conftest import NOON, message
 
 LATER_SECONDS = NOON + 3600
@@ -26,9 +27,7 @@ def patch(client):
 # Reading one post
 
 
-@pytest.mark.parametrize(
-    ("header", "status"), [("{}", 304), ("W/{}", 304), ('"x", {}', 304), ("*", 304), ('"x"', 200), ("", 200)]
-)
+@cases(("header", "status"), [("{}", 304), ("W/{}", 304), ('"x", {}', 304), ("*", 304), ('"x"', 200), ("", 200)])
 def test_if_none_match_gives_304(client, post, header, status):
     post()
     tag = client.get("/v1/posts/1").headers["ETag"]
@@ -73,7 +72,7 @@ def test_a_post_can_be_sent_back_as_received(client, post, method, path):
     assert answer.json == got.json | {"id": answer.json["id"]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "wrong"),
     [
         ({"title": None}, "title: must not be null"),
@@ -86,9 +85,9 @@ def test_a_post_can_be_sent_back_as_received(client, post, method, path):
         ({"slug": "other"}, "slug: already taken by another post"),
     ],
 )
-def test_a_bad_change_is_refused_and_nothing_changed(client, patch, post, changes, wrong):
-    before = post()
-    post(slug="other")
+def test_a_bad_change_is_refused_and_nothing_changed(client, put, patch, post, changes, wrong):
+    before = put().json
+    put(at="other")
     assert message(patch(**changes)) == wrong
     assert client.get("/v1/posts/1").json == before
 
@@ -96,7 +95,7 @@ def test_a_bad_change_is_refused_and_nothing_changed(client, patch, post, change
 # The status
 
 
-@pytest.mark.parametrize(
+@cases(
     "moment",
     [
         *("", "2026-11-20", "2026-11-20T12:00:00", "2026-11-20 12:00:00Z", "2026-11-20T12:00Z", "2026-W47-5T12:00:00Z"),
@@ -123,7 +122,7 @@ SOON = "published_at: must be given, and in the future, for a scheduled post"
 PAST = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "asked", "after"),
     [
         (("draft", None), {"status": "published"}, ("published", NOW)),
@@ -162,21 +161,24 @@ PAST = f"published_at: must not be in the future unless the status is scheduled;
         (("archived", None), {"status": "draft"}, ("draft", None)),
     ],
 )
-@pytest.mark.parametrize(("method", "path"), [("PATCH", "1"), ("PUT", "by-slug/a-title")])
-def test_any_status_may_follow_any_other(client, patch, post, before, asked, after, method, path):
+@cases("method", ["PATCH", "PUT"])
+def test_any_status_may_follow_any_other(client, post, before, asked, after, method):
     """Status and published_at before, the change, and status and published_at afterwards, or the error."""
-    post(tags=["a"])
+    number = post(tags=["a"])["id"]
+    path = f"/v1/posts/{number}"
     status, time = before
     if time == EARLIER:
-        patch(status="published", published_at=EARLIER)
-    assert patch(status=status, **({"published_at": time} if status == "scheduled" else {})).status_code == 200
-    answer = client.open(f"/v1/posts/{path}", method=method, json={"title": "B", "content": "C", "tags": ["a"]} | asked)
+        client.patch(path, json={"status": "published", "published_at": EARLIER})
+    first = {"status": status} | ({"published_at": time} if status == "scheduled" else {})
+    assert client.patch(path, json=first).status_code == 200
+    answer = client.open(path, method=method, json={"title": "B", "content": "C", "tags": ["a"]} | asked)
     if isinstance(after, str):
         assert message(answer) == after
         after = before
-    kept = client.get("/v1/posts/1").json
+    kept = client.get(path).json
     assert (kept["status"], kept.get("published_at")) == after
-    assert listed(client, f"status={after[0]}&tag=a") == listed(client, f"status={after[0]}") == ["1"]
+    assert listed(client, f"status={after[0]}&tag=a") == listed(client, f"status={after[0]}") == [number]
+    client.delete(path)
 
 
 # Scheduling
@@ -270,9 +272,9 @@ def test_updated_at_changes_when_a_tag_is_renamed_or_removed(client, post, clock
 # If-Match
 
 
-@pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts/by-slug/a"])
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-@pytest.mark.parametrize(
+@cases("path", ["/v1/posts/1", "/v1/posts/by-slug/a"])
+@cases("method", ["PATCH", "DELETE"])
+@cases(
     ("header", "why"),
     [
         ('"other"', "the post has been changed since; get it again"),
@@ -280,8 +282,8 @@ def test_updated_at_changes_when_a_tag_is_renamed_or_removed(client, post, clock
         ("unquoted", "must be an ETag with its quotes"),
     ],
 )
-def test_an_if_match_that_does_not_match_changes_nothing_and_says_why(client, post, path, method, header, why):
-    before = post(slug="a")
+def test_an_if_match_that_does_not_match_changes_nothing_and_says_why(client, put, path, method, header, why):
+    before = put().json
     headers = {"If-Match": header.format(client.get("/v1/posts/1").headers["ETag"])}
     answer = client.open(path, method=method, json={"title": "B"}, headers=headers)
     assert message(answer, 412) == f"If-Match: {why}"

@@ -6,6 +6,7 @@ from blogapi.documents import FIELDS, STATUSES
 from blogapi.posts import lists
 from blogapi.storage.models import Post
 from tests.api.fixtures import answers
+from tests.cases import cases
 from tests.conftest import message
 
 UNKNOWN = (
@@ -42,7 +43,7 @@ def some(post):
 
 
 @pytest.mark.usefixtures("some")
-@pytest.mark.parametrize(
+@cases(
     ("query", "found"),
     [
         ("", "654321"),
@@ -78,7 +79,7 @@ def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found):
     assert "".join(titles(client, f"?{query}")) == found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "wrong"),
     [
         *((f"limit={limit}", f"limit: {WHOLE}") for limit in ["0", "01", "-1", "1.0", "1_0"]),

@@ -2,6 +2,7 @@
 
 import random
 from functools import partial
+from itertools import product
 
 import pytest
 
@@ -11,6 +12,7 @@ from blogapi.paging import Cursor
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
+from tests.cases import cases
 from tests.conftest import NOON
 
 FIND = partial(search.find, client="tests")
@@ -41,7 +43,7 @@ def lakes(post):
 
 
 @pytest.mark.usefixtures("lakes")
-@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+@cases("limit", [1, 2, 3, 10])
 def test_posts_whose_title_has_all_words_come_first_and_both_groups_newest_first(database, limit):
     def found(q, **filters):
         return walk(FIND, database, q=q, sort="relevance", limit=limit, **filters)
@@ -77,10 +79,7 @@ def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
 # Within a period
 
 
-@pytest.mark.parametrize("status", [None, *STATUSES])
-@pytest.mark.parametrize("tag", [None, "a"])
-@pytest.mark.parametrize("q", [None, "fog"])
-def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock, database, status, tag, q):
+def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock, database):
     draw = random.Random(1)
     for number in range(1, 31):
         post(title=f"{number}", content=draw.choice(["Fog", "Sun"]), tags=draw.choice([["a"], []]))
@@ -89,14 +88,16 @@ def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock, d
     clock.now = NOON + 1200
     for number in range(1, 25):
         client.patch(f"/v1/posts/{number}", json={"status": draw.choice(STATUSES)})
-    filters = {name: value for name, value in (("status", status), ("tag", tag), ("q", q)) if value}
-    page = FIND if q else lists.page
-    posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
-    for after, before in (("12:10:00", "12:20:00"), ("12:00:10", "12:00:10"), ("12:10:10", None), (None, "12:10:00")):
-        first, end = f"2026-11-20T{after}Z" if after else "", f"2026-11-20T{before}Z" if before else lists.LATEST
-        period = {"published_after": first, "published_before": end}
-        expected = [each["title"] for each in posts if first <= each["published_at"] < end]
-        assert walk(page, database, sort="published_at", limit=2, **filters, **period) == expected
+    periods = (("12:10:00", "12:20:00"), ("12:00:10", "12:00:10"), ("12:10:10", None), (None, "12:10:00"))
+    for status, tag, q in product((None, *STATUSES), (None, "a"), (None, "fog")):
+        filters = {name: value for name, value in (("status", status), ("tag", tag), ("q", q)) if value}
+        posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
+        for after, before in periods:
+            first, end = f"2026-11-20T{after}Z" if after else "", f"2026-11-20T{before}Z" if before else lists.LATEST
+            query = filters | {"published_after": first, "published_before": end}
+            expected = [each["title"] for each in posts if first <= each["published_at"] < end]
+            found = walk(FIND if q else lists.page, database, sort="published_at", limit=2, **query)
+            assert found == expected, query
 
 
 def test_a_cursor_before_a_period_gives_nothing(database, post):
@@ -134,8 +135,8 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
             assert walk(page, database, sort="updated_at", limit=limit, **query) == expected
 
 
-@pytest.mark.parametrize("status", [None, *STATUSES])
-@pytest.mark.parametrize("of_second", [True, False])
+@cases("status", [None, *STATUSES])
+@cases("of_second", [True, False])
 def test_no_list_by_latest_change_scans_or_sorts(plan, status, of_second):
     steps = plan(lists.time_query("updated_at", status, False, of_second))
     assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps

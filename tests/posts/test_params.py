@@ -6,6 +6,7 @@ from marshmallow import ValidationError
 from blogapi.api.schemas import sentences
 from blogapi.posts.params import equal, merge
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
+from tests.cases import cases
 
 POST = {"title": "A", "content": "B"}
 NEW = PostInputSchema()
@@ -24,7 +25,7 @@ def said(params, schema=NEW):
     return [sentence for _, sentence in sentences(caught.value)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "params",
     [
         {"author": "Ada", "math": True, "weight": 10, "ratio": 1.5, "tags": ["a", ["b"], {}], "empty": ""},
@@ -44,7 +45,7 @@ def test_valid_params_stay_as_they_are(params):
 NAME = "a name must be one line of 1 to 64 characters, at least one of them visible"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("params", "expected"),
     [
         ([], "params: must be an object"),
@@ -79,7 +80,7 @@ def test_a_merge_patch_can_contain_null_only_in_objects():
 
 
 # The examples of RFC 7396, appendix A, for objects
-@pytest.mark.parametrize(
+@cases(
     ("target", "patch", "merged"),
     [
         ({"a": "b"}, {"a": "c"}, {"a": "c"}),

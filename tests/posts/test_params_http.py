@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import NOON, message
 
 PARAMS = {"author": "Ada", "math": True, "weight": 10, "ratio": 1.0, "series": {"name": "Lakes", "parts": [1, [2]]}}
@@ -43,7 +44,7 @@ def test_a_put_that_only_reorders_params_is_a_change(client):
         assert json.dumps(client.get("/v1/posts/1").json["params"]) == json.dumps(params)
 
 
-@pytest.mark.parametrize("front_matter", ["params:", "params: ~", "params: null", "params: {}"])
+@cases("front_matter", ["params:", "params: ~", "params: null", "params: {}"])
 def test_empty_params_of_a_file_are_left_out(client, front_matter):
     assert "params" not in post_file(client, front_matter).json
 
@@ -182,7 +183,7 @@ def test_other_names_go_to_params_if_the_query_asks_for_that(client):
     assert put.json["params"] == {"layout": "page"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("front_matter", "query", "expected"),
     [
         ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is in `params`, too"),

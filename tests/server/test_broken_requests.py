@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tests.cases import cases
 from tests.service import eventually, read_answer
 
 REQUEST = "POST /v1/posts HTTP/1.1"
@@ -164,7 +165,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("data", "end", "answer"), BROKEN.values(), ids=BROKEN)
+@cases(("data", "end", "answer"), BROKEN.values())
 def test_a_broken_request_is_refused(server, data, end, answer):
     assert refused(server, data, end) == answer
 
@@ -183,9 +184,7 @@ def test_many_small_chunks_let_others_have_their_turn(service):
     assert max(worked for _, worked in waits) < 0.1
 
 
-@pytest.mark.parametrize(
-    "field", ["", "Host: a\r\nNo colon\r\n", "Host: a\r\nContent-Length: x\r\n", "X: y\r\n" * 150, "Nul: \0\r\n"]
-)
+@cases("field", ["", "Host: a\r\nNo colon\r\n", "Host: a\r\nContent-Length: x\r\n", "X: y\r\n" * 150, "Nul: \0\r\n"])
 def test_a_broken_head_request_gets_no_body(server, field):
     with server.connect() as sock:
         sock.sendall(f"HEAD /v1/posts HTTP/1.1\r\n{field}\r\n".encode())
@@ -207,8 +206,8 @@ def test_an_answer_arrives_despite_unread_input(server, head):
     assert server.raw(head_of(*head) + b"GET /v1/posts HTTP/1.1\r\n\r\n" * 20_000)[0] == 401
 
 
-@pytest.mark.parametrize(("key", "status"), [(KEY, 413), ("X: y", 401)])
-@pytest.mark.parametrize("length", [4 * 2**20 + 1, 10**30])
+@cases(("key", "status"), [(KEY, 413), ("X: y", 401)])
+@cases("length", [4 * 2**20 + 1, 10**30])
 def test_an_answer_arrives_even_if_16_mb_are_sent_before_it_is_read(server, key, status, length):
     head = head_of(REQUEST, HOST, key, JSON, f"Content-Length: {length}")
     assert refused(server, head + b" " * min(length, 16_000_000))[0] == status
@@ -262,7 +261,7 @@ def test_a_target_may_be_in_raw_utf_8_but_not_in_latin_1(server):
     server.request("DELETE", "/v1/posts/by-slug/a")
 
 
-@pytest.mark.parametrize("path", ["/docs", "/v1/posts", "/openapi.json", "/x"])
+@cases("path", ["/docs", "/v1/posts", "/openapi.json", "/x"])
 def test_an_answer_has_one_date(server, path):
     _, headers, _ = server.request("HEAD", path)
     assert len(headers.get_all("Date")) == len(headers.get_all("Cache-Control")) == 1

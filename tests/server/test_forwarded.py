@@ -5,13 +5,14 @@ from ipaddress import ip_network
 import pytest
 
 from blogapi.server.proxies import client_address
+from tests.cases import cases
 from tests.service import eventually
 
 TRUSTED = tuple(map(ip_network, ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")))
 CLIENT = "203.0.113.7"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("peer", "forwarded_for", "client"),
     [
         ("127.0.0.1", CLIENT, CLIENT),

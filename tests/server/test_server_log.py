@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from blogapi.server.log import printable_target
+from tests.cases import cases
 from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
 TIME = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -16,7 +17,7 @@ OTHER_LINE = re.compile(TIME + r" \[\d+\] \[[A-Z]+\] .*")
 KEY = "blog_" + "k" * 43
 
 
-@pytest.mark.parametrize(
+@cases(
     ("target", "logged"),
     [
         ("/v1/posts?limit=1&tag=a%20b", "/v1/posts?limit=1&tag=a%20b"),

@@ -1,7 +1,5 @@
 """How SQLite runs the queries whose tables grow with the blog."""
 
-import pytest
-
 from blogapi.documents import STATUSES
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
@@ -9,6 +7,7 @@ from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import outbox
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.models import Delivery
+from tests.cases import cases
 
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
@@ -24,7 +23,7 @@ INDEXED += [
 ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "exceptions"),
     [
         *((lists.created_query(status, by_tag), DUE * (status == "published")) for status in EACH for by_tag in (0, 1)),

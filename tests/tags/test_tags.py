@@ -7,6 +7,7 @@ import pytest
 from blogapi.posts import storage as posts
 from blogapi.storage.models import PostTag, Schedule
 from tests.api.fixtures import LATER, answers, listed
+from tests.cases import cases
 from tests.conftest import message
 
 
@@ -37,7 +38,7 @@ def some(post):
 
 
 @pytest.mark.usefixtures("some")
-@pytest.mark.parametrize(
+@cases(
     ("query", "pages"),
     [
         ("limit=2", [["go", "STRASSE"], ["zebra"]]),
@@ -113,7 +114,7 @@ def test_a_tag_is_removed_from_every_post(client):
     assert client.delete("/v1/tags/").status_code == 404
 
 
-@pytest.mark.parametrize("name", ["%0A", "go%0A", "%0Ago", "go%0D%0A", "go%00", "go%E2%80%A8", "%20", "%1F", "no"])
+@cases("name", ["%0A", "go%0A", "%0Ago", "go%0D%0A", "go%00", "go%E2%80%A8", "%20", "%1F", "no"])
 @pytest.mark.usefixtures("some")
 def test_an_unknown_or_impossible_tag_is_404(client, name):
     before = tags(client)
@@ -123,7 +124,7 @@ def test_an_unknown_or_impossible_tag_is_404(client, name):
     assert tags(client) == before
 
 
-@pytest.mark.parametrize("name", ["a b", "a/b", "/a", "a/", "100%", "%2F", "😀", "東京", "a?b#c", ".", "a+b", 'a"b\\'])
+@cases("name", ["a b", "a/b", "/a", "a/", "100%", "%2F", "😀", "東京", "a?b#c", ".", "a+b", 'a"b\\'])
 def test_any_name_works_in_the_path(client, post, rename, name):
     post(tags=[name])
     assert rename(name, "other").json == {"name": "other", "posts": 1}
@@ -132,7 +133,7 @@ def test_any_name_works_in_the_path(client, post, rename, name):
     assert tags(client) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "wrong"),
     [
         ({}, "name: missing"),
@@ -149,7 +150,7 @@ def test_a_bad_body_is_refused(client, post, body, wrong):
     assert message(client.patch("/v1/tags/a", json=body)) == wrong
 
 
-@pytest.mark.parametrize("path", ["caf%E9", "%FF", "%ED%A0%80"])
+@cases("path", ["caf%E9", "%FF", "%ED%A0%80"])
 @pytest.mark.in_process
 def test_a_path_that_is_not_utf_8_does_not_name_a_tag(client, post, path):
     post(tags=["caf\ufffd", "\ufffd", "\ufffd" * 3])

@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
+from tests.cases import cases
 
 LOOPBACK = [
     "127.0.0.1", "127.255.0.9", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0",
@@ -38,26 +39,26 @@ NEVER = [
 PUBLIC = ["8.8.8.8", "134744072", "2001:4860:4860::8888", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "3fff:1000::1"]
 
 
-@pytest.mark.parametrize("host", LOOPBACK + PRIVATE)
+@cases("host", LOOPBACK + PRIVATE)
 def test_private_and_loopback_addresses_are_called_only_if_allowed(host):
     with pytest.raises(AddressError, match="private or loopback address; only BLOGAPI_WEBHOOK_PRIVATE=true allows"):
         addresses_of(host, 80, private=False)
     assert addresses_of(host, 80, private=True)
 
 
-@pytest.mark.parametrize("private", [True, False])
-@pytest.mark.parametrize("host", NEVER)
+@cases("private", [True, False])
+@cases("host", NEVER)
 def test_link_local_multicast_and_metadata_addresses_are_never_called(host, private):
     with pytest.raises(AddressError, match="link-local, multicast or metadata address, which is never called"):
         addresses_of(host, 80, private)
 
 
-@pytest.mark.parametrize("host", PUBLIC)
+@cases("host", PUBLIC)
 def test_public_addresses_are_called(host):
     assert len(addresses_of(host, 443, private=False)) == 1
 
 
-@pytest.mark.parametrize("host", ["a" * 64, "a..b", "ü" * 64, "\0", "a\x7fb"])
+@cases("host", ["a" * 64, "a..b", "ü" * 64, "\0", "a\x7fb"])
 def test_an_invalid_host_name_is_refused(host):
     with pytest.raises(AddressError, match="not a valid host name"):
         addresses_of(host, 80, private=False)
