@@ -46,6 +46,8 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             3,
             "Not imported: 1 folder called node_modules ({}/node_modules).\n"
             "params: permalink 2, eleventyExcludeFromCollections 1\n"
+            "Kept as drafts: 1 post ({}/content/blog/pattern.md:4 has eleventyExcludeFromCollections: true): "
+            "they were not public; publish those that may be read.\n"
             "Other addresses of 1 post ({}/content/blog/moved/moved.md): --redirects FILE lists them.",
         ),
         (
@@ -71,8 +73,8 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "Not imported: 1 page, 1 attachment and 1 post (trash); --pages imports pages.\n"
             "params: author 1, format 1\n"
             "On other hosts: 2 images (crumbs.example 2).\n"
-            "Private posts, as drafts: 1 post ({} (hurotuku)): they were not public.\n"
-            "Posts with a password, as drafts: 1 post ({} (for-friends)): they were not public.\n"
+            "Kept as drafts: 2 posts ({} (hurotuku) has status: private, {} (for-friends) has post_password): "
+            "they were not public; publish those that may be read.\n"
             "Shortcodes or imports in 1 post ({} (salt-time)): only the old site knows them, so replace them.\n"
             "Changed slugs of 1 post ({} (hurotuku)): --redirects FILE lists the old ones.\n"
             "Other addresses of 1 post ({} (salt-time)): --redirects FILE lists them.",
@@ -84,7 +86,8 @@ NOTED = "---\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
             "Not imported: 1 page; --pages imports pages.\n"
             "params: visibility 3, cover_image 1\n"
             "On other hosts: 1 image (static.example 1).\n"
-            "Posts for members, as drafts: 1 post ({} (members)): they were not public.\n"
+            "Kept as drafts: 1 post ({} (members) has visibility: paid): "
+            "they were not public; publish those that may be read.\n"
             "Covers not found, in 1 post ({} (own-picture)): "
             "params keep them; --static DIR finds those of the site's root.\n"
             "HTML in 1 post ({} (coming-soon)): it stays in the Markdown.",

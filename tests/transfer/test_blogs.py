@@ -46,7 +46,7 @@ BLOGS = {
     "eleventy": [
         ("moved-here", "published", "2017-08-09T00:00:00Z", None, ["permalink"]),
         ("fourthpost", "published", "2018-09-30T00:00:00Z", ["second tag"], []),
-        ("pattern", "published", "2018-10-01T00:00:00Z", None, ["permalink", "eleventyExcludeFromCollections"]),
+        ("pattern", "draft", "2018-10-01T00:00:00Z", None, ["permalink", "eleventyExcludeFromCollections"]),
     ],
     "astro": [
         ("first-post", "published", "2022-07-08T00:00:00Z", ["astro", "blogging"], ["image"]),

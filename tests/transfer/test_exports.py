@@ -128,7 +128,7 @@ def test_ghost_posts_are_read():
     fields = {"title": "Own picture", "slug": "own-picture", "status": "draft", "content": "*Kept* as it was"}
     fields |= {"params": {"visibility": "public", "cover_image": "/content/images/own.png"}}
     assert own == Item(f"{GHOST} (own-picture)", fields, "2022-11-14T10:00:00Z", notes={"covers": None})
-    assert (members.fields["status"], members.notes) == ("draft", {"members": None})
+    assert (members.fields["status"], members.notes) == ("draft", {"hidden": (None, "visibility: paid")})
 
 
 @pytest.fixture

@@ -124,8 +124,10 @@ def test_the_day_in_a_file_name_is_in_the_zone(item):
 
 
 @pytest.mark.parametrize("text", ["permalink: /:title\ntimezone:" + " " * 2_000_000, "a: [", "\0"])
-def test_a_configuration_that_is_too_large_or_invalid_is_ignored_and_reported(write, item, text):
+def test_the_posts_of_a_site_are_drafts_if_its_configuration_is_too_large_or_invalid(write, item, text):
     write({"_config.yml": text})
     found = item("date: 2020-07-02", "_posts/a.md")
     assert found.fields["published_at"] == "2020-07-02T00:00:00Z"
-    assert (found.old_paths, found.notes) == (("/2020/07/02/a.html",), {"time zones": None})
+    assert found.old_paths == ("/2020/07/02/a.html",)
+    hidden = (None, "_config.yml cannot be read")
+    assert (found.fields["status"], found.notes) == ("draft", {"time zones": None, "hidden": hidden})

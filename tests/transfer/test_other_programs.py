@@ -30,7 +30,7 @@ def test_status_words_of_other_programs_are_understood(item, text, status, param
 
 
 def test_a_private_file_is_reported_and_one_in_the_trash_is_left_out(item, write):
-    assert item("status: private").notes == {"private posts": 2}
+    assert item("status: private").notes == {"hidden": (2, "status: private")}
     with open_sources(write({"a.md": "---\nstatus: trash\n---\nA"}) / "a.md") as sources:
         assert (len(sources), sources.left_out) == (0, {"post (trash)": 1})
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from blogapi.documents import ID
 from blogapi.text import CONTROL, VISIBLE
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, rfc3339_of, shortened, split, typed
+from blogapi.wings.markdown.public import hides
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
@@ -18,17 +19,27 @@ HERO = "heroImage"  # the cover in Astro's starter
 ASTRO_NAMES = {"pubdatetime": "pubDate", "postslug": "slug"}  # names in Astro's themes, and ours
 # Other programs' words for a status, and ours
 STATUS_WORDS = {"publish": "published", "future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"}
-LANGUAGE = re.compile(rb"---(js|javascript|json|toml|yaml)[ \t]*(?=\r?\n)")  # of front matter
+LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # of front matter
 IMAGE_NAMES = ("cover_image", "image", "cover", "featured_image", "feature_image")
 # Names for the address of an image with more properties
 ADDRESS_NAMES = ("url", "src", "image", "path")
 TAG_NAMES = ("tags", "tag", "categories", "category")
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-# Front matter that is not read: JSON without delimiters, and the headers of Pelican and Nikola
-NOT_READ = re.compile(
-    r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
-)
+DELIMITED = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
+# Front matter that is not read: JSON without delimiters, the headers of Pelican and Nikola, and scripts
+NOT_READ = {
+    re.compile(
+        r'\{\s*"|;;;[ \t]*\r?\n|"[\w-]+":(?s:.)*?\n;;;|(?i:title|date): [^\r\n]*\r?\n[\w-]+:[ \t]|\.\. title:'
+        r"|(?=(?:[^\r\n]+\r?\n){0,20}?(?i:status|draft|published|password):[ \t])(?:\w[\w -]*+:[ \t][^\r\n]*\r?\n){2}"
+    ): DELIMITED,
+    re.compile(
+        r"(?:```|~~~|---|###)[ \t]*(?:ruby[ \t]*\r?\n\s*front_matter|<%)"
+    ): "front matter in Ruby cannot be read: write it as YAML between lines of ---",
+    re.compile(
+        r"(?:\s*import [^\r\n]*\r?\n)*\s*export (?:const|let|default) (?:(?:meta|front)\w* *= *)?\{"
+    ): "metadata in JavaScript cannot be read: write it as YAML between lines of ---",
+}
 
 PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
 CHANGED, UNPUBLISHED = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
@@ -95,14 +106,15 @@ def parse(
     """
     language = None if strict else LANGUAGE.match(data)
     if language:
-        if language[1].startswith(b"j") and language[1] != b"json":  # JSON is read as YAML.
-            raise MarkdownError("front matter in JavaScript cannot be read: write it as YAML", 1)
+        if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # JSON is read as YAML.
+            name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
+            raise MarkdownError(f"front matter in {name} cannot be read: write it as YAML", 1)
         data = b"---" + data[language.end() :]
     marks, text, content, line = split(data, skip_blank=not strict)
     if language and language[1] == b"toml":
         marks = b"+++"
-    if not marks and not strict and NOT_READ.match(content):
-        raise MarkdownError("front matter must be YAML or JSON between lines of ---, or TOML between lines of +++", 1)
+    if not marks and not strict and (reason := next((NOT_READ[each] for each in NOT_READ if each.match(content)), "")):
+        raise MarkdownError(reason, 1)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
     file = read(marks, text, Rules(strict, keeps_others or not strict, divides_tags, zone))
     fields = {**file.fields, "content": content}
@@ -202,8 +214,9 @@ def _read_field(name: str, value: Any, line: int, rules: Rules) -> tuple[str, An
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
-    """Return whether a name at the top level would be read as a field of the post."""
-    return name.lower() in BY_LOWER_CASE | ASTRO_NAMES or (name == HERO and "cover_image" not in post)
+    """Return whether a name at the top level would be read as a field of the post, or make a draft of it."""
+    is_hiding = post["status"] in ("published", "scheduled") and hides(name, post["params"][name])
+    return is_hiding or name.lower() in BY_LOWER_CASE | ASTRO_NAMES or (name == HERO and "cover_image" not in post)
 
 
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:

@@ -52,14 +52,23 @@ def load_yaml(text: str) -> Any:
 LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; any other is YAML
 
 
-def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
-    """Return the mapping in a file below one of the folders `roots`, its names in lower case. Raises DataError."""
+def read_text(path: Path, roots: tuple[str, ...]) -> str:
+    """Return the text of a file below one of the folders `roots`. Raises DataError."""
     try:
         with open_below(path, roots) as file:
             data = file.read(MAX_DATA_BYTES + 1)
         if len(data) > MAX_DATA_BYTES:
             raise DataError(f"larger than {MAX_DATA_BYTES // 1024} KiB")
-        values = LOADERS.get(path.suffix, load_yaml)(data.decode("utf-8-sig"))
+        return data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise DataError(getattr(error, "strerror", None) or str(error)) from None
+
+
+def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
+    """Return the mapping in a file, its names in lower case; other values count as an empty one. Raises DataError."""
+    text = read_text(path, roots)
+    try:
+        values = LOADERS.get(path.suffix, load_yaml)(text)
+    except ValueError as error:
+        raise DataError(str(error)) from None
     return {str(name).lower(): value for name, value in values.items()} if isinstance(values, dict) else {}

@@ -88,8 +88,7 @@ def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
     for name, start in TEXT_STARTS.items():
         if not html and not content and re.search(start, text[name]):
             raise MarkdownError(f"its content is `{name}` without HTML: publish it in Ghost, or export it with HTML")
-    is_public = row.get("visibility", "public") == "public"
-    status = row.get("status") if is_public else "draft"
+    status = row.get("status")
     return {
         "title": text["title"],
         "slug": text["slug"],
@@ -101,7 +100,7 @@ def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
         "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
         "html": html,
         "content": content,
-        "notes": [] if is_public else ["members"],
+        "values": {name: row.get(name) or "" for name in ("visibility", "status")},  # of what may hide it
     }
 
 

@@ -22,7 +22,7 @@ DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)-(.+)", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 
-DRAFT_FOLDERS = {"_drafts", "drafts"}
+DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
 LAST = "~"  # after every time
 
 
@@ -66,7 +66,7 @@ def infer(file: MarkdownFile, path: Path, folders: set[str], address: str, zone:
         day = time_or_nothing(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
-    if DRAFT_FOLDERS & folders and not file.is_exported:
+    if DRAFT_FOLDERS & {folder.lower() for folder in folders} and not file.is_exported:
         fields.setdefault("status", "draft")
     elif "published_at" in fields:
         fields.setdefault("status", "published")
@@ -76,8 +76,6 @@ def infer(file: MarkdownFile, path: Path, folders: set[str], address: str, zone:
 def notes_of(file: MarkdownFile, path: Path, site: Site) -> dict[str, Note]:
     """Return the notes on a file; remove the control characters in its fields."""
     notes: dict[str, Note] = {**without_controls(file.fields)}
-    if str(file.values.get("status")).lower() == "private":
-        notes["private posts"] = file.line_of("status")
     if site.is_zone_unknown:
         notes["time zones"] = None
     if not {"status", "published_at"} & file.fields.keys() and has_data_file(path.absolute().parent):

@@ -44,6 +44,8 @@ def what_differs(item: Item) -> str:
     """Return how the post of a file will differ from what the file says."""
     missing, more = item.missing[:MAX_NAMED], len(item.missing) - MAX_NAMED
     why = [f"its slug is {item.fields['slug']}"] if "other slugs" in item.notes else []
+    hidden = item.notes.get("hidden")
+    why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []
     why += [f"images not found: {', '.join(missing)}" + (f" and {more} more" if more > 0 else "")] if missing else []
     return "; ".join(why)
 

@@ -18,9 +18,7 @@ UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand f
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # Notes on imported posts, in the order in which they are printed: how the line begins, and what to know or do
 NOTES = {
-    "private posts": ("Private posts, as drafts:", "they were not public"),
-    "members": ("Posts for members, as drafts:", "they were not public"),
-    "passwords": ("Posts with a password, as drafts:", "they were not public"),
+    "hidden": ("Kept as drafts:", "they were not public; publish those that may be read"),
     "no dates": ("Published at the time of this import:", "no date was understood; `date` would be"),
     "no dates in exports": ("Published at the time of this import:", "the export has no date for them"),
     "undated": (
@@ -115,7 +113,8 @@ class Report:
             lines.append(f"On other hosts: {others} ({counted(dict(sources.hosts.most_common()))}).")
         for what, (beginning, remedy) in NOTES.items():
             if places := self.places[what]:
-                lines.append(f"{beginning} {plural(len(places), 'post')} ({examples(places)}): {remedy}.")
+                limit = len(places) if what == "hidden" else EXAMPLES
+                lines.append(f"{beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {remedy}.")
         for line in lines:
             say(line, err=False)
 
@@ -142,9 +141,9 @@ def settings_of(sources: Sources) -> Iterator[str]:
     yield from (f"Not read: {settings}." for settings in sources.unread_settings)
 
 
-def examples(names: Sequence[str]) -> str:
+def examples(names: Sequence[str], limit: int = EXAMPLES) -> str:
     """Return a list of the first few names."""
-    return ", ".join((*names[:EXAMPLES], *(["…"] if len(names) > EXAMPLES else [])))
+    return ", ".join((*names[:limit], *(["…"] if len(names) > limit else [])))
 
 
 def counted(counts: Mapping[str, int]) -> str:

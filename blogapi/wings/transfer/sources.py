@@ -4,7 +4,7 @@ import os
 import pickle
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
@@ -18,10 +18,12 @@ from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, moment_of, shown
 from blogapi.wings.markdown.html import markdown_of
+from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
 from blogapi.wings.transfer import ghost, names, permalinks, wordpress
 from blogapi.wings.transfer.bounds import Note, shorten
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
+from blogapi.wings.transfer.inherited import SCRIPTS, inherited_by
 from blogapi.wings.transfer.names import SpoolEntry
 from blogapi.wings.transfer.sites import bound_of, site_of
 
@@ -227,7 +229,8 @@ class Sources:
 
     def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
         """Return the post in a Markdown file below `top`; None if it was in the trash. Raises MarkdownError."""
-        site = site_of(Path(os.path.abspath(path.parent)), bound_of(top), self.zone)
+        place, bound = Path(os.path.abspath(path)), bound_of(top)
+        site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
         self.unread_settings |= {site.unread: None} if site.unread else {}
         is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
@@ -249,14 +252,34 @@ class Sources:
             zone=site.zone,
             front=names.language_of(path, file.values) or permalinks.parted(address)[0],
         )
+        is_past = file.fields.get("published_at", names.LAST) <= rfc3339(self.now)
+        pattern = self.permalink or (site.pattern if is_jekyll else "") if is_past else ""
+        of_pattern = pattern, site.folder, site.zone
+        by_pattern = permalinks.address_by_pattern(file, path.parent, name, *of_pattern) if pattern else ""
+        if file.is_exported:  # Its status is that of the post here, whatever its folder and its `params` say.
+            self._hide(item, {name: value for name, value in file.values.items() if name != "params"})
+        else:
+            inherited = [*inherited_by(place, bound, site)]
+            scripts = [each.source for each in inherited if each.source.endswith(SCRIPTS)]
+            self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
+            self._hide(item, file.values, inherited)
         self._place_images(item, path.parent, top)
         self._complete(item)
-        pattern = self.permalink or (site.pattern if is_jekyll else "")
-        by_pattern = (
-            permalinks.address_by_pattern(file, path.parent, name, pattern, site.folder, site.zone) if pattern else ""
-        )
         self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
         return item
+
+    def _hide(self, item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited] = ()) -> None:
+        """Make a post a draft unless it was public, and remove passwords from it."""
+        fields = item.fields
+        if "params" in fields:
+            fields["params"] = without_passwords(fields["params"])
+        is_shown, why = is_public(values, inherited, rfc3339(self.now))
+        if is_shown:
+            return
+        if why.lower() not in PLAIN_DRAFTS:
+            item.notes["hidden"] = item.file.line_of(why.partition(":")[0]), why
+        if fields.get("status") != "archived":
+            fields["status"] = "draft"
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
         """Add the old addresses of a post, and the former slugs in its aliases."""
@@ -280,6 +303,7 @@ class Sources:
         except MarkdownError as error:
             return Failure(source, None, error.reason)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
+        self._hide(item, post["values"])
         self._place_images(item)
         self._complete(item)
         return item

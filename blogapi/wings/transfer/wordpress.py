@@ -109,20 +109,18 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
     html = BLOCK.sub(lambda match: blocks.get(match[1], match[0]), _text(item, "encoded", "content"), MAX_BLOCKS)
-    notes = ["blocks"] if BLOCK.search(html) else []
+    has_blocks = bool(BLOCK.search(html))
     html = CODE.sub(_code, CAPTION.sub(_figure, html))
     html = html if "<!-- wp:" in html else paragraphs(html)
     link, slug = _text(item, "link"), unquote(_text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
-    password = _text(item, "post_password")
     return {
         "path": link,
         "older": [_renamed(link, slug, value) for value in older],
         "title": text_of(_text(item, "title")),
         "slug": slug,
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
-        # A post with a password was not public.
-        "status": "draft" if password else STATUSES[status],
+        "status": STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
         "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
@@ -130,7 +128,8 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
-        "notes": [*notes, *(["passwords"] if password else ["private posts"] if status == "private" else [])],
+        "notes": ["blocks"] if has_blocks else [],
+        "values": first | {"status": status, "post_password": _text(item, "post_password")},  # of what may hide it
         "comments": len(item.findall("{*}comment")),
     }
 

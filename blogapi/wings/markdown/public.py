@@ -1,0 +1,238 @@
+"""Decide whether a post in a file of any program was public, and find the passwords in it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from blogapi.clock import rfc3339
+from blogapi.wings.markdown.front_matter import shown, time_or_nothing
+
+ON, OFF, EMPTY = {"true", "yes", "on", "1", "y"}, {"false", "no", "off", "0", "n", "never", "none"}, {"", "null", "~"}
+PUBLIC = (
+    ON
+    | {"public", "publish", "published", "visible", "listed", "live", "open", "default"}
+    | {
+        *("everyone", "everybody", "anyone", "all", "world"),
+    }
+)
+# Values that hide a post under any of the names below
+HIDING = re.compile(
+    r"(is[ _-])?(drafts?|private|hidden|hide|secret|unlisted|delisted|unpublished|not[ _-]published|protected|internal"
+    r"|((only|for)[ _-])?(members?|paid|premium|subscribers?)([ _-](only|subscriber|member)s?)?"
+    r"|password([ _-]protected)?|tiers|founding|friends|family|confidential|restricted|wip|in[ _-]progress"
+    r"|unfinished|pending([ _-]review)?"
+    r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
+)
+MAX_NAME = 64  # characters; a longer name is not one of these, and params do not keep it
+# Names that say how a part of the page looks, and nothing about the post: `hide_title`
+OF_A_PART = re.compile(
+    "toc|title|cover|image|thumb|author|comment|meta|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
+    "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe"
+    "|newsletter|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget"
+)
+PASSWORD = re.compile(".*pass(word|wd|phrase|code|key).*|pass|pwd|pw|encrypt(ed|ion)?(key)?|cipher(text)?")
+MAY_BE_PASSWORD = {"secret", "protect", "protected", "private"}  # if their value is not one of the words above
+# Mappings whose values count like those at the top, as `params` in Hugo and `extra` in Zola
+NESTED = {"params", "extra", "custom", "metadata", "meta", "post", "page", "data", "frontmatter", "options", "access"}
+TAG_NAMES = {"tags", "tag", "categories", "category"}
+NOT_BUILT = OFF | {"link", "local"}  # values in Hugo's `build` that leave a post out of pages or lists
+HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # Nikola, Obsidian
+# Reasons for a draft that an author expects
+PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
+
+
+class Inherited(NamedTuple):
+    """Values that a post gets from a file of its folders or its site."""
+
+    source: str  # the name of the file
+    values: Mapping[str, Any] | None  # None: the file cannot be read
+    is_default: bool = True  # whether a value of the post itself takes precedence
+    hidden_tags: frozenset[str] = frozenset()
+
+
+def _on(said: str, now: str) -> bool:
+    return said in ON or bool(HIDING.fullmatch(said))
+
+
+def _off(said: str, now: str) -> bool:
+    return said in OFF or bool(HIDING.fullmatch(said))
+
+
+def _given(said: str, now: str) -> bool:
+    return said not in OFF
+
+
+def _is_false(said: str, now: str) -> bool:
+    return said == "false"
+
+
+def _hiding(said: str, now: str) -> bool:
+    return bool(HIDING.fullmatch(said))
+
+
+def _not_public(said: str, now: str) -> bool:
+    return said not in PUBLIC and not re.match("[1-9]", said)  # A date is public, too.
+
+
+def _past(said: str, now: str) -> bool:
+    if re.fullmatch(r"\d{10}(\d{3})?", said, re.ASCII):  # seconds or milliseconds since 1970
+        return rfc3339(int(said[:10])) <= now
+    return said not in OFF and time_or_nothing(said.upper()) <= now  # One that is not understood is "", and past.
+
+
+class Rule(NamedTuple):
+    """Names that can hide a post, and the values with which they do."""
+
+    programs: str  # whose names these are
+    names: re.Pattern[str]  # names in lower case, with letters and digits only
+    hides: Callable[[str, str], bool]  # given a value in lower case and the present time
+    or_part: bool = True  # whether the names mean the post even if they name a part of the page
+
+
+# What hides a post. Any rule that matches a name counts.
+RULES = (
+    Rule("Hexo, hexo-blog-encrypt, WordPress", PASSWORD, _given),
+    Rule(
+        "Hugo, Zola, Eleventy, Docusaurus, Astro, Gatsby",
+        re.compile("(is|as)?(draft|private|hidden|secret|unlisted|delisted|unpublished|wip|protected|restricted)"),
+        _given,
+    ),
+    Rule(
+        "PaperMod, LoveIt, hugo-book, Jekyll",
+        re.compile(".*(draft|private|hide|hidden|unlist|delist|unpublish|secret|confidential).*"),
+        _on,
+        or_part=False,
+    ),
+    Rule("Obsidian, Jekyll, Logseq", re.compile("(is|dg|do|to)?(publish(ed|able)?|public)"), _not_public),
+    Rule(
+        "Grav, Zola, Hugo",
+        re.compile(
+            "(is)?(visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released)"
+            "|show(in|on)(home|list|blog|index|posts?|archives?)(page)?"
+        ),
+        _off,
+    ),
+    Rule("Eleventy", re.compile("permalink"), _is_false),  # In Jekyll, `none` is a style.
+    Rule("Eleventy", re.compile("eleventyexcludefromcollections"), _given),
+    Rule(
+        "Hugo, dev.to, various themes",
+        re.compile(
+            "(is)?(headless|disabled|inactive|deleted|trash(ed)?|removed|embargo(ed)?|unfinished|inprogress|internal)"
+            "|(is)?(ignored?|skip|excluded?)(post|page)?"
+            "|exclude(d)?(from|in)?(feed|list|home(page)?|all|collections?|blog|archives?|posts?)"
+        ),
+        _on,
+    ),
+    Rule(
+        "Substack, Jetpack, various plugins",
+        re.compile(
+            "(is|only|for)?(members?|subscribers?|paid|premium|paywall(ed)?)(only)?"
+            "|login(required)?|requires?(login|auth(entication)?)|auth(required)?"
+        ),
+        _on,
+    ),
+    Rule("Members for WordPress", re.compile("membersaccessrole|accessroles?|contentrestriction"), _given),
+    Rule("Ghost, Micropub", re.compile("(post)?(visibility|privacy)"), _not_public),
+    Rule(
+        "WordPress, Pelican, Nikola, Substack",
+        re.compile(
+            "(post|page|article|entry|content|document|publish(ing)?|publication)?"
+            "(status|state|stage|phase|type|kind|audience|access)|jetpacknewsletteraccess"
+        ),
+        _hiding,
+    ),
+    Rule(
+        "Hugo, PublishPress Future, Joomla",
+        re.compile(
+            "(?!no|never).*expir.*|unpublish(ed)?(at|on|date)|publish(ed)?(until|end|down)|(valid|visible)(until|to)"
+        ),
+        _past,
+    ),
+)
+
+
+def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> tuple[bool, str]:
+    """Return whether nothing speaks against publishing a post; otherwise also what does: `draft: true in posts.json`.
+
+    `values` are those of its file or, in an export, of the post. `inherited` are those of its folders, nearest first,
+    and of its site. A time without an offset counts as UTC; `now` is in RFC 3339.
+    """
+    if why := next(_reasons(values, now), ""):
+        return False, why
+    own, tags = {_plain(name) for name in values}, {*_tags(values)}
+    for source, found, is_default, hidden_tags in inherited:
+        if found is None:
+            return False, f"{source} cannot be read"
+        left = {name: value for name, value in found.items() if not (is_default and _plain(name) in own)}
+        if why := next(_reasons(left, now), ""):
+            return False, f"{why} in {source}"
+        if hidden := hidden_tags & tags:
+            return False, f"the tag {min(hidden)} in {source}"
+    return True, ""
+
+
+def hides(name: str, value: Any, now: str = "") -> bool:
+    """Return whether a value under this name hides a post. Without `now`, an expiry date never does."""
+    return any(_reasons({name: value}, now))
+
+
+def without_passwords(value: Any) -> Any:
+    """Return a value without the passwords in its mappings."""
+    if isinstance(value, list):
+        return list(map(without_passwords, value))
+    if not isinstance(value, dict):
+        return value
+    return {name: without_passwords(each) for name, each in value.items() if not _is_password(name, each)}
+
+
+def _is_password(name: str, value: Any) -> bool:
+    plain, said = _plain(name), str(value).strip().lower()
+    is_word = said in ON | OFF | EMPTY or bool(HIDING.fullmatch(said[:MAX_NAME]))
+    return bool(PASSWORD.fullmatch(plain)) or (plain in MAY_BE_PASSWORD and not is_word)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name[: MAX_NAME + 1]).lower()
+
+
+@lru_cache(maxsize=4096)
+def _rules(name: str) -> tuple[Rule, ...]:
+    """Return the rules for a name."""
+    plain = _plain(name)
+    is_part = OF_A_PART.search(plain)
+    return tuple(rule for rule in RULES if rule.names.fullmatch(plain) and (rule.or_part or not is_part))
+
+
+def _reasons(values: Mapping[str, Any], now: str) -> Iterator[str]:
+    """Yield what hides a post, as `name: value`; a password is not shown."""
+    for name, value in values.items():
+        if len(name) > MAX_NAME:
+            continue
+        if isinstance(value, dict):
+            yield from _reasons_in(name, value, now)
+        for each in value if isinstance(value, list) else [value]:
+            said = str(each).strip()[:1000] if not isinstance(each, dict | list) else ""
+            if said.lower() not in EMPTY and any(rule.hides(said.lower(), now) for rule in _rules(name)):
+                yield shown(name if _is_password(name, each) else f"{name}: {said[:40]}")
+    yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS)
+
+
+def _reasons_in(name: str, value: Mapping[str, Any], now: str) -> Iterator[str]:
+    """Yield what hides a post in a mapping under this name: `build` in Hugo, one of NESTED, or a password."""
+    plain = _plain(name)
+    if plain == "build":
+        limits = {each: str(said) for each, said in value.items() if each in ("render", "list")}
+        yield from (f"{name}.{each}: {said}" for each, said in limits.items() if said.lower() in NOT_BUILT)
+    elif plain in NESTED:
+        flat = {each: said for each, said in value.items() if not isinstance(said, dict)}
+        yield from (f"{name}.{why}" for why in _reasons(flat, now))
+    elif value and PASSWORD.fullmatch(plain):
+        yield shown(name)
+
+
+def _tags(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        if name.lower() in TAG_NAMES and isinstance(value, str | list):
+            tags = value.split(",") if isinstance(value, str) else value
+            yield from (str(tag).strip(" #").lower() for tag in tags if isinstance(tag, str))

@@ -1,0 +1,130 @@
+"""Find the values that posts get from files of their folders and from the configuration of their site."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain, takewhile
+from pathlib import Path
+from typing import Any
+
+from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, split
+from blogapi.wings.markdown.public import Inherited
+from blogapi.wings.transfer.data import DataError, read_data, read_text
+from blogapi.wings.transfer.sites import Site, exists, roots_of
+
+SCRIPTS = (".js", ".cjs", ".mjs", ".ts")
+# Files with values for all posts of their folder and of those below; {} stands for the folder's name
+FOLDER_DATA = (
+    *(
+        f"{{}}.{kind}" for kind in ("json", "yaml", "yml", "11tydata.json", *(f"11tydata{js}" for js in SCRIPTS))
+    ),  # Eleventy
+    *("_data.yml", "_data.yaml", "_data.json", *(f"_data{js}" for js in SCRIPTS)),  # Lume
+    *("_defaults.yml", "_defaults.yaml", "_defaults.json"),  # Bridgetown
+    *("_directory.yml", "_directory.yaml", "_directory.json"),  # Statiq
+    *(".meta.yml", "_metadata.yml"),  # Material for MkDocs, Quarto
+)
+SECTION = re.compile(r"_index(\.[\w-]+)?\.md")  # Hugo, Zola
+# Files with values for one post; {} stands for its name without the extension
+POST_DATA = ("{}.json", "{}.yaml", "{}.yml", "{}.11tydata.json", *(f"{{}}.11tydata{js}" for js in SCRIPTS))
+DRAFT_NAME = re.compile(
+    r"_.*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
+)  # of a file: Astro, Nuxt, Jekyll
+LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
+# Names at the top of a site's configuration that mean all its posts; other names are the site's own
+OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
+
+
+def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
+    """Yield the values that apply to the post in a file: of its name, its data files, its folders and its site."""
+    if DRAFT_NAME.fullmatch(path.stem):
+        yield Inherited("its name", {"draft": path.name}, is_default=False)
+    roots = roots_of(bound)
+    for name in POST_DATA:
+        if exists(file := path.with_name(name.format(path.stem))):
+            yield from _read(file, roots)
+    parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
+    folders = takewhile(lambda folder: folder != bound.parent, path.parents)
+    found = chain(*(_of_folder(folder, bound) for folder in folders), _of_site(site))
+    yield from (each for each in found if _applies(each.values or {}, parts))
+
+
+@cache
+def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
+    """Return the values in the data files of a folder."""
+    data_names = {name.format(folder.name) for name in FOLDER_DATA}
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return (Inherited(folder.name, None),)
+    files = [folder / name for name in names if name in data_names or SECTION.fullmatch(name)]
+    return tuple(each for file in files for each in _read(file, roots_of(bound)))
+
+
+def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
+    """Yield the values in a data file. Of a script, only plain values are read."""
+    try:
+        if file.suffix in SCRIPTS:
+            found = LITERAL.findall(read_text(file, roots))
+            yield Inherited(file.name, {name: value.strip("\"'") for name, value in found})
+        elif file.suffix == ".md":
+            marks, text, _, _ = split(read_text(file, roots).encode(), skip_blank=True)
+            values = {
+                name.lower(): value for name, value in (read_toml if marks == b"+++" else read_yaml)(text)[0].items()
+            }
+            yield Inherited(file.name, values, is_default=False)
+            yield from (Inherited(file.name, each) for each in _mappings(values.get("cascade")))
+        else:
+            yield Inherited(file.name, read_data(file, roots))
+    except (DataError, MarkdownError):
+        yield Inherited(file.name, None)
+
+
+def _of_site(site: Site) -> Iterator[Inherited]:
+    """Yield the values for posts in a site's configuration: of Hugo, Jekyll and Hexo."""
+    if not site.config:
+        return
+    name, values = site.config.name, site.values
+    if values is None:
+        yield Inherited(name, None)
+        return
+    yield Inherited(name, {each: values[each] for each in OF_SITE if each in values})
+    yield from (Inherited(name, each) for each in _mappings(values.get("cascade")))
+    for each in _mappings(values.get("defaults")):
+        scope, own = each.get("scope"), each.get("values")
+        if isinstance(own, dict):
+            yield Inherited(name, own | {"_target": scope})
+    encrypt = values.get("encrypt")
+    tags = _mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
+    yield Inherited(name, {}, hidden_tags=frozenset(str(tag.get("name")).lower() for tag in tags))
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings in a list, or a single one."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+
+
+def _applies(values: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
+    """Return whether values apply to the file with this path: Hugo and Jekyll can limit them."""
+    targets = _mappings(values.get("_target", values.get("target")))
+    return not targets or any(_is_target(target, parts) for target in targets)
+
+
+def _is_target(target: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
+    """Return whether a target of Hugo, or a scope of Jekyll, may mean a file. A pattern counts up to its first star."""
+    kind, of_type = str(target.get("kind") or "page"), str(target.get("type") or "posts").lower()
+    if not ("page" in kind or "*" in kind):
+        return False
+    if of_type == "pages" and any(part.startswith("_") for part in parts):
+        return False
+    if of_type not in ("post", "posts", "drafts", "pages") and f"_{of_type}" not in parts:
+        return False
+    paths = str(target.get("path") or "").lower().strip("{}").split(",")
+    return any(_is_below(path.strip(" /"), parts) for path in paths)
+
+
+def _is_below(pattern: str, parts: tuple[str, ...]) -> bool:
+    start = re.split(r"[*?\[{]", pattern, maxsplit=1)[0]
+    ends = ("", "/", ".") if start == pattern and pattern else None
+    paths = ("/".join(parts[index:]) for index in range(len(parts)))
+    return any(path.startswith(start) and (not ends or path[len(start) :][:1] in ends) for path in paths)

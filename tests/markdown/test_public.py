@@ -1,0 +1,108 @@
+"""What hides a post: the words of many programs, and names that say so."""
+
+from blogapi.wings.markdown.front_matter import read_toml, read_yaml
+from blogapi.wings.markdown.public import Inherited, hides, is_public, without_passwords
+
+NOW = "2026-11-20T12:00:00Z"
+
+HIDDEN = """
+draft: true | isDraft: true | is_draft: "yes" | draft: 1 | wip: true | unfinished: true | published: false
+publish: false | is_published: false | dg-publish: false | public: false | isPublic: no | publish: never
+publish: later
+private: true | isPrivate: true | private: friends | hidden: true | secret: true | unlisted: true | unpublished: true
+hiddenFromHomePage: true | hiddenInHomeList: true | bookHidden: true | hide: true | hide_from_list: true
+delisted: true
+visible: false | active: false | listed: false | render: false | output: false | enabled: false | show: false
+live: false
+show_in_list: false | permalink: false | eleventyExcludeFromCollections: true | eleventyExcludeFromCollections: [posts]
+excludeFromFeed: true | exclude_from_home: true | ignorePost: true | skip: true | exclude: true | disabled: true
+password: abc | Password: 1234 | post_password: x | passphrase: x | encrypt: true | password: {a: b} | pwd: x
+passcode: 1
+visibility: private | visibility: members | visibility: paid | visibility: tiers | visibility: none | privacy: friends
+access: members | audience: only_paid | members_only: true | premium: true | paid: true | isPaid: true
+login_required: true
+status: private | status: hidden | status: unpublished | Status: Draft | status: wip | status: trash | state: draft
+post_status: pending | status: in progress | type: draft | stage: draft | audience: paid-subscribers
+expiryDate: 2020-01-01 | expires: 2026-11-20T11:00:00Z | expired: true | expiry: who knows | unpublish_date: 2020-01-01
+_expiration-date: 1577836800 | publishUntil: 2020-01-01 | publish_down: 2020-01-01 00:00:00 | headless: true
+build: {render: never} | _build: {list: never} | _build: {list: local} | build: {render: link} | _build: {render: false}
+params: {private: true} | extra: {hidden: true} | extra: {password: x} | tags: [bread, draft] | tags: rye, private
+confidential: true | internal: true | restricted: true | embargoed: true | deleted: true | headless: "on" | wip: 50%
+"""
+SHOWN = """
+draft: false | published: true | published: 2020-01-02 | publish: true | public: yes | private: false | hidden: no
+hidden: | password: | password: "" | password: false | password: null | encrypt: false | visibility: public
+access: all
+status: published | status: publish | expiryDate: 2030-01-01 | expires: never | noindex: true | robots: noindex
+sitemap: false | hide_title: true | hideToc: true | hideMeta: true | cover: {hidden: true} | hide: [navigation, toc]
+comments: false | hideComments: true | comments_hidden: true | toc: false | showToc: false | show_date: false
+share: false
+search_exclude: true | nav_exclude: true | hideFromHashnodeCommunity: true | hidden_tags: [a] | private_notes: we met
+publisher: O'Reilly | passage: a | compass: north | layout: post | permalink: none | permalink: /a/ | sticky: true
+audience: beginners | audience: everyone | type: post | kind: article | eleventyExcludeFromCollections: false
+build: {publishResources: false} | build: {render: always, list: always} | params: {hide_title: true} | active: true
+description: draft | title: Private | tags: [privacy, drafting] | summary: hidden | author: Secret | lastmod: 2020-01-01
+"""
+
+
+def every(table):
+    return [text.strip() for line in table.strip().splitlines() for text in line.split(" | ")]
+
+
+def test_a_post_is_public_only_if_no_word_of_any_program_says_otherwise():
+    for text in every(HIDDEN):
+        assert not is_public(read_yaml(text)[0], (), NOW)[0], text
+    for text in every(SHOWN):
+        assert is_public(read_yaml(text)[0], (), NOW) == (True, ""), text
+
+
+def test_toml_says_the_same():
+    for text in ("draft = true", "expiryDate = 2020-01-01", "[_build]\nrender = 'never'", "[extra]\nhidden = true"):
+        assert not is_public(read_toml(text)[0], (), NOW)[0], text
+    assert is_public(read_toml("draft = false\nexpiryDate = 2030-01-01")[0], (), NOW) == (True, "")
+
+
+def test_the_reason_names_the_word_and_no_password():
+    reasons = {
+        "unlisted: true": "unlisted: true",
+        "password: hunter2": "password",
+        "secret: hunter2": "secret",
+        "private: true": "private: true",
+        "extra: {pwd: hunter2}": "extra.pwd",
+        "build: {list: never}": "build.list: never",
+        "tags: [Private]": "the tag private",
+        f"private: {'x' * 100}": "private",
+        f"status: {'draft'}": "status: draft",
+    }
+    for text, why in reasons.items():
+        assert is_public(read_yaml(text)[0], (), NOW) == (False, why), text
+
+
+def test_data_of_folders_hide_a_post_unless_it_says_otherwise_where_that_counts():
+    folder = Inherited("posts.json", {"draft": True})
+    assert is_public({}, [folder], NOW) == (False, "draft: True in posts.json")
+    assert is_public({"Draft": "false"}, [folder], NOW) == (True, "")
+    assert is_public({"published": "true"}, [folder], NOW)[0] is False
+    section = Inherited("_index.md", {"draft": "true"}, is_default=False)
+    assert is_public({"draft": "false"}, [section], NOW) == (False, "draft: true in _index.md")
+    assert is_public({}, [Inherited("posts.json", None)], NOW) == (False, "posts.json cannot be read")
+    of_tags = Inherited("_config.yml", {}, hidden_tags=frozenset({"diary"}))
+    assert is_public({"tags": ["Diary"]}, [of_tags], NOW) == (False, "the tag diary in _config.yml")
+    assert is_public({"tags": ["bread"]}, [of_tags, Inherited("a.json", {"layout": "post"})], NOW) == (True, "")
+
+
+def test_passwords_are_removed_at_any_depth_and_nothing_else():
+    params = {
+        "password": "x",
+        "a": [{"Pass-Phrase": "y", "b": 1}],
+        "secret": "hunter2",
+        "private": True,
+        "compass": "n",
+    }
+    assert without_passwords(params) == {"a": [{"b": 1}], "private": True, "compass": "n"}
+
+
+def test_long_names_and_values_take_no_time():
+    for name, value in (("x" * 1_000_000, "true"), ("hidden", "x" * 1_000_000), ("status", "draft " * 100_000)):
+        assert isinstance(hides(name, value), bool)
+    assert not is_public({f"hide{number}": "true" for number in range(5000)}, (), NOW)[0]

@@ -1,0 +1,136 @@
+"""What folders and sites say about their posts: none that they hide is published, and no password is stored."""
+
+import json
+
+from blogapi.wings.markdown.files import render
+from tests.blogs import open_sources, read, write_files
+
+POST = "---\ntitle: A\ndate: 2020-01-02\n---\nA"
+DRAFT = "---\ndraft: true\n---\n"
+HUGO = "cascade: [{_target: {path: '/posts/diary/**'}, draft: true}]\nbaseURL: x"
+JEKYLL = "defaults: [{scope: {path: %s, type: %s}, values: {published: false}}]"
+# Files of a site, and the posts that are public in it
+HIDDEN = {
+    "Eleventy": {"posts/posts.json": '{\n\t"draft": true\n}'},
+    "Eleventy, above": {"blog.11tydata.json": '{"eleventyExcludeFromCollections": true}'},
+    "Eleventy, in JavaScript": {"posts/posts.11tydata.js": "module.exports = { layout: 'post', draft: true };"},
+    "Eleventy, for one post": {"posts/a.json": '{"permalink": false}'},
+    "Lume": {"posts/_data.yml": "draft: true"},
+    "Bridgetown": {"posts/_defaults.yml": "published: false"},
+    "Zola": {"posts/_index.md": "+++\ndraft = true\n+++\n"},
+    "Zola, above": {"_index.md": "+++\nrender = false\n+++\n"},
+    "Hugo": {"posts/_index.md": "---\ncascade:\n  build: {render: never}\n---\n"},
+    "Hugo, of several languages": {"posts/_index.de.md": DRAFT},
+    "Hugo, in its configuration": {"hugo.toml": "baseURL = 'x'\n[[cascade]]\ndraft = true\n"},
+    "Jekyll": {"_config.yml": JEKYLL % ("''", "posts")},
+    "Jekyll, by path": {"_config.yml": JEKYLL % ("posts/*", "''")},
+    "Hexo": {"_config.yml": "encrypt: {tags: [{name: A, password: x}]}", "posts/a.md": POST.replace("title", "tags")},
+    "MkDocs": {"posts/.meta.yml": "draft: true"},
+    "Quarto": {"posts/_metadata.yml": "draft: true"},
+    "a whole site": {"_config.yml": "private: true"},
+    "unreadable": {"posts/posts.json": "{"},
+    "large": {"posts/posts.yaml": f"a: {'x' * 300_000}"},
+    "Nuxt": {"posts/a.md": "", "posts/b.draft.md": POST},
+    "Jekyll and Astro": {"posts/a.md": "", "posts/_b.md": POST},
+    "private folder": {"posts/a.md": "", "Private/b.md": POST},
+}  # fmt: skip
+SHOWN = {
+    "Hugo, for others": {"hugo.yaml": HUGO},
+    "Hugo, for sections": {"_index.md": "---\ncascade: {_target: {kind: section}, draft: true}\n---\n"},
+    "Jekyll, for others": {"_config.yml": JEKYLL % ("private", "posts")},
+    "Jekyll, for another collection": {"_config.yml": JEKYLL % ("''", "recipes")},
+    "of the folder, overridden": {
+        "posts/posts.json": '{"draft": true}',
+        "posts/a.md": POST.replace("A", "A\ndraft: false", 1),
+    },
+    "of another folder": {"notes/notes.json": '{"draft": true}'},
+    "a list of data": {"posts/posts.json": "[1, 2]"},
+}
+
+
+def statuses(top, **files):
+    return {item.fields["slug"]: item.fields.get("status") for item in read(top, **files)}
+
+
+def test_no_post_that_its_folder_or_its_site_hides_is_published(tmp_path):
+    for number, (name, files) in enumerate(HIDDEN.items()):
+        top = write_files(tmp_path / str(number), {"blog/posts/a.md": POST})
+        top = write_files(top, {f"blog/{path}": text for path, text in files.items()}) / "blog"
+        assert "published" not in statuses(top).values(), name
+    for number, (name, files) in enumerate(SHOWN.items()):
+        top = write_files(tmp_path / f"shown {number}", {"posts/a.md": POST} | files)
+        assert statuses(top)["a"] == "published", name
+
+
+def test_a_cascade_of_hugo_hides_what_its_target_names(tmp_path):
+    top = write_files(
+        tmp_path / "site", {"hugo.yaml": HUGO, "content/posts/a.md": POST, "content/posts/diary/b.md": POST}
+    )
+    assert statuses(top) == {"a": "published", "b": "draft"}
+
+
+def test_no_data_above_the_folder_given_is_read(tmp_path):
+    top = (
+        write_files(tmp_path, {"blog.json": '{"draft": true}', "_data.yml": "draft: true", "blog/a.md": POST}) / "blog"
+    )
+    assert statuses(top) == {"a": "published"}
+
+
+def test_a_hidden_post_is_reported_with_the_word_and_its_password_is_not_kept(tmp_path):
+    top = write_files(tmp_path, {"a.md": "---\ndate: 2020-01-02\npassword: hunter2\nextra: {pwd: x, b: 1}\n---\nA"})
+    (item,) = read(top)
+    assert (item.fields["status"], item.notes) == ("draft", {"hidden": (3, "password")})
+    assert item.fields["params"] == {"extra": {"b": 1}}
+
+
+def test_a_script_with_data_is_named(tmp_path):
+    script = {"posts/posts.11tydata.js": "module.exports = () => ({ draft: isDraft() })", "posts/a.md": POST}
+    with open_sources(write_files(tmp_path, script)) as sources:
+        assert [item.fields["status"] for item in sources] == ["published"]
+        assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only plain values in it count)"]
+
+
+def test_front_matter_that_cannot_be_read_is_refused(tmp_path):
+    texts = {
+        "---ruby\nfront_matter do\n  draft true\nend\n---\nA": "front matter in `ruby`",
+        "```ruby\nfront_matter do\n  draft true\nend\n```\nA": "front matter in Ruby",
+        "~~~<%\n{ draft: true }\n~~~\nA": "front matter in Ruby",
+        "---js\n{ draft: true }\n---\nA": "front matter in JavaScript",
+        "---coffee\ndraft: true\n---\nA": "front matter in `coffee`",
+        "import A from 'a'\n\nexport const metadata = {\n  draft: true,\n}\n\nA": "metadata in JavaScript",
+        "Author: me\nStatus: hidden\nDate: 2020-01-02\n\nA": "front matter must be YAML",
+    }
+    for text, reason in texts.items():
+        (failure,) = read(write_files(tmp_path, {"2020-01-02-a.md": text}))
+        assert reason in failure.reason, text
+
+
+def test_an_ordinary_draft_is_not_reported(tmp_path):
+    for text in ("draft: true", "published: false", "status: draft"):
+        (item,) = read(write_files(tmp_path, {"a.md": f"---\ntitle: A\ndate: 2020-01-02\n{text}\n---\nA"}))
+        assert (item.fields["status"], item.notes) == ("draft", {}), text
+
+
+def test_what_an_export_wrote_comes_back_as_it_was_in_a_folder_of_drafts(tmp_path):
+    post = {"title": "A", "slug": "a", "status": "published", "content": "A", "params": {"hidden": True, "b": 1}}
+    post |= dict.fromkeys(("published_at", "created_at", "updated_at"), "2020-01-02T00:00:00Z") | {
+        "id": "1",
+        "tags": [],
+    }
+    for flat in (False, True):
+        top = write_files(tmp_path / "posts", {"posts.json": '{"draft": true}', "a.md": render(post, flat=flat)})
+        (item,) = read(top)
+        assert (item.fields["status"], item.fields["params"] | {"lastmod": 0}) == (
+            "published",
+            post["params"] | {"lastmod": 0},
+        )
+
+
+def test_the_posts_of_exports_are_judged_likewise(tmp_path):
+    post = {"id": 1, "title": "A", "slug": "a", "html": "<p>A", "status": "published", "published_at": "2020-01-02"}
+    rows = [
+        post | {"id": number, "slug": f"a{number}"} | more for number, more in enumerate(({}, {"visibility": "tiers"}))
+    ]
+    top = write_files(tmp_path, {"a.json": json.dumps({"data": {"posts": rows}})})
+    with open_sources(top / "a.json") as sources:
+        assert [item.fields["status"] for item in sources] == ["published", "draft"]
