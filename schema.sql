@@ -68,7 +68,8 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- Former slugs. Each still leads to its post, and no other post can take it.
+-- Slugs under which posts were published; the present one, too, while a post that was published is not. Each leads to
+-- its post, and no other post can take it.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,
     post_id INTEGER NOT NULL

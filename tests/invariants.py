@@ -54,7 +54,8 @@ def copies_are_true(rows, posts):
 def former_slugs_are_true(rows, posts):
     """A slug leads to a single post, which has or had it."""
     former = [(slug, number) for number, post in posts.items() for slug in post.get("former_slugs", ())]
-    assert sorted(rows("SELECT slug, post_id FROM former_slug")) == sorted(former)
+    hidden = {(post["slug"], number) for number, post in posts.items() if post["status"] != "published"}
+    assert sorted(set(rows("SELECT slug, post_id FROM former_slug")) - hidden) == sorted(former)
     every = [slug for slug, _ in former] + [post["slug"] for post in posts.values()]
     assert len(set(every)) == len(every)
 

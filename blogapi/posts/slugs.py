@@ -111,17 +111,27 @@ HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug")))
 # Former slugs
 
 
-def with_former(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = False) -> dict[str, Any]:
     """Return a new version of a post with its former slugs, newest first, at most MAX_FORMER_SLUGS of them.
 
-    If the slug of a post with a publication date changes, the old one becomes a former slug. A former slug that the
-    post takes back is dropped from the list.
+    If the slug changes under which the post is published, or `was_public`, the old one becomes a former slug. A former
+    slug that the post takes back is dropped from the list.
     """
     former = new.get("former_slugs") or []
-    if new["slug"] != old.get("slug") and "published_at" in old and old["status"] != "scheduled":
+    if new["slug"] != old.get("slug") and (was_public or old.get("status") == "published"):
         former = [old["slug"], *former]
     former = [slug for slug in dict.fromkeys(former) if slug != new["slug"]]
     return {**new, "former_slugs": former[:MAX_FORMER_SLUGS] or None}
+
+
+def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
+    """Return whether a post was published under its slug, if it is not now and some changes replace the slug."""
+    if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
+        return False
+    return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
+
+
+WAS_PUBLIC = Prepared(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Param("slug")))
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
@@ -138,11 +148,19 @@ def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[st
 
 
 def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Write the former slugs of a changed post; {} stands for no post."""
+    """Write the former slugs of a changed post; {} stands for no post.
+
+    While a post that was published is not, its slug is kept with them, for `was_public`.
+    """
     before, after = (dict.fromkeys(post.get("former_slugs", ())) for post in (old, new))
-    if before != after:
-        tx.execute_many(FORGET, [{"slug": slug} for slug in before if slug not in after])
-        tx.execute_many(REMEMBER, [{"slug": slug, "post_id": post_id} for slug in after if slug not in before])
+    if new and new["status"] != "published" and new["slug"] in (old.get("slug"), *before):
+        after[new["slug"]] = None
+    if old and old["status"] != "published":
+        before[old["slug"]] = None
+    if gone := [{"slug": slug} for slug in before if slug not in after]:
+        tx.execute_many(FORGET, gone)
+    if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:
+        tx.execute_many(REMEMBER, added)
 
 
 def forget_former(tx: Transaction, post_id: int) -> None:

@@ -174,7 +174,7 @@ def change(
         changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):
         changes["params"] = _merged_params(old.get("params"), changes["params"])
-    new = documents.in_order(slugs.with_former(old, old | changes))
+    new = documents.in_order(slugs.with_former(old, old | changes, slugs.was_public(tx, old, changes)))
     if is_same(old, new):
         effects.changed(tx, Change("repeated", post.id, old, new, author))
         return post.document
@@ -220,7 +220,7 @@ def put(
     if isinstance(ref, str):
         refuse_former_slug(old, ref)
     check(post.document)
-    new = as_put(old, fields, tx.now)
+    new = as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
     effects.check_permitted(author, old, new)  # also if nothing is written
     if is_same(old, new):
         return Put(post, "unchanged")
@@ -233,8 +233,8 @@ def refuse_former_slug(post: Fields, slug: str) -> None:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
 
-def as_put(old: Fields, fields: Fields, now: str) -> Fields:
-    """Return a post as it will be after `put`.
+def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> Fields:
+    """Return a post as it will be after `put`; for `was_public`, see `slugs.with_former`.
 
     A file may still say `scheduled` after its post was published; that is not a change.
     """
@@ -243,7 +243,7 @@ def as_put(old: Fields, fields: Fields, now: str) -> Fields:
         fields = fields | {"status": "published"}
     kept = {name: old[name] for name in STAYING if name in old}
     new = kept | fields | {"published_at": publication.published_at(old, fields, now)}
-    return documents.in_order(slugs.with_former(old, new))
+    return documents.in_order(slugs.with_former(old, new, was_public))
 
 
 def replace(

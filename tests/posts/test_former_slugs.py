@@ -36,24 +36,57 @@ def by_slug(client, slug, method="GET", **more):
 # Kept automatically
 
 
-@pytest.mark.parametrize(
-    ("before", "is_kept"),
-    [
-        (PUBLISHED, True),
-        ({"status": "archived", "published_at": "2020-01-01T00:00:00Z"}, True),
-        ({"status": "draft", "published_at": "2020-01-01T00:00:00Z"}, True),
-        ({"status": "draft"}, False),
-        ({"status": "archived"}, False),
-        ({"status": "scheduled", "published_at": LATER}, False),
-    ],
-)
-def test_only_a_post_that_was_published_keeps_its_old_slug(client, post, before, is_kept):
-    post(slug="a")
-    client.patch("/v1/posts/1", json=before)
-    for changes in ({"slug": "b"}, PUBLISHED | {"slug": "b", "published_at": "2020-01-01T00:00:00Z"}):
-        new = client.patch("/v1/posts/1", json=changes).json
-        assert new.get("former_slugs") == (["a"] if is_kept else None)
-    assert by_slug(client, "a").status_code == (200 if is_kept else 404)
+PAST = {"published_at": "2020-01-01T00:00:00Z"}
+TO_COME = {"status": "scheduled", "published_at": LATER}
+DRAFT = {"status": "draft"}
+# What happens to a draft whose slug is `a`, and the former slugs that it has in the end, when it is published
+LIVES = {
+    "published, renamed": ([PUBLISHED, {"slug": "b"}], ["a"]),
+    "a draft, renamed": ([{"slug": "b"}], []),
+    "a draft with a date, renamed": ([PAST, {"slug": "b"}], []),
+    "archived with a date, renamed": ([{"status": "archived"} | PAST, {"slug": "b"}], []),
+    "scheduled, renamed": ([TO_COME, {"slug": "b"}, DRAFT], []),
+    "published and renamed at once": ([PUBLISHED | {"slug": "b"}], []),
+    "a draft again and renamed at once": ([PUBLISHED, DRAFT | {"slug": "b"}], ["a"]),
+    "a draft again, renamed twice": ([PUBLISHED, DRAFT, {"slug": "b"}, {"slug": "c"}], ["a"]),
+    "archived, renamed": ([PUBLISHED, {"status": "archived"}, {"slug": "b"}], ["a"]),
+    "scheduled again, renamed": ([PUBLISHED, TO_COME, {"slug": "b"}, DRAFT], ["a"]),
+    "a draft twice": ([PUBLISHED, DRAFT, PUBLISHED, DRAFT, PUBLISHED, DRAFT, {"slug": "b"}], ["a"]),
+    "taken back by a draft": ([PUBLISHED, {"slug": "b"}, DRAFT | {"slug": "a"}, {"slug": "c"}], ["a", "b"]),
+    "given up by a draft": ([PUBLISHED, {"slug": "b"}, DRAFT, {"former_slugs": None}, {"slug": "c"}], ["b"]),
+    "written by the owner": ([{"former_slugs": ["x"]}, {"slug": "b"}], ["x"]),
+}
+
+
+def test_a_post_keeps_only_slugs_under_which_it_was_published(client, post, clock):
+    for life, (changes, former) in LIVES.items():
+        path = f"/v1/posts/{post(slug='a')['id']}"
+        for change in [*changes, PUBLISHED | PAST]:
+            answer = client.patch(path, json=change)
+            assert answer.status_code == 200, (life, answer.json)
+        assert answer.json.get("former_slugs", []) == former, life
+        for slug in {"a", "b", "c"} - {answer.json["slug"]}:
+            assert by_slug(client, slug).status_code == (200 if slug in former else 404), life
+        client.delete(f"{path}?permanent=true")
+        clock.now += 60  # for another hundred requests
+
+
+def test_so_does_a_post_that_is_replaced(client, post):
+    post(slug="a", **PAST)
+    for slug, former in {"b": None, "c": None, "d": ["c"]}.items():
+        body = {"title": "A", "content": "B", "slug": slug}
+        assert client.put("/v1/posts/1", json=body).json.get("former_slugs") == former
+        if slug == "c":
+            client.patch("/v1/posts/1", json=PUBLISHED), client.patch("/v1/posts/1", json=DRAFT)
+
+
+def test_a_draft_restored_from_the_trash_is_not_found_under_a_slug_that_only_it_had(client, post):
+    post(slug="a", **PAST)
+    client.patch("/v1/posts/1", json={"slug": "b"})
+    client.delete("/v1/posts/1")
+    client.post("/v1/trash/1/restore")
+    assert "former_slugs" not in client.patch("/v1/posts/1", json=PUBLISHED | {"slug": "c"}).json
+    assert [by_slug(client, slug).status_code for slug in "abc"] == [404, 404, 200]
 
 
 def test_former_slugs_are_newest_first_and_beyond_20_the_oldest_is_dropped(client, post):

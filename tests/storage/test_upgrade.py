@@ -26,7 +26,8 @@ from tests.postgresql.programs import PROGRAMS
 from tests.service import add_key
 
 KEY = "blog_" + "A" * 43  # the key in the samples
-RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5)}  # their samples and table versions
+# The samples of releases, and the versions of their tables
+RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5), "1.2.0": ("blog-6.db.gz", 6)}
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 
 
@@ -61,6 +62,11 @@ def definitions(path):
     return [(kind, name, re.sub(r"\s+", "", re.sub("--.*", "", sql or ""))) for kind, name, sql in found]
 
 
+def rows_of(path, table):
+    """The rows of a table, without former slugs, some of which an upgrade drops."""
+    return [re.sub(r',"former_slugs":\[.*?]', "", str(row)) for row in query(path, f"SELECT * FROM {table}")]
+
+
 def answers(database):
     """What a client of the sample sees."""
     app = create_app(Config(database=database))
@@ -87,13 +93,27 @@ SEEN = {
         "webhook": {"url": "https://8.8.8.8/", "after_seconds": 30},
         "images": ["red.png"],
     },
+    "1.2.0": {
+        "posts": [
+            *("Many", "Hidden again", "Given later", "Imported", "Twice", "Dated draft", "Dated", "Published"),
+            "Post 1",
+        ],
+        "tags": [{"name": "Travel", "posts": 1}],
+        "found": [
+            *("Many", "Hidden again", "Given later", "Imported", "Twice", "Dated draft", "Dated", "Published"),
+            "Post 1",
+        ],
+        "webhook": {"url": "https://8.8.8.8/", "after_seconds": 30},
+        "images": [],
+    },
 }
 
 
 def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp_path):
     tables = [name for (name,) in query(old, "SELECT name FROM sqlite_master WHERE type = 'table'")]
-    changed = "search", "recent", "session", "tag", "api_key", "sqlite_sequence"  # A key has the day of its last use.
-    before = {name: query(old, f"SELECT * FROM {name}") for name in tables if not name.startswith(changed)}
+    # A key has the day of its last use.
+    changed = "search", "recent", "session", "tag", "api_key", "sqlite_sequence", "former_slug"
+    before = {name: rows_of(old, name) for name in tables if not name.startswith(changed)}
     (posts, revision, trash, tags, found, webhooks, images) = answers(old)
     assert (revision["title"], trash[0]["post"]["title"]) == ("Post 0", "Post 2")
     assert {
@@ -103,7 +123,7 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
         "webhook": {name: webhooks[0][name] for name in ("url", "after_seconds") if name in webhooks[0]},
         "images": [image["name"] for image in images],
     } == SEEN[release]
-    assert {name: query(old, f"SELECT * FROM {name}") for name in before} == before
+    assert {name: rows_of(old, name) for name in before} == before
     new = tmp_path / "new.db"
     upgrade(new)
     assert definitions(old) == definitions(new)
@@ -183,6 +203,65 @@ def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp
     backup(engine_for(old), tmp_path / "backup.db")
     copy(engine_for(old), engine_for(tmp_path / "copy.db"))
     assert answers(tmp_path / "backup.db") == answers(tmp_path / "copy.db") == answers(old)
+
+
+# The former slugs of the posts in the sample of 1.2.0 after the upgrade, and the slug of a post in the trash
+FORMER = {
+    2: ["published-old"],  # It was published under it.
+    3: None,  # "layoffs", a slug of the draft, which had a date
+    4: None,  # "secret-plan", likewise; it is still a draft
+    5: ["first"],  # not "hidden", between two publications
+    6: ["old-address"],  # It was imported with it.
+    7: ["given", "given-later"],  # Somebody wrote the second one.
+    8: None,  # It is a draft, and was published as "was-public".
+    9: None,  # "trash-secret"; it is in the trash
+    11: None,  # "many-0": its oldest versions are gone, so nobody knows.
+}
+
+
+def former_slugs(path):
+    """The former slugs of each post, the rows of the table, and the changes of a draft that was published."""
+    app = create_app(Config(database=path))
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
+    client.post("/v1/trash/9/restore")
+    found = {number: client.get(f"/v1/posts/{number}").json.get("former_slugs") for number in FORMER}
+    gone = [client.get(f"/v1/posts/by-slug/{slug}").status_code for slug in ("layoffs", "hidden", "trash-secret")]
+    for number in range(1, 5):
+        assert "former_slugs" not in client.get(f"/v1/posts/3/revisions/{number}").json
+    renamed = client.patch("/v1/posts/8", json={"slug": "new"}).json["former_slugs"]
+    app.extensions["blogapi"].database.close()
+    sound_posts(path)
+    return found, gone, renamed
+
+
+TOLD = [
+    "post 3: dropped its former slug layoffs, which others may have seen",
+    "post 5: dropped its former slug hidden, which others may have seen",
+    "post 9: dropped its former slug trash-secret, which others may have seen",
+    "post 11: dropped its former slug many-0, which others may have seen",
+]
+
+
+@pytest.mark.parametrize("release", ["1.2.0"])
+@pytest.mark.parametrize("how", ["upgraded", "copied"])
+def test_an_upgrade_drops_former_slugs_that_were_never_public(old, how, tmp_path, caplog):
+    path = old
+    if how == "copied":
+        path = tmp_path / "copy.db"
+        copy(engine_for(old), engine_for(path))
+    assert former_slugs(path) == (FORMER, [404, 404, 404], ["was-public"])
+    assert [message.partition(": no known")[0] for message in caplog.messages] == TOLD
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
+@pytest.mark.parametrize("release", ["1.2.0"])
+def test_a_copy_to_postgresql_drops_them_too(old, url):
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    copy(engine_for(old), engine_for(url))
+    assert former_slugs(url) == (FORMER, [404, 404, 404], ["was-public"])
 
 
 # Turns a new PostgreSQL database into one of an earlier version

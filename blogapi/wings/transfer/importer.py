@@ -68,7 +68,8 @@ def _would_put(reader: Reader, item: Item) -> str:
     except NotFound:
         publication.published_at({}, {"status": "draft"} | item.fields, reader.now)
         return "created"
-    return "unchanged" if posts.is_same(old, posts.as_put(old, item.fields, reader.now)) else "updated"
+    new = posts.as_put(old, item.fields, reader.now, slugs.was_public(reader, old, item.fields))
+    return "unchanged" if posts.is_same(old, new) else "updated"
 
 
 def batches(checked_posts: Iterable[Checked]) -> Iterator[list[Checked]]:
