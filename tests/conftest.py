@@ -28,7 +28,7 @@ from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key
 
 os.environ["BLOGAPI_CONFIG"] = os.devnull  # not the settings file of the machine, or one in the current folder
-pytest_plugins = ["tests.api.fixtures", "tests.storage.fixtures", "tests.webhooks.fixtures"]
+pytest_plugins = ["tests.processes", "tests.api.fixtures", "tests.storage.fixtures", "tests.webhooks.fixtures"]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the start of a rate-limit window
 
 
@@ -257,6 +257,13 @@ def serve(location, tmp_path):
     """Start the real server with these settings, and stop it at the end."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(Server(location, log_file=tmp_path / "blog.log", **settings))
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """A real server that quick tests share: they must not depend on its posts, nor stop it."""
+    with Server(tmp_path_factory.mktemp("server") / "blog.db", measured=True) as server:
+        yield server
 
 
 @pytest.fixture

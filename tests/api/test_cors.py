@@ -171,6 +171,7 @@ def test_no_page_can_read_why_the_server_refuses_a_request_outside_the_api(serve
         assert (status, by_cors(headers)) == (501, expected)
 
 
+@pytest.mark.slow
 def test_if_the_header_cannot_be_read_all_pages_or_none_can_read_why(tmp_path, server):
     line = f"GET /{'x' * 9000} HTTP/1.1"
     status, headers, _ = server.raw(server.head(line, f"Origin: {PAGE}"))

@@ -126,6 +126,7 @@ def test_the_unit_uses_the_paths_from_the_documentation():
     assert "User=blogapi\n" in unit
 
 
+@pytest.mark.slow
 def test_systemd_accepts_the_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not there")

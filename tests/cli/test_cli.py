@@ -127,16 +127,27 @@ def run_in_shell(command):
     return ended.returncode, ended.stderr.decode()
 
 
-@pytest.mark.parametrize("command", ["keys create new", "keys regenerate old", "login", "settings"])
-@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-def test_a_key_or_a_link_that_cannot_be_printed_is_not_created(run, path, command, redirection):
+def prints_or_changes_nothing(run, path, *commands):
+    """Run commands that cannot print; they must fail and change nothing."""
     _, old, _ = run("keys", "create", "old")
-    status, error = run_in_shell(f"{command} {redirection}")
-    assert status == 1
-    assert re.fullmatch("blogapi: .*nothing was changed\n", error)
-    assert (is_valid(path, old), names(path)) == (True, ["old"])
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
+    for command in commands:
+        status, error = run_in_shell(command)
+        assert status == 1
+        assert re.fullmatch("blogapi: .*nothing was changed\n", error)
+        assert (is_valid(path, old), names(path)) == (True, ["old"])
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
+
+
+@pytest.mark.smoke
+def test_a_key_that_cannot_be_printed_is_not_created(run, path):
+    prints_or_changes_nothing(run, path, "keys create new >/dev/full")
+
+
+@pytest.mark.slow
+def test_a_regenerated_key_or_a_link_that_cannot_be_printed_is_not_created(run, path):
+    commands = ("keys create new >&-", "keys regenerate old >/dev/full", "login >/dev/full", "login >&-")
+    prints_or_changes_nothing(run, path, *commands, "settings >/dev/full")
 
 
 def test_init_creates_a_first_key_only_with_the_database(run, missing):
@@ -149,6 +160,7 @@ def test_init_creates_a_first_key_only_with_the_database(run, missing):
     assert len(names(missing)) == 1
 
 
+@pytest.mark.slow
 def test_a_first_key_that_could_not_be_printed_is_created_by_the_next_init(run, missing):
     assert run_in_shell("init >/dev/full")[0] == 1
     _, output, _ = run("init")
@@ -185,19 +197,19 @@ def test_a_typo_in_a_setting_ends_the_command_line_too(run, monkeypatch):
     assert run("keys", "list") == (1, "", "BLOGAPI_DATABSE: unknown setting; did you mean BLOGAPI_DATABASE?")
 
 
-@pytest.mark.parametrize("with_options", [False, True])
-def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path, with_options):
+@pytest.mark.smoke
+def test_serve_on_an_address_that_is_taken_creates_nothing(tmp_path):
     with socket.create_server(("127.0.0.2", 0)) as taken:
         port = taken.getsockname()[1]
-        options = ["--host", "127.0.0.2", "--port", str(port)] if with_options else []
-        environ = os.environ | ({} if with_options else {"HOST": "127.0.0.2", "PORT": str(port)})
-        command = [BIN / "blogapi", "serve", *options]
+        environ = os.environ | {"HOST": "127.0.0.3", "PORT": str(port)}
+        command = [BIN / "blogapi", "serve", "--host", "127.0.0.2"]
         ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
     reason = f"cannot listen on 127.0.0.2 port {port}: Address already in use; set HOST or PORT"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"blogapi: {reason}\n")
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_serve_above_a_checkout_called_blogapi_serves(tmp_path):
     (tmp_path / "blogapi").symlink_to(CHECKOUT)
     command = ("sh", "-c", f'cd "{tmp_path}" && exec "{BIN / "blogapi"}" serve')
@@ -214,6 +226,7 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
     assert ended.value.code == f"blogapi: cannot set up the database {path}: the folder {path.parent} is missing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [

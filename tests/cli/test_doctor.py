@@ -12,28 +12,29 @@ from contextlib import closing
 from importlib.metadata import version
 
 import pytest
+from click.testing import CliRunner
 
-from tests.service import BIN, CHECKOUT, Server, free_port
+from blogapi import cli
+from tests.service import CHECKOUT, free_port
 
 
 def checks(**environ):
     """The exit status of `blogapi doctor`, and what it says about each check."""
-    ended = subprocess.run([BIN / "blogapi", "doctor"], capture_output=True, text=True, env=os.environ | environ)
-    assert ended.stderr == ""
-    return ended.returncode, dict(line.split(": ", 1) for line in ended.stdout.splitlines())
+    result = CliRunner().invoke(cli.command_line, ["doctor"], env=environ)
+    assert result.stderr == ""
+    return result.exit_code, dict(line.split(": ", 1) for line in result.stdout.splitlines())
 
 
-def test_a_running_service_passes_every_check(service):
-    status, found = checks(**service.environ)
-    assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://{service.host}:{service.port}")
+def test_a_running_service_passes_every_check(server):
+    status, found = checks(**server.environ)
+    assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://{server.host}:{server.port}")
     assert [result[:4] for result in found.values()] == ["ok, "] * len(found)
     assert {"database", "clock", "BLOGAPI_URL", "proxies"} <= set(found)
 
 
-def test_it_knows_the_server_port_in_another_terminal(tmp_path):
-    with Server(tmp_path / "blog.db") as service:
-        status, found = checks(BLOGAPI_DATABASE=str(service.database))
-        assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://127.0.0.1:{service.port}")
+def test_it_knows_the_server_port_in_another_terminal(server):
+    status, found = checks(BLOGAPI_DATABASE=str(server.database))
+    assert (status, found["BLOGAPI_URL"]) == (0, f"ok, http://127.0.0.1:{server.port}")
 
 
 def test_each_fault_has_a_line(path, run, folder):
@@ -80,6 +81,7 @@ def test_the_version_is_printed(run):
     assert run("--version")[1] == [f"blogapi {version('blogapi')}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "python", "expected"),
     [

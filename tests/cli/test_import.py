@@ -84,6 +84,7 @@ def start(*arguments, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, folder, storage, number):
     top = many(folder, 4000)
@@ -104,6 +105,7 @@ def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, f
     assert len(stored(storage)) == 4000
 
 
+@pytest.mark.slow
 def test_it_waits_for_a_busy_database(folder, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -123,6 +125,7 @@ def test_it_gives_up_on_a_database_that_stays_busy(run, folder, path, monkeypatc
     assert result.stdout == "made 0, changed 0, unchanged 0, refused 0\n"
 
 
+@pytest.mark.slow
 def test_a_stopped_terminal_holds_no_transaction_open(folder, path):
     top = folder(good="A", **{f"{'x' * 200}-{number}": "---\n" for number in range(500)})
     process = start(top)  # nobody reads its errors

@@ -175,6 +175,7 @@ def test_a_line_every_thousand_files_shows_the_progress(run, folder):
     assert run("import", many(folder, 1001)) == (0, ["made 1001, changed 0, unchanged 0, refused 0"], ["1000 of 1001"])
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_progress_bar_and_each_refused_file_has_its_own_line(folder, path):
     top = folder(a="A", b="---\n")
     main, terminal = pty.openpty()

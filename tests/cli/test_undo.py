@@ -76,6 +76,7 @@ def test_a_keys_changes_are_undone_except_in_posts_that_another_key_has_changed_
     assert words(at(0)) == accident | {"edited": before["edited"]}
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_asks_before_it_undoes_the_changes_of_all_keys(run, at, accident, path):
     before = words(at(0))
     command = [sys.executable, "-c", "from blogapi.cli import main; main()", "undo", "--since", SINCE]

@@ -119,6 +119,7 @@ def test_a_session_is_named_after_its_browser_and_system(app, database, user_age
     assert view(client, "/settings/sessions").all("h2") == [f"{name} this one"]
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_a_link_and_ends_all_sessions(tmp_path):
     with Server(tmp_path / "blog.db", BLOGAPI_URL="http://127.0.0.1:81/") as service:
         link = service.blogapi("login").stdout
@@ -223,6 +224,7 @@ def test_an_unknown_path_is_answered_with_a_page(owner):
     assert send(owner, "/settings/x", view(owner, "/settings/keys").form("Yes, end session")[1]).status_code == 403
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_busy_database_is_answered_with_a_page(config, owner):
     action, fields = view(owner, "/settings/keys").form("Create key")
     with closing(sqlite3.connect(config.database, isolation_level=None)) as other:

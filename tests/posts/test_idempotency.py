@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blogapi.wings.idempotency import Idempotency
-from tests.api.fixtures import listed
+from tests.api.fixtures import listed, with_key
 from tests.cases import cases
 from tests.conftest import message
 
@@ -59,14 +59,10 @@ def test_it_must_be_visible_ascii(once, name):
     assert message(once(name)) == "Idempotency-Key: must have 1 to 255 visible ASCII characters"
 
 
-def test_each_api_key_has_its_own(service):
-    body = {"title": "A", "content": "B"}
-    other = service.blogapi("keys", "create", "other").stdout.strip()
-    ids = [
-        service.request("POST", "/v1/posts", body, Idempotency_Key="k", Authorization=f"Bearer {key}")[2]["id"]
-        for key in (service.key, other, service.key)
-    ]
-    assert ids == ["1", "2", "1"]
+def test_each_api_key_has_its_own(app, client):
+    post = {"json": {"title": "A", "content": "B"}, "headers": {"Idempotency-Key": "k"}}
+    other = with_key(app)
+    assert [each.post("/v1/posts", **post).json["id"] for each in (client, other, client)] == ["1", "2", "1"]
 
 
 def test_the_same_request_twenty_times_at_once_makes_one_post(service):

@@ -9,13 +9,6 @@ import pytest
 from tests.service import Server, eventually
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A server that the tests of a file share."""
-    with Server(tmp_path_factory.mktemp("server") / "blog.db", measured=True) as server:
-        yield server
-
-
 @pytest.fixture
 def ask(url):
     """Query the database."""

@@ -51,6 +51,7 @@ ONE_WORKER = (
         ("--worker-class=gthread", ONE_WORKER),
     ],
 )
+@pytest.mark.slow
 def test_an_unusable_setting_or_option_ends_it_with_one_clear_line(tmp_path, given, line):
     is_option = given.startswith("--")
     status, last = refusal(tmp_path, given) if is_option else refusal(tmp_path, **dict([given.split("=", 1)]))
@@ -77,6 +78,7 @@ def test_a_signal_does_not_start_a_second_worker(service, number):
     assert service.worker == worker
 
 
+@pytest.mark.slow
 def test_a_server_that_may_open_too_few_files_is_refused(tmp_path):
     status, last = refusal(tmp_path, command=("sh", "-c", f'ulimit -n 64; exec "{BIN / "gunicorn"}"'))
     assert (status, last) == (1, "blogapi: must be allowed to open at least 256 files, not 64; see ulimit -Hn")
@@ -108,6 +110,7 @@ def test_it_warns_of_a_database_that_others_can_read(service):
     assert service.database.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.slow
 def test_it_serves_on_ipv6(tmp_path):
     with socket.socket(socket.AF_INET6) as probe:
         try:
@@ -176,14 +179,15 @@ def test_a_refused_tag_change_is_one_line_in_the_log(service):
     assert "Traceback" not in service.log
 
 
-def test_a_percent_encoded_slash_is_part_of_a_tag_and_does_not_split_the_path(service):
-    service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a/b"]})
-    for path in ("/v1/posts%2F1", "/v1%2fposts/1", "/v1/posts/by-slug%2Fa", "/v1%2Ftags/a%2Fb"):
-        assert service.request("DELETE", path)[0] == 404
-    assert service.request("GET", f"http://{service.host}/v1/tags/a%2Fb")[0] == 200
-    assert service.request("DELETE", "//v1/tags/a%2Fb")[0] == 204
-    assert service.request("DELETE", "/v1/posts/1?x=%2F")[0] == 400
-    assert service.request("DELETE", "/v1/posts/1")[0] == 204
+def test_a_percent_encoded_slash_is_part_of_a_tag_and_does_not_split_the_path(server):
+    post = server.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a/b"]})[2]
+    for path in (f"/v1/posts%2F{post['id']}", f"/v1%2fposts/{post['id']}", f"/v1/posts/by-slug%2F{post['slug']}"):
+        assert server.request("DELETE", path)[0] == 404
+    assert server.request("DELETE", "/v1%2Ftags/a%2Fb")[0] == 404
+    assert server.request("GET", f"http://{server.host}/v1/tags/a%2Fb")[0] == 200
+    assert server.request("DELETE", "//v1/tags/a%2Fb")[0] == 204
+    assert server.request("DELETE", f"/v1/posts/{post['id']}?x=%2F")[0] == 400
+    assert server.request("DELETE", f"/v1/posts/{post['id']}")[0] == 204
 
 
 @pytest.mark.sqlite

@@ -72,6 +72,7 @@ def piped(tmp_path, reader):
         yield service
 
 
+@pytest.mark.slow
 def test_a_log_that_nobody_reads_stops_nothing(piped, reader):
     target = "/v1/" + "x" * 900
     for _ in range(11_000):  # 64 KiB are in the pipe, and 10,000 lines are queued
@@ -87,12 +88,14 @@ def test_a_log_that_nobody_reads_stops_nothing(piped, reader):
         text = text[-10_000:] + reader.read(65536)
 
 
+@pytest.mark.slow
 def test_a_log_that_nobody_reads_does_not_delay_the_shutdown(piped):
     for _ in range(100):
         piped.request("GET", "/v1/" + "x" * 900)
     assert piped.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_log_whose_reader_is_gone_does_not_stop_the_service(piped, reader):
     reader.close()
     for _ in range(3):
@@ -101,6 +104,7 @@ def test_a_log_whose_reader_is_gone_does_not_stop_the_service(piped, reader):
     assert piped.stop() == 0
 
 
+@pytest.mark.slow
 def test_it_serves_with_closed_standard_files(tmp_path):
     command = ("sh", "-c", f'exec "{BIN / "gunicorn"}" <&- >&- 2>&-')
     with Server(tmp_path / "blog.db", command=command) as service:
@@ -111,6 +115,7 @@ def test_it_serves_with_closed_standard_files(tmp_path):
         assert service.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_path):
     (tmp_path / "broken.py").write_text("def app(): ...\n\n\napp.extensions = {}\n")
     environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}

@@ -56,6 +56,7 @@ def test_pull_removes_no_file_because_a_database_was_replaced(run, folder, blog)
     assert contents(here).keys() >= {"a.md", "b.md", "c.md"}
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_seen_is_not_gone(run, folder, blog, there):
     here = folder(a="# A\n")
     write_files(here / "shut", {"b.md": "# B\n"})

@@ -18,8 +18,15 @@ def receiver():
 
 
 @pytest.fixture
-def background(database, clock):
-    return Background(database, clock, Config(webhook_private=True, webhook_seconds=1), STEPS, monotonic=clock)
+def webhook_seconds():
+    """The time limit of an attempt, which even a slow machine does not reach."""
+    return 20
+
+
+@pytest.fixture
+def background(database, clock, webhook_seconds):
+    config = Config(webhook_private=True, webhook_seconds=webhook_seconds)
+    return Background(database, clock, config, STEPS, monotonic=clock)
 
 
 def take_turn(background):

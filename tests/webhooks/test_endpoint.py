@@ -102,12 +102,14 @@ def listener(address, port=0, full=False):
         yield server.getsockname()[1]
 
 
+@pytest.mark.parametrize("webhook_seconds", [2])
 def test_the_next_address_is_tried_if_one_does_not_answer(deliver, receiver, two_addresses):
     with listener("127.0.0.2", receiver.port, full=True):
         deliver(two_addresses)
     assert len(receiver.messages) == 1
 
 
+@pytest.mark.parametrize("webhook_seconds", [2])
 def test_the_next_address_is_tried_if_one_is_silent_in_tls(deliver, receiver, two_addresses, delivery):
     with listener("127.0.0.2", receiver.port):
         deliver(two_addresses.replace("http", "https"))
@@ -129,21 +131,21 @@ def alarm(seconds):
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def assert_given_up_after_a_second(url):
+def assert_given_up_in_time(url):
     begun = time.monotonic()
-    result = Endpoint(url, "a2V5", True, 1, alarm).send("msg_1", b"{}", begun)
-    assert result == AttemptResult(error="no answer within 1 s")
-    assert 1 <= time.monotonic() - begun < 4
+    result = Endpoint(url, "a2V5", True, 0.3, alarm).send("msg_1", b"{}", begun)
+    assert result == AttemptResult(error="no answer within 0.3 s")
+    assert 0.3 <= time.monotonic() - begun < 4
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("full", [True, False])
 def test_the_time_limit_includes_connecting(scheme, full):
     with listener("127.0.0.1", full=full) as port:
-        assert_given_up_after_a_second(f"{scheme}://127.0.0.1:{port}")
+        assert_given_up_in_time(f"{scheme}://127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize(("look_up_seconds", "full"), [(5, False), (0.95, True)])
+@pytest.mark.parametrize(("look_up_seconds", "full"), [(5, False), (0.28, True)])
 def test_nothing_is_called_once_the_time_limit_is_reached(receiver, two_addresses, monkeypatch, look_up_seconds, full):
     look_up = socket.getaddrinfo
 
@@ -153,7 +155,7 @@ def test_nothing_is_called_once_the_time_limit_is_reached(receiver, two_addresse
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up_slowly)
     with listener("127.0.0.2", receiver.port, full):
-        assert_given_up_after_a_second(two_addresses)
+        assert_given_up_in_time(two_addresses)
     assert receiver.messages == []
 
 

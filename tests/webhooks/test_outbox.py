@@ -13,6 +13,7 @@ from tests.conftest import NOON
 from tests.storage.fixtures import locked
 
 
+@pytest.mark.usefixtures("impatient")
 def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_twice(
     attempt, background, turn, receiver, database, delivery, clock
 ):
@@ -25,6 +26,7 @@ def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_twice(
     assert len(receiver.messages) == 1
 
 
+@pytest.mark.usefixtures("impatient")
 def test_failed_pruning_is_repeated_at_the_next_turn(deliver, background, clock, count, database):
     deliver()
     clock.now += 31 * 24 * 3600

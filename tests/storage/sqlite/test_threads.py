@@ -27,6 +27,7 @@ def test_others_can_read_during_a_write_in_a_thread(database, slugs):
     assert slugs() == ["a"]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs):
     def operation(tx):
         add(tx, "a")
@@ -38,6 +39,7 @@ def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_fo
     assert slugs() == ["a", "c"]
 
 
+@pytest.mark.slow
 def test_a_write_in_a_thread_does_not_release_the_connections_locks(database, path):
     """Closing any descriptor of the file would release them; another program that ends would then remove the -wal."""
     database.write(add, "a")
@@ -98,6 +100,7 @@ def read_forever(reader):
     return reader.row(FOREVER)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_read_in_a_thread_ends_in_time(database, slugs):
     with pytest.raises(Unavailable, match="interrupted") as caught:
         database.read_in_thread("client", read_forever)
@@ -128,6 +131,7 @@ def test_clients_with_long_reads_do_not_keep_another_waiting(database):
     assert read_during(database, *"abcd", "other") == "read"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database):
     def work_during(*clients):
         client, *others = clients
@@ -138,6 +142,7 @@ def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database):
         work_during("same", "same")
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
 def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients):
     with pytest.raises(Unavailable, match="locked") as caught:

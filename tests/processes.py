@@ -1,0 +1,52 @@
+"""Quick tests start no process: that takes a second, and most tests need none.
+
+A test that starts one is slow, unless it is marked as the smoke test of a command. Fixtures that are shared by several
+tests may start what these use.
+"""
+
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+STARTING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}  # audit events
+STARTERS = {"serve", "url", "chromium"}  # fixtures whose tests are slow
+
+
+class Processes:
+    may_start = True
+
+
+def refuse(event, arguments):
+    if event in STARTING and not Processes.may_start:
+        raise RuntimeError("a quick test starts a process: use a shared fixture, or mark it as slow")
+
+
+sys.addaudithook(refuse)
+
+
+@contextmanager
+def starting(is_allowed):
+    before, Processes.may_start = Processes.may_start, is_allowed
+    try:
+        yield
+    finally:
+        Processes.may_start = before
+
+
+def pytest_itemcollected(item):
+    if STARTERS.intersection(item.fixturenames):
+        item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    markers = {marker.name for marker in item.iter_markers()}
+    with starting(not markers.isdisjoint({"slow", "smoke"})):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef):
+    with starting(Processes.may_start or fixturedef.scope != "function"):
+        return (yield)
