@@ -34,7 +34,7 @@ NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the start of a rate-limit window
 
 # No deadlines, which a busy machine would miss; one database for all examples; the same examples in each quick run
 MANY = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
-settings.register_profile("quick", max_examples=100, derandomize=True, **MANY)
+settings.register_profile("quick", max_examples=25, derandomize=True, **MANY)
 settings.register_profile("soak", max_examples=10_000, **MANY)
 settings.load_profile("quick")
 # A shell ignores SIGINT for background jobs, and every process that the tests start would inherit that.

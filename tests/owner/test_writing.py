@@ -74,31 +74,31 @@ def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_anothe
 # Errors
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def posts(post):
+    """Two posts, which have the slugs `taken` and `mine`."""
+    post(slug="taken")
+    post(slug="mine")
+
+
+@pytest.mark.usefixtures("posts")
+@cases(
     ("name", "value", "message"),
     [
         ("title", "", "Must have 1 to 255 characters."),
-        ("title", " ", "Must have 1 to 255 characters."),
         ("content", "", "Must contain a visible character."),
-        ("content", " \n", "Must contain a visible character."),
         ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
         ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
         ("slug", "taken", "Already taken by another post."),
         ("cover_image", "/a.jpg", "Must be an absolute http or https URL without white space."),
         ("status", "gone", "Must be one of published, draft, scheduled, archived."),
-        ("published_at", "2026-13-01T00:00", "Must be a time in RFC 3339"),
         ("published_at", "2027-01-01T00:00", "Must not be in the future"),
-        ("tags", ",".join(map(str, range(51))), "Must have at most 50 tags."),
         ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
         ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
-        ("tags", "a\x1cb", "Tag 1: must be one line without control characters"),
         ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
-        ("params", "a: [{b: .inf}]", "A[0].b: must be a finite number."),
     ],
 )
-def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, post, name, value, message):
-    post(slug="taken")
-    post(slug="mine")
+def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, name, value, message):
     typed = FULL | {"published_at": "2020-01-01T00:00", name: value}
     for path, label in (("/settings/posts/new", "Create"), ("/settings/posts/2/edit", "Save")):
         before = client.get("/v1/posts").json
@@ -111,6 +111,7 @@ def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, cl
         assert shown(page, label) == typed | ({"status": "draft"} if name == "status" else {})
         page = page.press(label, **FULL | {"slug": label.lower(), "published_at": ""})
         assert page.said[0].startswith("“Hello” was")
+    client.delete("/v1/posts/by-slug/create")
 
 
 # Changing

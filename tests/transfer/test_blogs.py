@@ -150,6 +150,7 @@ def test_unreadable_files_are_reported_and_the_others_are_read(tmp_path, write):
     ]
 
 
+@pytest.mark.slow
 def test_unreadable_folders_are_reported_and_the_others_are_read(tmp_path, write):
     write({f"{name}/{name}.md": "# A" for name in ("closed", "listed", "open")})
     (tmp_path / "closed").chmod(0)

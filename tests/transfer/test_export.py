@@ -118,6 +118,7 @@ def test_delete_removes_the_files_of_posts_that_are_gone_and_nothing_else(folder
     assert (folder / "sub/b-2.md").exists()
 
 
+@pytest.mark.slow
 def test_an_unreadable_leftover_is_reported_and_the_others_are_removed(folder):
     export([*POSTS, POSTS[0] | {"slug": "c"}], folder, NO_IMAGES)
     (folder / "a.md").chmod(0)

@@ -126,6 +126,7 @@ def test_another_spelling_is_not_a_change(run, folder, there, old, new):
     assert there() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["astro", "eleventy", "hugo", "jekyll", "obsidian", "zola"])
 def test_another_programs_folder_is_read_as_by_an_import(run, blog, tmp_path, program, there):
     here = shutil.copytree(SAMPLES / program, tmp_path / "folder")

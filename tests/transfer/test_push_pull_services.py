@@ -48,6 +48,7 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
 # Keys and services
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flag", "may_delete"), [("--read-only", True), ("--published-only", False)])
 def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, flag, may_delete):
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
@@ -223,6 +224,7 @@ def test_a_missing_permission_is_reported_for_its_file_and_the_others_are_sent(r
     assert run("push", folder(a="# A\n", b="# B\n"), to=address) == (1, said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_trusted", [False, True])
 def test_the_key_is_sent_only_to_a_service_whose_certificate_is_trusted(run, folder, tmp_path, monkeypatch, is_trusted):
     certificate = make_certificate(tmp_path)

@@ -48,6 +48,7 @@ def test_a_configuration_behind_a_link_out_of_the_folder_is_not_read(tmp_path):
     assert site.unread == f"{top}/_config.yml (it is not a file in the folders that were given)"
 
 
+@pytest.mark.slow
 def test_a_configuration_that_may_not_be_read_is_named_and_the_posts_are_read(tmp_path):
     top = write_files(tmp_path / "site", {"a.md": POST, "config/_default/hugo.toml": "timeZone = 'Asia/Tokyo'"})
     program = (
