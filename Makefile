@@ -15,15 +15,13 @@ run: .venv/installed $(wildcard .venv/postgresql)  # start the service, with blo
 
 PYTEST = $(BIN)/pytest -n auto
 
-test: .venv/tested  # the tests that you run before each commit; a few minutes
+test: .venv/tested  # the tests that you run before each commit; two minutes
 	$(PYTEST)
 
-test-all: .venv/tested  # the slow tests: PostgreSQL, killed servers, browsers, generated clients
+test-all: .venv/tested  # the slow tests: processes, PostgreSQL, browsers, generated clients; five minutes
 	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m slow  # They spend half of the time waiting.
-	$(PYTEST) -q --over wsgiref $(LIFE)
-	$(PYTEST) -q --over waitress $(LIFE)
-
-LIFE = $(foreach name,posts/test_create posts/test_life images/test_images webhooks/test_events markdown/test_markdown_http,tests/$(name).py)
+	$(BIN)/pytest -q --over wsgiref tests/posts/test_create.py
+	$(BIN)/pytest -q --over waitress tests/images/test_images.py
 
 API = $(addprefix tests/,api posts tags history search webhooks images markdown docs micropub)
 

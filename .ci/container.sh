@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build deploy/Dockerfile with buildah, then run it as docs/deploying.md does: read-only, with the database in a volume,
 # a key by `exec`, a post, a restart. The base image is a Debian system of the same name, so no registry is needed.
-# Needs root, buildah and mmdebstrap. Prints a line "RESULT …"; exits with 1 if something failed.
+# Needs root, buildah, curl and mmdebstrap. Exits with 1 if something failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=$(sed -n 's/^FROM //p' deploy/Dockerfile)
@@ -10,27 +10,17 @@ export BUILDAH_ISOLATION=chroot BUILDAH_FORMAT=docker
 buildah() { command buildah --root "$work/root" --runroot "$work/runroot" "$@"; }
 server=
 finish() {
-  status=$?
   [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
   buildah unmount --all >/dev/null
   rm -rf --one-file-system "$work"
-  [ $status = 0 ] || echo "RESULT Container: FAILED"
 }
 trap finish EXIT
 
 mkdir "$work/system" "$work/data"
-if ! mmdebstrap --quiet --variant=minbase --include=python3-venv,ca-certificates \
-    --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "2"' trixie "$work/system" 2>"$work/log"; then
-  echo "RESULT Container: not built, because Debian trixie could not be installed: $(grep -v '^I:' "$work/log" | tail -1)"
-  exit 0
-fi
+tar --extract --file="$(.ci/base.sh trixie 3.13)" --directory="$work/system"
 chroot "$work/system" python3 -m venv /usr/local  # The official image has Python and pip there, too.
 cp /etc/ssl/certs/ca-certificates.crt "$work/system/etc/ssl/certs/"
 cp -L /etc/resolv.conf /etc/hosts "$work/system/etc/"
-if ! chroot "$work/system" pip download --quiet --no-deps --dest /tmp pip; then
-  echo "RESULT Container: not built, because PyPI cannot be reached"
-  exit 0
-fi
 container=$(buildah from scratch)
 buildah add --quiet "$container" "$work/system" /
 buildah commit --quiet "$container" "docker.io/library/$base"
@@ -72,4 +62,4 @@ stop
 start
 curl --silent --fail "http://127.0.0.1:$PORT/v1/posts/1" --header "Authorization: Bearer $key" | grep -q Text
 stop
-echo "RESULT Container: built, and kept a post over a restart"
+echo "The container was built, and kept a post over a restart."
