@@ -48,6 +48,7 @@ class Config:
     port: int = integer(8000, 1, 65_535)
     # A file in an existing folder, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
+    create: bool = True  # whether the server sets up a missing or empty database
     database_connections: int = integer(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
     web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
     rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key

@@ -49,9 +49,9 @@ class Service:
         loop: Loop = BLOCKING,
         database_class: type[Database] = Database,
     ) -> Self:
-        """Open the database, and set it up if it is empty. Raises Unavailable if it cannot be used."""
+        """Open the database, and set it up or upgrade it. Raises Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
-        engine.open()
+        engine.open(config.create, upgrade=True)
         database = database_class(engine, clock, config.keep_days > 0)
         limiter = FixedWindow(config.rate_limit, clock=clock)
         return cls(config, clock, database, limiter, RequestCounts(), loop)

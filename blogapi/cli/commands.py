@@ -82,11 +82,11 @@ def main() -> None:
 
 
 @contextmanager
-def opened(create: bool = False) -> Iterator[Database]:
-    """Open the database that the environment names. It is set up or upgraded only with `create`."""
+def opened(create: bool = False, upgrade: bool = False) -> Iterator[Database]:
+    """Open the database that the environment names. It is set up or upgraded as `Engine.open` says."""
     config = Config.from_environ(os.environ)
     engine = engine_for(config.database)
-    engine.open(create)
+    engine.open(create, upgrade)
     with closing(engine):
         yield Database(engine, keeps_history=config.keep_days > 0)
 
@@ -117,6 +117,11 @@ def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] =
 @command_line.command()
 def init() -> None:
     """Set up the database, and print a first key."""
+    set_up()
+
+
+def set_up() -> None:
+    """Set up the database, and print a first key if it has none."""
     with opened(create=True) as database:
         if not api_keys.listing(database, 1):  # or if an earlier first key could not be shown
             key, url = api_keys.new_key(), Config.from_environ(os.environ).base_url
@@ -127,13 +132,15 @@ def init() -> None:
 @command_line.command()
 @click.option("--host", help="The address to listen on, instead of HOST.")
 @click.option("--port", help="The port to listen on, instead of PORT.")
-def serve(host: str | None, port: str | None) -> None:
+@click.option("--existing", is_flag=True, help="Refuse to set up a missing or empty database: BLOGAPI_CREATE=false.")
+def serve(host: str | None, port: str | None, existing: bool) -> None:
     """Set up the database like init, and run the server."""
-    os.environ.update({name: value for name, value in (("HOST", host), ("PORT", port)) if value is not None})
+    given = {"HOST": host, "PORT": port, "BLOGAPI_CREATE": "false" if existing else None}
+    os.environ.update({name: value for name, value in given.items() if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, because it is shown only once
-    assert init.callback
-    init.callback()
+    if config.create:
+        set_up()
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
     click.echo(f"The owner's page is {url}/settings: {program} login prints a link that opens it.", err=True)
     if is_loopback(url):

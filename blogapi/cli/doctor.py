@@ -11,12 +11,14 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import click
+from peewee import SQL
 
 from blogapi.cli.commands import opened
 from blogapi.config import Config, is_loopback
 from blogapi.posts import publication
 from blogapi.server.start import OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.setup import CREATED
 from blogapi.wings.images import storage as images
 
 ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free
@@ -73,6 +75,16 @@ def _space(config: Config) -> str:
     return f"{free // 1024**2:,} MiB are free"
 
 
+def _contents(config: Config) -> str:
+    with opened() as database:
+        tables = "post", "revision", "api_key"
+        posts, kept, keys = (database.one(SQL(f"SELECT count(*) FROM {table}"))[0] for table in tables)
+        found = f"{posts:,} posts" if posts or kept else CREATED % database.engine.name
+    if not keys:
+        raise ValueError(f"{found}, without any key: run blogapi keys create NAME")
+    return found
+
+
 def _clock(config: Config) -> str:
     with opened() as database:
         if latest := publication.newest_post_in_future(database):
@@ -113,6 +125,7 @@ FILE_CHECKS = {"permissions": _permissions, "free space": _space}
 CHECKS = {
     "Python": python_build,
     "database": _database,
+    "contents": _contents,
     "clock": _clock,
     "images": _images,
     "BLOGAPI_URL": _url,

@@ -3,6 +3,7 @@
 Across all processes, only one transaction writes at a time, so code that relies on SQLite's single writer works here.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -27,10 +28,12 @@ from blogapi.storage.engine import Clock, Compiler, Engine, Hits, Prepared, Quer
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
+from blogapi.storage.setup import CREATED
 
 WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # advisory locks
 OLDEST = 15_00_00  # oldest supported version of PostgreSQL
 LEASE_SECONDS = 5  # a silent leader loses its lock after this time
+log = logging.getLogger(__name__)
 BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
 LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
@@ -69,10 +72,12 @@ class Postgresql(Engine):
         self._wait_seconds = wait_seconds
         self._leader: PostgresConnection | None = None  # holds the leader's lock if this process is the leader
 
-    def open(self, create: bool = True) -> bool:
-        with self._setting_up("use", create) as (_, was_empty):
+    def open(self, create: bool = True, upgrade: bool = False) -> bool:
+        with self._setting_up("use", create, upgrade) as (_, was_empty):
             self.peewee.bind(BaseModel.__subclasses__())
-            return was_empty
+        if was_empty:
+            log.warning(CREATED, self.name)
+        return was_empty
 
     def another(self, wait_seconds: float) -> Self:
         return type(self)(self.url, 1, wait_seconds)
@@ -180,7 +185,9 @@ class Postgresql(Engine):
             connection.execute("ANALYZE")
 
     @contextmanager
-    def _setting_up(self, purpose: str, create: bool) -> Iterator[tuple[PostgresConnection, bool]]:
+    def _setting_up(
+        self, purpose: str, create: bool, upgrade: bool = False
+    ) -> Iterator[tuple[PostgresConnection, bool]]:
         """Open a transaction that sets up an empty database; yield the connection and whether it was empty."""
         try:
             with closing(self.connections.connect()) as connection:
@@ -190,7 +197,7 @@ class Postgresql(Engine):
                 connection.execute(UNLIMITED)
                 with connection.transaction():
                     connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # keeps other processes out
-                    yield connection, set_up(connection, create)
+                    yield connection, set_up(connection, create, upgrade)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
             raise Unavailable(f"cannot {purpose} the database {self.name}: {reason(error)}", retry_after) from error

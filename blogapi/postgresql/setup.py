@@ -16,7 +16,7 @@ from blogapi.storage.setup import (
     check_version,
     section,
 )
-from blogapi.storage.upgrades import VERSION, Execute, upgrade
+from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
 OWN_SCHEMA = Path(__file__).resolve().parent / "schema.sql"
 # What SQLite's SQL is on PostgreSQL. COLLATE "C" sorts by bytes, as SQLite does, whatever the database's collation is.
@@ -42,7 +42,7 @@ def schema() -> list[str]:
     return [*statements(SCHEMA.read_text()), OWN_SCHEMA.read_text()]
 
 
-def set_up(connection: Any, create: bool) -> bool:
+def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
     """Set up or upgrade the database in the open transaction, as `storage.setup.set_up` does."""
     query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
     found = set(connection.execute(query))
@@ -57,14 +57,14 @@ def set_up(connection: Any, create: bool) -> bool:
     (version,) = connection.execute("SELECT version FROM blogapi").fetchone()
     check_version(version, is_released=not found or ("post_tag", "name") in found)
     if version < VERSION:
-        if not create:
+        if not (create or upgrade):
             raise Unavailable(OLDER)
-        upgrade(executor(connection), statements, version)
+        upgrade_from(version, executor(connection), statements)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
     check_tables(schema(), {table for table, _ in connection.execute(query)}, version)
     (unicode,) = connection.execute("SELECT unicode FROM blogapi").fetchone()
     if unicode != UNICODE:
-        if not create:
+        if not (create or upgrade):
             raise Unavailable(OTHER_WORDS)
         connection.execute(ENQUEUE_ALL)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])

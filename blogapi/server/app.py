@@ -3,15 +3,21 @@
 gevent must already have patched the standard library, so gunicorn's master must not import this module.
 """
 
+import os
+from dataclasses import replace
+
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
+from blogapi.config import Config
 from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
 from blogapi.server.loop import EventLoop
 from blogapi.server.steps import STEPS
 
-app = create_app(loop=EventLoop(), database_class=SharedDatabase)
+# The master has set up the database. If it is missing when a worker is replaced, its disk is.
+config = replace(Config.from_environ(os.environ), create=False)
+app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)
 service = app.extensions[EXTENSION]
 app.extensions["handler"] = Handler(app, service)
 app.extensions["background"] = Background(service.database, service.clock, service.config, STEPS, service.loop)

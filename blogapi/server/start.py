@@ -41,7 +41,7 @@ def on_starting(server: Any) -> None:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(config.database)
-        engine.open()  # A failure here is one line; in the worker, it would be a traceback.
+        engine.open(config.create, upgrade=True)  # A failure here is one line; in the worker, it would be a traceback.
         engine.close()
         if isinstance(config.database, Path):
             server.database_lock = lock(config.database)  # The worker of a killed server may still use the address.

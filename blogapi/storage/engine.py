@@ -124,8 +124,11 @@ class Engine(ABC):
     statement: Callable[[Query], Statement]  # compiles a query
 
     @abstractmethod
-    def open(self, create: bool = True) -> bool:
-        """Connect, and set up a missing or empty database if `create` is true; return whether it was set up."""
+    def open(self, create: bool = True, upgrade: bool = False) -> bool:
+        """Connect, and set up a missing or empty database if `create` is true; return whether it was set up.
+
+        With `create` or `upgrade`, an older database is upgraded.
+        """
 
     @abstractmethod
     def another(self, wait_seconds: float) -> Self:

@@ -12,7 +12,7 @@ from pathlib import Path
 import regex
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.upgrades import VERSION, Execute, compute, upgrade
+from blogapi.storage.upgrades import VERSION, Execute, compute, upgrade_from
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
@@ -34,6 +34,7 @@ TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 OTHER_WORDS = (
     "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
 )
+CREATED = "created a new database %s"  # in the log
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
@@ -78,12 +79,13 @@ def statements(text: str) -> list[str]:
     return "".join(section(text, "SQLite")).strip().split("\n\n")
 
 
-def set_up(connection: sqlite3.Connection, create: bool) -> bool:
+def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) -> bool:
     """Set up an empty SQLite database, or upgrade an old one, or queue its posts for indexing if UNICODE has changed.
 
-    Return whether it was empty. Raises Unavailable if it is not ours, is newer, or needs a change without `create`.
+    Return whether it was empty. Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old
+    without `create` or `upgrade`.
     """
-    if is_current(connection, create):
+    if is_current(connection, create, upgrade):
         return False
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
@@ -94,7 +96,7 @@ def set_up(connection: sqlite3.Connection, create: bool) -> bool:
             for statement in statements(SCHEMA.read_text()):
                 connection.execute(statement)
         else:
-            upgrade(connection.execute, statements, version)
+            upgrade_from(version, connection.execute, statements)
             check_tables(statements(SCHEMA.read_text()), tables(connection), version)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         if not is_indexed(connection):
@@ -109,7 +111,7 @@ def tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute(TABLES)}
 
 
-def is_current(connection: sqlite3.Connection, create: bool) -> bool:
+def is_current(connection: sqlite3.Connection, create: bool, upgrade: bool) -> bool:
     """Return whether a SQLite database needs no change. Raises Unavailable like `set_up`."""
     application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
     if application_id == APPLICATION_ID and version:
@@ -119,7 +121,7 @@ def is_current(connection: sqlite3.Connection, create: bool) -> bool:
             check_tables(statements(SCHEMA.read_text()), tables(connection), version)
             if is_indexed(connection):
                 return True
-        if not create:
+        if not (create or upgrade):
             raise Unavailable(OTHER_WORDS if version == VERSION else OLDER)
     elif application_id or version or tables(connection):
         raise Unavailable("it belongs to another program")

@@ -16,7 +16,7 @@ from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import MISSING, VERSION, check_sqlite, set_up
+from blogapi.storage.setup import CREATED, MISSING, VERSION, check_sqlite, set_up
 
 MAX_WAL = 16 * 1024 * 1024  # bytes; a larger -wal is truncated to this when it restarts
 PRAGMAS = {
@@ -83,8 +83,8 @@ class Sqlite(Engine):
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
 
-    def open(self, create: bool = True) -> bool:
-        """Connect, and set up a missing or empty database if `create` is true; return whether it was set up.
+    def open(self, create: bool = True, upgrade: bool = False) -> bool:
+        """Connect, set up or upgrade the database as Engine says, and return whether it was set up.
 
         Raises Unavailable with the reason in one line if the database cannot be used.
         """
@@ -95,7 +95,7 @@ class Sqlite(Engine):
             if not self.path.is_file():
                 raise Unavailable("it is not a regular file")
             with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-                created = set_up(connection, create)
+                created = set_up(connection, create, upgrade)
             self._files = {self.path: _identity(self.path)}
             self.peewee.connect()
             self.peewee.bind(BaseModel.__subclasses__())
@@ -104,6 +104,8 @@ class Sqlite(Engine):
             raise Unavailable(missing if create else MISSING.format(self.path)) from error
         except (OSError, sqlite3.Error, Unavailable) as error:
             raise Unavailable(f"cannot use the database {self.path}: {self._reason(error)}") from error
+        if created:
+            log.warning(CREATED, self.name)
         return created
 
     def _reason(self, error: Exception) -> str:

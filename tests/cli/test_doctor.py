@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from tests.service import CHECKOUT, free_port
+from tests.service import BIN, CHECKOUT, free_port
 
 
 def checks(**environ):
@@ -55,9 +55,35 @@ def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
     port = free_port()
     status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"), PORT=str(port))
     assert (status, found["database"][:27]) == (1, "WRONG: there is no database")
-    assert list(found) == ["Python", "database", "clock", "images", "BLOGAPI_URL", "proxies"]
+    assert list(found) == ["Python", "database", "contents", "clock", "images", "BLOGAPI_URL", "proxies"]
     url = f"http://127.0.0.1:{port}/healthz"
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
+
+
+def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
+    run("keys", "create", "mine")
+    assert checks()[1]["contents"] == f"ok, created a new database {path}"
+    run("import", folder(a="A", b="B"))
+    assert checks()[1]["contents"] == "ok, 2 posts"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM api_key")
+    assert checks()[1]["contents"].startswith("WRONG: 2 posts, without any key: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", [None, b""], ids=["missing", "empty"])
+def test_a_server_for_an_existing_database_creates_none(tmp_path, content):
+    path = tmp_path / "blog.db"
+    if content is not None:
+        path.write_bytes(content)
+    environ = os.environ | {"BLOGAPI_DATABASE": str(path), "PORT": str(free_port())}
+    gunicorn = [BIN / "gunicorn", "--config", "python:blogapi.server.gunicorn_conf"]
+    for command, more in [([BIN / "blogapi", "serve", "--existing"], {}), (gunicorn, {"BLOGAPI_CREATE": "false"})]:
+        ended = subprocess.run(command, capture_output=True, text=True, env=environ | more, timeout=60)
+        assert (ended.returncode, "run blogapi init" in ended.stderr) == (1, True), ended.stderr
+        assert (path.read_bytes() if path.exists() else None) == content
+    ended = subprocess.run([BIN / "blogapi", "init"], capture_output=True, text=True, env=environ, timeout=60)
+    assert ended.stderr == f"created a new database {path}\n"
 
 
 def test_a_server_that_does_not_speak_http_is_a_fault(path):

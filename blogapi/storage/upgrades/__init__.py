@@ -13,7 +13,7 @@ VERSION = max(int(path.stem) for path in FOLDER.glob("[0-9]*.*"))  # of today's 
 Execute = Callable[..., Any]  # execute(statement, values), with a "?" for each value, returns a cursor
 
 
-def upgrade(execute: Execute, statements: Callable[[str], Iterable[str]], version: int) -> None:
+def upgrade_from(version: int, execute: Execute, statements: Callable[[str], Iterable[str]]) -> None:
     """Upgrade a database of this version; `statements` returns an engine's statements in a file."""
     for number in range(version + 1, VERSION + 1):
         path = FOLDER / f"{number}.sql"
