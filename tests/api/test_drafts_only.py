@@ -18,7 +18,13 @@ WRITES = {
     *(
         (method, f"/v1/posts/{name}{path}")
         for name in ("<id:post>", "by-slug/<slug:post>")
-        for method, path in (("PATCH", ""), ("DELETE", ""), ("POST", "/revisions/<id:revision>/restore"))
+        for method, path in (
+            ("PATCH", ""),
+            ("DELETE", ""),
+            ("POST", "/revisions/<id:revision>/restore"),
+            ("POST", "/proposals"),
+            ("DELETE", "/proposals/<id:proposal>"),
+        )
     ),
     ("PUT", "/v1/posts/by-slug/<slug:post>"),
     ("PUT", "/v1/posts/<id:post>"),
