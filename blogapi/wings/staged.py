@@ -21,6 +21,11 @@ def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str
     return [name for name in mine if mine[name] != base.get(name) and now[name] not in (base.get(name), mine[name])]
 
 
+def posts_with_proposals(reader: Reader) -> set[int]:
+    """Return the ids of the posts for which proposals wait."""
+    return {post_id for (post_id,) in reader.rows(DraftCopy.select(DraftCopy.post_id).where(_is_proposal).distinct())}
+
+
 def withdraw(tx: Transaction, proposal_id: str) -> None:
     """Delete a proposal."""
     tx.execute(DraftCopy.delete().where(DraftCopy.id == proposal_id, _is_proposal))

@@ -48,6 +48,16 @@ class Proposal(NamedTuple):
         """The fields that it changes; an empty value clears one."""
         return json.loads(self.document)["changes"]
 
+    def conflicts(self, now: Fields) -> list[str]:
+        """Return the fields that have another value by now, and not the proposed one."""
+        changes = self.changes
+        return conflicts(self.base, _known(now | cleared(changes), changes), _known(now, changes))
+
+
+def cleared(changes: Fields) -> Fields:
+    """Return the changes of a proposal with None for fields that they clear; tags are never None."""
+    return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
+
 
 _document = AsBytes(DraftCopy.fields)
 _columns = DraftCopy.id, DraftCopy.post_id, DraftCopy.browser, DraftCopy.next, _document
@@ -153,12 +163,9 @@ def apply(
     """
     proposal, post = find(tx, ref, proposal_id), posts.find_to_change(tx, ref)
     check(post.document)
-    now, changes = documents.load(post.document), proposal.changes
-    wanted = {name: value or (value if name == "tags" else None) for name, value in changes.items()}
-    both = conflicts(proposal.base, _known(now | wanted, changes), _known(now, changes))
-    if both and not force:
+    if not force and (both := proposal.conflicts(documents.load(post.document))):
         raise ChangedSince(both)
-    changed = posts.change(tx, post.id, wanted, author)
+    changed = posts.change(tx, post.id, cleared(proposal.changes), author)
     trace = {"id": f"{proposal_id}-{post.version}", "state": APPLIED, "number": post.version, "saved_at": tx.now}
     trace |= {"next": "", "bytes": 0, "fields": "{}"}  # for undo
     tx.execute(DraftCopy.update(trace).where(DraftCopy.id == str(proposal_id)))
