@@ -13,8 +13,8 @@ from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRe
 from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.keys import KnownKey
-from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
+from blogapi.storage.keys import READERS, KnownKey
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
 # Paths that need no key, all of them outside /v1
 PUBLIC = {
@@ -37,16 +37,9 @@ PUBLIC_IMAGES = "/images/"  # path prefix of images
 # Blueprints that require a session instead of a key, or accept a key in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
-READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
-WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.check_permitted` checks each post
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
-FORBIDDEN = {
-    READ_ONLY: "this key is read-only: it may GET and HEAD posts, their history, tags and images",
-    PUBLISHED_ONLY: "this key is published-only: it may GET and HEAD published posts and their tags",
-    DRAFTS_ONLY: "this key is drafts-only: it may read posts, and create, change and trash drafts, and upload images",
-}
 
 
 def guard() -> None:
@@ -150,7 +143,12 @@ def check_scope(request: Request, scope: str) -> None:
             raise NotFound  # as for an unknown path, so this key does not learn that a history exists
         if not request.endpoint or (operation and scope in operation.scopes):
             return
-    raise Forbidden(FORBIDDEN[scope])
+    raise Forbidden(why_forbidden(scope))
+
+
+def why_forbidden(scope: str) -> str:
+    """Return what a key with this scope may do, for the answer to anything else."""
+    return f"this key is {scope}: it may {keys.may(scope)}"
 
 
 def in_scope(request: Request) -> Mapping[str, Any] | None:

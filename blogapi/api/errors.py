@@ -9,7 +9,7 @@ from flask import current_app
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.api.access import FORBIDDEN
+from blogapi.api.access import why_forbidden
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
@@ -102,7 +102,7 @@ def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -
 
 def not_permitted(error: errors.NotPermitted) -> Response:
     """Answer 403 if a drafts-only key would write a post that is not a draft."""
-    return error_response(exceptions.Forbidden(f"{FORBIDDEN[DRAFTS_ONLY]}; {error}"))
+    return error_response(exceptions.Forbidden(f"{why_forbidden(DRAFTS_ONLY)}; {error}"))
 
 
 def line_of(field: str) -> str:

@@ -55,7 +55,7 @@ class Answer:
 
     status: int
     description: str
-    schema: StrictSchema | None = None
+    schema: StrictSchema | dict[str, Any] | None = None
     headers: tuple[str, ...] = ()  # keys of components.headers in wings/docs/static/openapi.yaml
     content_types: tuple[str, ...] = (JSON,)
 

@@ -24,7 +24,7 @@ URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"
 TEXT, LINE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$", r"^\s*[^\x00-\x1f\x7f-\x9f]*\s*$"
 TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,30})?"
-    r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+    r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
 MAX_PAGE_SIZE = 1000  # posts, or tags
@@ -186,16 +186,16 @@ def parse_time(text: str) -> str:
     return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
-    """Return a field for one of several words; the message for any other word ends with the hint."""
+def choice(words: Sequence[str], description: str, **kwargs: Any) -> fields.String:
+    """Return a field for one of several words."""
     messages = NOT_NULL | {"invalid": "must be a string"}
-    validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
+    validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}")
     return fields.String(validate=validate, error_messages=messages, **doc(description), **kwargs)
 
 
-def matching(pattern: str, minimum: int, maximum: int, description: str) -> Text:
+def matching(pattern: str, minimum: int, maximum: int, description: str, required: bool = True) -> Text:
     """Return a field for a string that the service generates, such as an id."""
-    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=True, **doc(description))
+    return Text(length(minimum, maximum), Pattern(f"^{pattern}$"), required=required, **doc(description))
 
 
 class StrictSchema(Schema):

@@ -172,9 +172,9 @@ def keys() -> None:
 
 @keys.command("create")
 @click.argument("name")
-@click.option("--read-only", is_flag=True, help="It may only read posts and tags.")
-@click.option("--published-only", is_flag=True, help="It may only read published posts and their tags.")
-@click.option("--drafts-only", is_flag=True, help="It may write drafts, and never publish: for agents.")
+@click.option("--read-only", is_flag=True, help=f"It may only {api_keys.may(READ_ONLY)}.")
+@click.option("--published-only", is_flag=True, help=f"It may only {api_keys.may(PUBLISHED_ONLY)}.")
+@click.option("--drafts-only", is_flag=True, help=f"For agents: it may only {api_keys.may(DRAFTS_ONLY)}.")
 def create_key(name: str, read_only: bool, published_only: bool, drafts_only: bool) -> None:
     """Create a key called NAME and print it. It is shown only once."""
     flags = {PUBLISHED_ONLY: published_only, READ_ONLY: read_only, DRAFTS_ONLY: drafts_only, FULL: True}

@@ -16,7 +16,7 @@ from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 
 CLOCK_SKEW = timedelta(minutes=1)  # a client's clock may be ahead by this much
-SCHEDULING = "to schedule a post, create a draft, then PATCH it, or PUT it by its slug"
+FUTURE = "must not be in the future unless the status is scheduled"
 
 
 def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_drafts: bool = False) -> str | None:
@@ -38,7 +38,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_d
     if time and (time <= now or is_kept or (plans_drafts and status == "draft")):
         return time
     if given and given > later(now, CLOCK_SKEW):
-        raise Rejected("published_at", f"must not be in the future unless the status is scheduled; {SCHEDULING}")
+        raise Rejected("published_at", FUTURE)
     return now if given or status == "published" else None
 
 

@@ -38,7 +38,6 @@ from blogapi.api.schemas import (
 from blogapi.clock import later
 from blogapi.paging import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
-from blogapi.posts.publication import SCHEDULING
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 LONG = 10_000  # longer content, in characters, is validated only once
@@ -75,8 +74,12 @@ class Params(fields.Dict):
 
 
 class PostInputSchema(StrictSchema):
-    """A new post. An empty excerpt, slug or cover_image counts as left out."""
+    """A new post, or one that replaces another.
 
+    Null, and "" for excerpt, slug or cover_image, count as left out.
+    """
+
+    cleared = frozenset({"former_slugs"})  # fields that null clears
     example = {
         "title": "Three days at the lake",
         "content": "**Friday.** Fog, and somewhere in it a lake.\n",
@@ -100,7 +103,7 @@ class PostInputSchema(StrictSchema):
             "If it is left out, a new post gets one from its title."
         ),
     )
-    status = choice(("published", "draft"), "`draft` if left out.", f"; {SCHEDULING}", load_default="draft")
+    status = choice(documents.STATUSES, "If left out, a new post is a `draft`, and an existing one keeps its status.")
     tags = Distinct(
         Line(documents.MAX_TAG),
         length(0, documents.MAX_TAGS, "tags"),
@@ -119,26 +122,36 @@ class PostInputSchema(StrictSchema):
     former_slugs = Distinct(
         Text(length(1, documents.MAX_SLUG), Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG), **doc("A slug.")),
         length(0, documents.MAX_FORMER_SLUGS, "slugs"),
-        allow_none=True,
         **doc(
             "The slugs that the post has had since it was published, newest first, at most 20. They lead to it, and "
             "no other post can take them. A PUT that leaves them out keeps them; null or [] gives them up."
         ),
     )
 
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.allow_none = not field_obj.required
+
     @cached_property
-    def optional_texts(self) -> set[str]:
-        """The names of fields whose text may be left out."""
-        return {name for name, field in self.load_fields.items() if isinstance(field, Text) and not field.required}
+    def left_out(self) -> dict[str | None, set[str]]:
+        """The names of the fields for which "" or None counts as left out."""
+        optional = {name: field for name, field in self.load_fields.items() if not field.required}
+        texts = {name for name, field in optional.items() if isinstance(field, Text)}
+        return {"": texts, None: optional.keys() - self.cleared}
 
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a post.
 
-        "" in an optional text counts as left out, because an unset shell variable gives it; so does {} for params. Only
-        invalid input goes through marshmallow's own load, which collects all errors but takes twice as long.
+        Typed clients send null for a field without a value, and an unset shell variable gives "". {} for params counts
+        as left out, too. Only invalid input goes through marshmallow's own load, which collects all errors but takes
+        twice as long.
         """
         if isinstance(data, dict):  # not a list of posts
-            data = {name: value for name, value in data.items() if value != "" or name not in self.optional_texts}
+            empty = self.left_out
+            data = {
+                name: value
+                for name, value in data.items()
+                if (value is not None and value != "") or name not in empty[value]
+            }
             if "params" in data and data["params"] == {}:
                 del data["params"]
             content = data.get("content")
@@ -160,11 +173,12 @@ class PostInputSchema(StrictSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change to a post (RFC 7396): fields left out stay, null clears excerpt, tags, cover_image and params.
+    """A change to a post (RFC 7396): null clears excerpt, tags, cover_image, params and former_slugs.
 
-    "" clears excerpt and cover_image, too.
+    "" clears excerpt and cover_image, too. Fields left out stay, and so do slug, status and published_at if null.
     """
 
+    cleared = documents.OPTIONAL - {"published_at"} | {"tags"}
     example = {"status": "archived"}
     status = choice(documents.STATUSES, "Any status may follow any other.")
     params = Params(merges=True)
@@ -175,15 +189,6 @@ class PostChangeSchema(PostInputSchema):
             data = {name: None if value == "" and name in CLEARED else value for name, value in data.items()}
         return super().load(data, **kwargs)
 
-    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.allow_none = field_name in documents.OPTIONAL - {"published_at"} | {"tags"}
-
-
-class PutPostSchema(PostInputSchema):
-    """A whole post: fields left out are cleared, except slug, status, published_at and former_slugs."""
-
-    status = choice(documents.STATUSES, "If left out, it stays; a new post is a `draft`.")
-
 
 class PostSchema(PostInputSchema):
     """A post. A field without a value is left out, never null."""
@@ -191,6 +196,7 @@ class PostSchema(PostInputSchema):
     class Meta:
         fields = documents.FIELDS
 
+    always = documents.REQUIRED
     example = {
         "id": "1",
         **PostInputSchema.example,
@@ -213,7 +219,14 @@ class PostSchema(PostInputSchema):
     updated_at = Time(**doc("When it last changed; initially the same as created_at."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required, field_obj.allow_none = field_name in documents.REQUIRED, False
+        field_obj.required, field_obj.allow_none = field_name in self.always, False
+
+
+class PostSummarySchema(PostSchema):
+    """A post in a list whose `fields` were chosen: id, title, status, and the chosen fields that it has."""
+
+    example = {name: PostSchema.example[name] for name in (*documents.LISTED, "slug", "tags")}
+    always = frozenset(documents.LISTED)
 
 
 def parse_tag(text: str) -> str:

@@ -7,7 +7,7 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.api.access import WRITERS, in_scope
+from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, created, list_response, no_content, post_response
@@ -17,9 +17,10 @@ from blogapi.documents import is_slug, slug_in
 from blogapi.paging import Cursor, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PutPostSchema
+from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PostSummarySchema
 from blogapi.posts.storage import PostRef
 from blogapi.storage.database import Database
+from blogapi.storage.keys import WRITERS
 from blogapi.storage.models import SCOPES
 from blogapi.wings import idempotency
 from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_response
@@ -28,6 +29,7 @@ from blogapi.wings.search import storage as search
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
+LIST = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
 PAGE = ("Link", "ETag")  # the headers of a list
 UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that are not fields go to `params`.")
 views = Views()
@@ -36,7 +38,7 @@ register = views.register
 
 @views.operation(
     "GET /v1/posts",
-    Answer(200, "The posts, in order.", PostSchema(many=True), PAGE),
+    Answer(200, "The posts, in order: with `fields`, summaries.", LIST, PAGE),
     query=ListQuerySchema(),
     scopes=SCOPES,
 )
@@ -128,7 +130,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     CHANGED,
     creates=CREATED,
     query=parameters(unknown=UNKNOWN),
-    body=PutPostSchema(),
+    body=PostInputSchema(),
     content_types=POST_TYPES,
     parse_file=parse_file,
     request_headers=("If-Match", "If-None-Match"),
@@ -154,7 +156,7 @@ def put_post(request: Request, post: str) -> Response:
     "PUT /v1/posts/<id:post>",
     CHANGED,
     query=parameters(unknown=UNKNOWN),
-    body=PutPostSchema(),
+    body=PostInputSchema(),
     content_types=POST_TYPES,
     parse_file=parse_file,
     request_headers=("If-Match", "If-None-Match"),

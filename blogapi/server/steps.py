@@ -11,7 +11,6 @@ from blogapi.wings import idempotency
 from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
-from blogapi.wings.proposals import changes as proposals
 from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -50,7 +49,6 @@ def prune(work: Background) -> None:
     if not is_steady:
         return
     work.repeat(owner_copies.prune, max(1, work.config.keep_days))
-    work.repeat(proposals.prune, work.config.keep_days)
 
 
 def deliver(work: Background) -> None:

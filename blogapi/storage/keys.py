@@ -6,13 +6,22 @@ from typing import NamedTuple
 
 from blogapi.storage.engine import Hits, Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import InvalidKeyName
-from blogapi.storage.models import AUTHORS, FULL, ApiKey
+from blogapi.storage.models import AUTHORS, DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey
 
 PREFIX = "blog_"
 KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # length of a rate-limit window
+READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
+WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.check_permitted` checks each post
+# What the operations do, by the scopes of the keys that may use them
+PERMISSIONS = {
+    SCOPES: "read {posts} and their tags",
+    READERS: "read their history, the trash and images",
+    WRITERS: "create, change, trash and restore drafts, and upload images",
+    (FULL,): "publish, change tags, delete for good, manage webhooks, and do everything else",
+}
 
 
 class KnownKey(NamedTuple):
@@ -24,6 +33,12 @@ class KnownKey(NamedTuple):
     last_used_on: str | None
     scope: str
     digest: bytes
+
+
+def may(scope: str) -> str:
+    """Return what a key with a scope may do, in words."""
+    allowed = "; ".join(words for scopes, words in PERMISSIONS.items() if scope in scopes)
+    return allowed.format(posts="published posts" if scope == PUBLISHED_ONLY else "posts")
 
 
 def new_key() -> str:

@@ -8,7 +8,10 @@ from tests.api.fixtures import LATER, with_key
 from tests.conftest import message
 from tests.images.pictures import gif
 
-MAY = "this key is drafts-only: it may read posts, and create, change and trash drafts, and upload images"
+MAY = (
+    "this key is drafts-only: it may read posts and their tags; read their history, the trash and images; "
+    "create, change, trash and restore drafts, and upload images"
+)
 DRAFT = {"title": "A draft", "content": "Words."}
 # The operations this key may use; `effects.check_permitted` checks the posts they write
 WRITES = {
@@ -18,13 +21,7 @@ WRITES = {
     *(
         (method, f"/v1/posts/{name}{path}")
         for name in ("<id:post>", "by-slug/<slug:post>")
-        for method, path in (
-            ("PATCH", ""),
-            ("DELETE", ""),
-            ("POST", "/revisions/<id:revision>/restore"),
-            ("POST", "/proposals"),
-            ("DELETE", "/proposals/<id:proposal>"),
-        )
+        for method, path in (("PATCH", ""), ("DELETE", ""), ("POST", "/revisions/<id:revision>/restore"))
     ),
     ("PUT", "/v1/posts/by-slug/<slug:post>"),
     ("PUT", "/v1/posts/<id:post>"),

@@ -12,12 +12,12 @@ from tests.conftest import NOON, message
 from tests.images.pictures import gif
 
 MAY = {
-    "read-only": "this key is read-only: it may GET and HEAD posts, their history, tags and images",
-    "published-only": "this key is published-only: it may GET and HEAD published posts and their tags",
+    "read-only": "this key is read-only: it may read posts and their tags; read their history, the trash and images",
+    "published-only": "this key is published-only: it may read published posts and their tags",
 }
 POST_PATHS = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>"}
 READABLE = POST_PATHS | {"/v1/tags", "/v1/tags/<tag:tag>", "/v1/key"}
-HISTORY = re.compile("/revisions|/trash|/images|/proposals")  # paths that read-only keys may read
+HISTORY = re.compile("/revisions|/trash|/images")  # paths that read-only keys may read
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"]
 
 

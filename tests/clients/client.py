@@ -12,7 +12,6 @@ from blogclient.models import (
     ListPostsFieldsItem,
     PostChange,
     PostInput,
-    PutPost,
     Status,
     TagChange,
     Upload,
@@ -36,9 +35,9 @@ post = do("posts.create_post", body=PostInput("Käse", "Words.", tags=["a", "b"]
 assert do("posts.get_post", post.id) == do("posts.get_post_by_slug", post.slug) == post
 post = do("posts.change_post", post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
 do("posts.change_post_by_slug", post.slug, body=PostChange(excerpt="Short."))
-do("posts.replace_post", post.id, body=PutPost("Käse", "Words.", tags=["a", "b"], slug=post.slug, excerpt="Short."))
+do("posts.replace_post", post.id, body=PostInput("Käse", "Words.", tags=["a", "b"], slug=post.slug, excerpt="Short."))
 assert (do("key.get_key").name, do("key.get_key").scope) == ("tests", "full")
-do("posts.put_post", "other", body=PutPost("Other", "Words.", status=Status.ARCHIVED))
+do("posts.put_post", "other", body=PostInput("Other", "Words.", status=Status.ARCHIVED))
 (found,) = do("posts.list_posts", limit=1, status=Status.PUBLISHED, tag="a", before="99")
 assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
 names = [ListPostsFieldsItem.SLUG, ListPostsFieldsItem.TAGS]

@@ -15,7 +15,7 @@ async function main(): Promise<void> {
   client.setConfig({ baseUrl: process.env.BASE, auth: process.env.KEY });
   const post = await ok(api.createPost({ body: { title: "Käse", content: "Words.", tags: ["a", "b"] } }));
   const path = { post: post.id };
-  const bySlug = { post: post.slug ?? "" };
+  const bySlug = { post: post.slug };
   await ok(api.getPost({ path }));
   await ok(api.getPostBySlug({ path: bySlug }));
   await ok(api.changePost({ path, body: { status: "published", excerpt: null } }));

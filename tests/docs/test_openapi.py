@@ -7,16 +7,20 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
+from jsonschema import ValidationError as JsonInvalid
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from blogapi import cli
 from blogapi.api.schemas import StrictSchema
 from blogapi.documents import FIELDS, ID, MAX_SLUG, SLUG
 from blogapi.posts.schemas import PostSchema
-from blogapi.wings.docs.openapi import SHAPES
+from blogapi.storage.keys import PERMISSIONS, may
+from blogapi.storage.models import PUBLISHED_ONLY, SCOPES
+from blogapi.wings.docs.openapi import AGENTS, SHAPES
 from blogapi.wings.tags.views import TagSchema
 from blogapi.wings.webhooks.models import EVENTS, Event
 from blogapi.wings.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
+from tests.api.fixtures import with_key
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 REFERENCE = (CHECKOUT / "docs/reference.md").read_text()
@@ -129,7 +133,7 @@ def test_every_answer_is_as_described(client, post, database, description):
 def test_bodies_are_closed_and_answers_are_open(description):
     schemas = description["components"]["schemas"]
     closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
-    bodies = {"PostInput", "PostChange", "PutPost", "TagChange", "Upload", "WebhookInput", "WebhookChange"}
+    bodies = {"PostInput", "PostChange", "TagChange", "Upload", "WebhookInput", "WebhookChange"}
     assert closed == bodies
     for name in ("PostEvent", "TagUpdated", "TagDeleted", "Ping"):
         assert "enum" not in schemas[name]["properties"]["type"]
@@ -137,10 +141,10 @@ def test_bodies_are_closed_and_answers_are_open(description):
         assert (schema["type"], schema["examples"], "enum" in schema) == ("string", list(EVENTS), False)
 
 
-def test_every_status_is_documented(operations):
+def test_every_operation_describes_its_successes_and_one_error_for_all_others(operations):
     for operation in operations.values():
-        assert {"400", "401", "403", "404", "413", "415", "429", "500", "503"} <= operation["responses"].keys()
-        assert all(status.isdigit() for status in operation["responses"])
+        assert operation["responses"].pop("default") == {"$ref": "#/components/responses/Error"}
+        assert all(status[0] in "23" for status in operation["responses"])
 
 
 def test_parameters_have_the_form_that_generators_need(operations):
@@ -153,12 +157,100 @@ def test_parameters_have_the_form_that_generators_need(operations):
         assert all("example" in each for each in operation["parameters"] if each["in"] == "path")
 
 
+def pascal(name):
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[^A-Za-z0-9]+", name))
+
+
+OF_OPERATION = "Params Body Response Responses Request Result Data Error Errors Headers Query Path Options Mutation"
+OF_SCHEMA = "Item Type Enum Schema Response"
+
+
+def names_of_generators(description, operations):
+    """What generators call their types: names of schemas or operations, joined with those of their parts."""
+    for name, schema in description["components"]["schemas"].items():
+        parts = [*map(pascal, schema.get("properties", {})), *OF_SCHEMA.split()]
+        yield name, {name} | {name + part + end for part in parts for end in ("", "Item")}
+    for operation in operations.values():
+        name = pascal(operation["operationId"])
+        parts = [pascal(each["name"]) for each in operation["parameters"]]
+        parts += [*OF_OPERATION.split(), *map(pascal, operation["responses"])]
+        yield operation["operationId"], {name} | {name + part + end for part in parts for end in ("", "Item")}
+
+
+def test_no_two_names_meet_whatever_a_generator_joins(description, operations):
+    owners = {}
+    for owner, names in names_of_generators(description, operations):
+        for name in names:
+            owners.setdefault(name.lower(), set()).add(owner)
+    assert {name: found for name, found in owners.items() if len(found) > 1} == {}
+
+
+def test_a_single_post_has_all_that_is_always_there_and_a_list_may_have_summaries(description, operations):
+    schemas = description["components"]["schemas"]
+    always = {"id", "title", "status", "slug", "content", "tags", "created_at", "updated_at"}
+    assert {*schemas["Post"]["required"]} == always
+    assert {*schemas["PostSummary"]["required"]} == {"id", "title", "status"}
+    answers = {}
+    for (path, method), operation in operations.items():
+        for status, response in operation["responses"].items():
+            if "json" in str(response) and "/Post" in str(response) and status != "default":
+                answers[method, path, status] = response["content"]["application/json"]["schema"]
+    listed = answers.pop(("get", "/v1/posts", "200"))
+    assert [each["$ref"].rpartition("/")[2] for each in listed["items"]["anyOf"]] == ["Post", "PostSummary"]
+    assert len(answers) > 10
+    assert {schema["$ref"].rpartition("/")[2] for schema in answers.values()} == {"Post"}
+
+
+def test_what_a_list_answers_is_a_post_or_with_fields_a_summary(client, post, description):
+    post(status="published", tags=["a"])
+    post()
+    whole, some = client.get("/v1/posts").json, client.get("/v1/posts?fields=slug").json
+    refs = {name: {"$ref": f"#/components/schemas/{name}"} for name in ("Post", "PostSummary")}
+    for value in whole:
+        validate(value, refs["Post"], description)
+    for value in [*some, *whole]:
+        validate(value, refs["PostSummary"], description)
+    with pytest.raises(JsonInvalid):
+        validate(some[0], refs["Post"], description)
+
+
+def test_one_table_says_which_keys_may_use_an_operation(app, description, operations):
+    for operation in operations.values():
+        said = operation["description"].rpartition("\n\nKeys: ")[2].removesuffix(".")
+        assert tuple(said.split(", ")) in PERMISSIONS
+    for scope in SCOPES:
+        assert f"- {scope}: it may {may(scope)}.\n" in description["info"]["description"]
+    for scopes, words in PERMISSIONS.items():
+        cells = ["published ones" if "{posts}" in words and scope == PUBLISHED_ONLY else "yes" for scope in SCOPES]
+        cells = [cell if scope in scopes else "" for scope, cell in zip(SCOPES, cells, strict=True)]
+        row = " | ".join(["", words.format(posts="posts"), *cells, ""])
+        assert re.sub(" +", " ", row).strip() in REFERENCE
+
+
+def test_the_guard_lets_exactly_the_described_keys_pass(app, operations):
+    ids = {"revision": "1", "image_id": "0" * 32, "tag": "a", "delivery_id": "msg_" + "x" * 22}
+    for scope in SCOPES:
+        client = with_key(app, scope)
+        for (path, method), operation in operations.items():
+            filled = re.sub(r"{(\w+)}", lambda match: ids.get(match[1], "1"), path)
+            answer = client.open(filled, method=method, json={})
+            is_refused = "it may read" in answer.text or answer.json == {"error": 404, "message": "no such path"}
+            may_use = scope in operation["description"].rpartition("Keys: ")[2]
+            assert is_refused != may_use, (scope, method, path, answer.text)
+
+
+def test_eight_operations_are_marked_as_tools_for_agents(operations):
+    marked = {each["operationId"] for each in operations.values() if "agents" in each["tags"]}
+    assert marked == AGENTS
+    assert len(marked) == 8
+
+
 def test_it_does_not_name_a_program(description):
     assert "curl" not in json.dumps(description)
 
 
 def test_it_describes_what_receivers_get(description):
-    others = {"ping": "Ping", "post.proposed": "PostProposed", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
+    others = {"ping": "Ping", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
     assert set(description["webhooks"]) == set(EVENTS)
     for event, item in description["webhooks"].items():
         names = [parameter["name"] for parameter in item["post"]["parameters"]]
@@ -203,7 +295,7 @@ def test_its_patterns_are_short_and_plain_ascii(description):
 
 
 def test_nothing_in_it_makes_an_optional_field_required(description):
-    assert [path for path, part in parts(description) if "default" in part] == []
+    assert [path for path, part in parts(description) if "default" in part and path[-1] != "responses"] == []
 
 
 def test_every_description_begins_with_what_the_operation_does(operations):

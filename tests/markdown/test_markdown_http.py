@@ -3,7 +3,8 @@
 import pytest
 
 from blogapi.config import zone_named
-from blogapi.posts.publication import SCHEDULING
+from blogapi.documents import STATUSES
+from blogapi.posts import publication
 from blogapi.storage.models import Post
 from blogapi.wings.markdown.files import render
 from tests.api.fixtures import NOW
@@ -43,7 +44,7 @@ MADE = {
 ABSOLUTE = "must be an absolute http or https URL without white space"
 CONTROL = "must not contain control characters, unpaired surrogates, U+FFFE or U+FFFF"
 ONE_LINE = "must be one line without control characters, unpaired surrogates, U+FFFE or U+FFFF"
-FUTURE = f"published_at: must not be in the future unless the status is scheduled; {SCHEDULING}"
+FUTURE = f"published_at: {publication.FUTURE}"
 
 
 @pytest.fixture
@@ -82,14 +83,14 @@ def test_a_post_is_created_from_a_markdown_file_and_answered_as_json(client, sen
         ("", "title: missing; content: must contain a visible character"),
         ("Words.", "title: missing"),
         ("---\ntitle: A\n---\n", "content: must contain a visible character"),
-        ("---\ntitle: A\nstatus: scheduled\n---\nB", f"status: must be one of published, draft; {SCHEDULING} (line 3)"),
+        ("---\ntitle: A\nstatus: later\n---\nB", f"status: must be one of {', '.join(STATUSES)} (line 3)"),
         ("---\ntitle: A\ndate: 2099-01-01\nstatus: published\n---\nB", f"{FUTURE} (line 3)"),
         ("---\ntitle: A\ntags: [' \u200b']\n---\nB", "tags[0]: must contain a visible character (line 3)"),
         ("---\ntitle: A\ntags: ['a\u2028b']\n---\nB", f"tags[0]: {ONE_LINE} (line 3)"),
         ("---\ntitle: A\nimage: b.png\n---\nB", f"cover_image: {ABSOLUTE} (line 3)"),
         (
             "---\ntitle: A\nstatus: Publish\nimage: /a.png\n---\n\nB",
-            f"status: must be one of published, draft; {SCHEDULING} (line 3); cover_image: {ABSOLUTE} (line 4)",
+            f"status: must be one of {', '.join(STATUSES)} (line 3); cover_image: {ABSOLUTE} (line 4)",
         ),
         ("---\nslug: taken\ntitle: A\n---\nB", "slug: already taken by another post (line 2)"),
         ("---\ntitle: &a A\n---\nB", "body: line 2: anchors and aliases (& and *) are not allowed"),

@@ -49,7 +49,6 @@ NAME = "a name must be one line of 1 to 64 characters, at least one of them visi
     ("params", "expected"),
     [
         ([], "params: must be an object"),
-        (None, "params: must not be null"),
         ("a", "params: must be an object"),
         ({"a": None}, "params.a: must not be null"),
         ({"a": {"b": [1, None]}}, "params.a.b[1]: must not be null"),

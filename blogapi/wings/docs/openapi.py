@@ -18,13 +18,15 @@ from werkzeug.routing import Rule
 from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
 from blogapi.api.schemas import Names, StrictSchema
-from blogapi.documents import LISTED, STATUSES
-from blogapi.posts.schemas import PostSchema
+from blogapi.documents import STATUSES
+from blogapi.storage.keys import may
+from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.models import EVENTS
 
-# The error statuses that any operation may return
-ERRORS = ("400", "401", "403", "404", "405", "408", "413", "414", "415", "417", "429", "431", "500", "501", "503")
+# What an agent needs, as it writes drafts: tools for more operations would confuse it
+AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}
+AGENTS |= {"list_images"}
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 # Enumerations shared by several schemas, by name: their words, and a description
@@ -41,17 +43,17 @@ class SchemaConverter(OpenAPIConverter):
     """apispec's converter, with descriptions and examples of schemas, and names for shared enumerations."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
-        own: dict[str, Any] = {"description": type(schema).__doc__, "example": schema.example}
-        if isinstance(schema, PostSchema) and "content" in schema.fields:
-            own["required"] = list(LISTED)  # A list may contain only some fields.
+        own = {"description": getdoc(schema), "example": schema.example}
         return super().schema2jsonschema(schema) | own
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
         described.pop("default", None)  # Generators would require the field; the description states it.
         for name, (words, what) in SHAPES.items():
-            if described.get("enum") == list(words):
-                return {"$ref": f"#/components/schemas/{name}", "description": described.get("description", what)}
+            if described.get("enum", [])[: len(words)] == list(words):
+                shape: dict[str, Any] = {"$ref": f"#/components/schemas/{name}"}
+                shape = {"anyOf": [shape, {"type": "null"}]} if field.allow_none else shape
+                return shape | {"description": described.get("description", what)}
         return described
 
 
@@ -61,6 +63,8 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
     plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())
     known = base.pop("x-parameters")
+    scopes = "\n".join(f"- {scope}: it may {may(scope)}." for scope in SCOPES)
+    base["info"]["description"] = base["info"]["description"].replace("SCOPES", scopes)
     servers = [{"url": server or "/", "description": "this server"}]
     title, version = base["info"]["title"], base["info"]["version"]
     spec = APISpec(title, version, base["openapi"], plugins=[plugin], **base, servers=servers)
@@ -96,14 +100,15 @@ def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: 
 def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI operation of a view; `known` are all parameters of paths and headers."""
     operation: Operation = view.operation  # type: ignore[attr-defined]
-    text = getdoc(view) or ""
+    text, name = getdoc(view) or "", rule.endpoint.rpartition(".")[2]
     described = {
-        "operationId": rule.endpoint.rpartition(".")[2],
+        "operationId": name,
         "summary": text.partition("\n")[0],
-        "description": text,  # The description repeats the summary, because some programs show nothing else.
-        "tags": [rule.rule.split("/")[2]],
+        # The description repeats the summary, because some programs show nothing else.
+        "description": f"{text}\n\nKeys: {', '.join(operation.scopes)}.",
+        "tags": [rule.rule.split("/")[2], *(["agents"] if name in AGENTS else [])],
         "parameters": list(parameters(rule, operation, known)),
-        "responses": responses(rule, operation),
+        "responses": responses(operation),
     }
     if operation.body:
         # With two JSON types, openapi-python-client generates code that fails unless there is an optional parameter.
@@ -112,10 +117,10 @@ def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dic
     return described
 
 
-def media_types(content_types: Iterable[str], schema: StrictSchema) -> dict[str, Any]:
+def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
     types: dict[str, Any] = {name: {"schema": schema} for name in content_types}
-    if MARKDOWN in types:
+    if MARKDOWN in types and isinstance(schema, StrictSchema):
         types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
     return types
 
@@ -134,13 +139,9 @@ def has_validator(operation: Operation) -> bool:
     return operation.method == "GET" and "ETag" in operation.answer.headers
 
 
-def responses(rule: Rule, operation: Operation) -> dict[str, Any]:
+def responses(operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    found: dict[str, Any] = dict.fromkeys(ERRORS, "Error")
-    if rule.arguments:
-        found["404"] = "404"
-    if "If-Match" in operation.request_headers:
-        found["412"] = "412"
+    found: dict[str, Any] = {"default": "Error"}  # one for all, because programs read each one at length
     for answer in filter(None, (operation.answer, operation.creates)):
         found[str(answer.status)] = response(answer.description, answer.headers)
         if answer.schema:

@@ -8,7 +8,6 @@ from flask import Blueprint, Response
 from marshmallow import fields
 from werkzeug import exceptions
 
-from blogapi.api.access import READERS, WRITERS
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, precondition
@@ -32,6 +31,7 @@ from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
 from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
+from blogapi.storage.keys import READERS, WRITERS
 from blogapi.wings.history import revisions
 from blogapi.wings.history.revisions import KeptPost
 from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response

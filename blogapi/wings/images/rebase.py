@@ -11,7 +11,7 @@ from blogapi import documents
 from blogapi.api.schemas import sentences
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import PutPostSchema
+from blogapi.posts.schemas import PostInputSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import PostNotFound
@@ -20,7 +20,7 @@ from blogapi.wings.images.storage import IMAGE_ID
 
 BY = "rebase"  # author in the history
 FIELDS = ("content", "excerpt", "cover_image", "params")  # fields that can contain an address
-schema = PutPostSchema(partial=True)
+schema = PostInputSchema(partial=True)
 
 
 def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:

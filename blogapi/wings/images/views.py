@@ -12,7 +12,6 @@ from werkzeug import exceptions
 from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
-from blogapi.api.access import READERS, WRITERS
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, etag_of
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
@@ -34,6 +33,7 @@ from blogapi.config import is_loopback
 from blogapi.documents import dump
 from blogapi.paging import Cursor
 from blogapi.storage.errors import NotFound
+from blogapi.storage.keys import READERS, WRITERS
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.formats import EXTENSIONS

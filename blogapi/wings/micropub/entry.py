@@ -9,7 +9,6 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
-from blogapi.posts.publication import SCHEDULING
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
@@ -31,7 +30,6 @@ FIELDS = {
 PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by the names of fields
 CLEARED = ("summary", "featured")  # All other single-valued fields are required.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
-SCHEDULED = "post-status is scheduled"  # replaces the hint that `/v1` gives
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements they can become; at most 0.3 s
 MAX_VALUES = 100  # per property
@@ -51,7 +49,7 @@ def property_names() -> Iterator[None]:
         messages = error.normalized_messages()
         raise ValidationError({PROPERTIES.get(name, name): said for name, said in messages.items()}) from None
     except Rejected as error:
-        reason = str(error).partition(": ")[2].replace(f"the status is scheduled; {SCHEDULING}", SCHEDULED)
+        reason = str(error).partition(": ")[2].replace("the status is", "post-status is")
         raise Rejected(PROPERTIES.get(error.field, error.field), reason) from None
 
 

@@ -4,13 +4,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
-from blogapi.api.access import FORBIDDEN, WRITERS, key_required, rate_limited
+from blogapi.api.access import key_required, rate_limited, why_forbidden
 from blogapi.api.request import (
     JSON,
     LIST_INDEX,
@@ -20,7 +21,8 @@ from blogapi.api.request import (
     parse_json,
     read_body,
 )
-from blogapi.storage.keys import KnownKey
+from blogapi.storage.keys import WRITERS, KnownKey
+from blogapi.storage.models import SCOPES
 from blogapi.wings.forms import FORM, Write, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
 
@@ -55,10 +57,10 @@ def count_key(request: Request, key: KnownKey) -> None:
     """Count a request whose key may be in its body."""
 
 
-def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
-    """Check and count the key of a request once; a form may send it as `access_token` (RFC 6750, section 2.2).
+def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:
+    """Check and count the key of a request once, and require one of these scopes.
 
-    Raises BadRequest if the request has several keys.
+    A form may send the key as `access_token` (RFC 6750, section 2.2). Raises BadRequest if the request has several.
     """
     found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
     if len(found) > 1:
@@ -67,14 +69,12 @@ def authorize(request: Request, tokens: Sequence[str] = ()) -> None:
         request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
     if request.key is None:
         count_key(request)
-
-
-def authorize_writer(request: Request, tokens: Sequence[str] = ()) -> None:
-    """Check and count the key of a request once, and require that it may write."""
-    authorize(request, tokens)
     assert request.key is not None  # because the request is authorized
-    if request.key.scope not in WRITERS:
-        raise Forbidden(FORBIDDEN[request.key.scope])
+    if request.key.scope not in scopes:
+        raise Forbidden(why_forbidden(request.key.scope))
+
+
+authorize_writer = partial(authorize, scopes=WRITERS)
 
 
 def read(request: Request, opened: ExitStack) -> Submission:

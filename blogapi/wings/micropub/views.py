@@ -15,7 +15,7 @@ from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.views import Views
 from blogapi.posts import slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import PostChangeSchema, PutPostSchema
+from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
 from blogapi.storage.engine import Transaction
 from blogapi.wings import idempotency
@@ -30,7 +30,7 @@ from blogapi.wings.pages import POLICY
 
 OTHERS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
-new_post, change_of_post = PutPostSchema(), PostChangeSchema(partial=True)
+new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
 # In Micropub, a key without permission gets 401, and a missing post makes the request invalid.
 STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}

@@ -13,7 +13,7 @@ from blogapi.api.responses import redirect
 from blogapi.api.views import Views
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
-from blogapi.posts.schemas import PutPostSchema
+from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import NotFound
 from blogapi.wings.owner import copies
@@ -27,7 +27,7 @@ from blogapi.wings.owner.views import browser_name
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, NUMBER = re.compile("[A-Za-z0-9_-]{8,64}"), re.compile("[0-9]{1,15}")
 LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
-new_post = PutPostSchema()
+new_post = PostInputSchema()
 views = Views()
 
 
@@ -87,7 +87,7 @@ def save_post(post_id: int) -> Any:
     old = documents.load(now)
     typed, wrong = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
-    empty = [name for name in changes if changes[name] in ("", {}) and change_of_post.fields[name].allow_none]
+    empty = [name for name in changes if changes[name] in ("", {}) and name in change_of_post.cleared]
     fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
     if fields.get("params"):
         fields["params"] = dict(fields["params"])  # replaces all params: a plain dict is not a merge patch

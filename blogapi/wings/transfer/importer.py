@@ -13,7 +13,7 @@ from blogapi.api.schemas import sentences
 from blogapi.documents import MAX_FORMER_SLUGS
 from blogapi.posts import publication, slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import PutPostSchema
+from blogapi.posts.schemas import PostInputSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, Rejected
@@ -25,7 +25,7 @@ BATCH_POSTS = 100  # at most this many posts are checked before a transaction be
 BATCH_CHARACTERS = 1_000_000  # or this many characters of content
 BY = "import"  # author in the history
 
-schema = PutPostSchema()
+schema = PostInputSchema()
 
 Checked = Item | list[Failure]  # a valid post, or what is wrong with it
 ImportResult = tuple[str, Checked]  # the first is the outcome of `posts.put`, or "failed"

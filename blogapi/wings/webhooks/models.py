@@ -2,10 +2,7 @@
 
 from blogapi.storage.models import model
 
-# What a webhook gets unless it names its events
-DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
-PROPOSED = "post.proposed"
-EVENTS = (*DEFAULT_EVENTS, PROPOSED)
+EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
 
 Event = model("event")
 Delivery = model("delivery")

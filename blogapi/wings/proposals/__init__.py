@@ -1,1 +1,0 @@
-"""Proposals: changes to posts that wait until somebody applies or refuses them."""

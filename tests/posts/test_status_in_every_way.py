@@ -1,0 +1,88 @@
+"""The status and date of a post: the same in every way in."""
+
+import pytest
+
+from tests.owner.pages import enter, view
+
+PAST, FUTURE = "2026-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
+NO = "refused"
+# What becomes of a status and a date ("" if left out): over `/v1` and on the owner's page; from writing programs
+# (Micropub); in files (imports, pushes). The latter two schedule a published post with a date to come. In files, a date
+# alone publishes, and one to come that has no meaning is dropped.
+TABLE = {
+    ("", ""): ("draft", "published now", "draft"),
+    ("", PAST): ("draft past", "published past", "published past"),
+    ("", FUTURE): (NO, "scheduled future", "scheduled future"),
+    ("draft", ""): ("draft", "draft", "draft"),
+    ("draft", PAST): ("draft past", "draft past", "draft past"),
+    ("draft", FUTURE): (NO, "draft future", "draft"),
+    ("published", ""): ("published now", "published now", "published now"),
+    ("published", PAST): ("published past", "published past", "published past"),
+    ("published", FUTURE): (NO, "scheduled future", "scheduled future"),
+    ("scheduled", ""): (NO, NO, NO),
+    ("scheduled", PAST): (NO, NO, "published past"),
+    ("scheduled", FUTURE): ("scheduled future", "scheduled future", "scheduled future"),
+    ("archived", ""): ("archived", "archived", "archived"),
+    ("archived", PAST): ("archived past", "archived past", "archived past"),
+    ("archived", FUTURE): (NO, NO, "archived"),
+}
+API, PROGRAMS, FILES = range(3)
+
+
+def outcome(post):
+    """The status of a post, and what its date is, as in the table."""
+    date = post.get("published_at")
+    words = {None: "", PAST: " past", FUTURE: " future"}
+    return post["status"] + words.get(date, " now")
+
+
+def given(status, date):
+    return {name: value for name, value in (("status", status), ("published_at", date)) if value}
+
+
+@pytest.fixture
+def new(client):
+    """Create a draft without a date; return its path."""
+    return lambda: f"/v1/posts/{client.post('/v1/posts', json={'title': 'A', 'content': 'B'}).json['id']}"
+
+
+def test_each_way_of_the_api_takes_the_same_statuses_and_dates(client, new):
+    for (status, date), expected in TABLE.items():
+        fields = {"title": "A", "content": "B"} | given(status, date)
+        ways = {
+            "POST": lambda fields: client.post("/v1/posts", json=fields),
+            "PUT by slug": lambda fields: client.put("/v1/posts/by-slug/another", json=fields),
+            "PUT by id": lambda fields: client.put(new(), json=fields),
+            "PATCH": lambda fields: client.patch(new(), json=fields),
+        }
+        for way, send in ways.items():
+            client.delete("/v1/posts/by-slug/another?permanent=true")
+            answer = send(fields)
+            found = outcome(answer.json) if answer.status_code < 300 else NO
+            assert found == expected[API], (way, status, date, answer.text)
+
+
+def test_the_owner_page_takes_the_same_statuses_and_dates(client, app, database, new):
+    owner = enter(app, database)
+    for (status, date), expected in TABLE.items():
+        typed = {"title": "A", "content": "B", "status": status or "draft", "published_at": date.removesuffix("Z")}
+        for path, button in (("/settings/posts/new", "Create"), (f"/settings{new()[3:]}/edit", "Save")):
+            page = view(owner, path).press(button, **typed)
+            post = client.get("/v1/posts?limit=1").json[0]
+            assert (outcome(post) if page.status < 300 else NO) == expected[API], (path, status, date)
+
+
+def test_writing_programs_can_schedule_and_plan(client, new):
+    names = {"status": "post-status", "published_at": "published"}
+    for number, ((status, date), expected) in enumerate(TABLE.items()):
+        properties = {names[name]: [value] for name, value in given(status, date).items()}
+        creation = {"properties": {"content": [f"B{number}"]} | properties}
+        answer = client.post("/micropub", json=creation)
+        found = outcome(client.get("/v1/posts?limit=1").json[0]) if answer.status_code == 201 else NO
+        assert found == expected[PROGRAMS], (status, date)
+        path = new()
+        update = {"action": "update", "url": f"http://127.0.0.1:8000{path}", "replace": properties}
+        answer = client.post("/micropub", json=update)
+        found = outcome(client.get(path).json) if answer.status_code == 204 else NO
+        draft = {"": "draft", PAST: "draft past", FUTURE: "draft future"}[date]  # It stays what it was.
+        assert found == (expected[PROGRAMS] if status else draft), (status, date)

@@ -1,0 +1,40 @@
+"""The status and date of a post in files, imported and pushed."""
+
+import pytest
+
+from tests.blogs import write_files
+from tests.cli.conftest import path, storage, stored
+from tests.cli.conftest import run as run_here
+from tests.posts.test_status_in_every_way import FILES, NO, TABLE, given, outcome
+
+__all__ = ["path", "run_here", "storage"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with a file for each row of the table, and the name of each row's file."""
+    names = {row: f"{row[0] or 'none'}-{row[1][:4] or 'none'}" for row in TABLE}
+    texts = {}
+    for row, name in names.items():
+        lines = "".join(f"{field}: {value}\n" for field, value in given(*row).items())
+        texts[f"{name}.md"] = f"---\ntitle: {name}\n{lines}---\n\nWords.\n"
+    return write_files(tmp_path / "files", texts), names
+
+
+def test_an_import_takes_all_statuses_and_dates(files, run_here, storage):
+    folder, names = files
+    run_here("import", folder)
+    check(names, stored(storage))
+
+
+@pytest.mark.slow
+def test_a_push_takes_the_same_as_an_import(files, run, there):
+    folder, names = files
+    run("push", folder)
+    check(names, there())
+
+
+def check(names, posts):
+    for row, name in names.items():
+        found = outcome(posts[name]) if name in posts else NO
+        assert found == TABLE[row][FILES], row
