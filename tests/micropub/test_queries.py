@@ -3,8 +3,10 @@
 import pytest
 
 from blogapi.storage.models import PostTag
+from tests.api.fixtures import with_key
 from tests.cases import cases
-from tests.micropub.requests import PATH, URL, bad, query
+from tests.images.pictures import jpeg
+from tests.micropub.requests import MEDIA, PATH, URL, bad, error, form, query
 
 
 def test_600_601_the_configuration_has_a_media_endpoint_and_no_syndication_targets(client):
@@ -102,3 +104,41 @@ def test_categories_are_filtered_on_all_pages(client, post, database):
 def test_another_query_is_refused(client):
     assert bad(query(client, q="x")) == "q: must be one of config, source, syndicate-to, category"
     assert bad(client.get(PATH))
+
+
+def test_commands_to_servers_are_ignored_in_each_query(client, post):
+    post()
+    for asked in ("config", "syndicate-to", "category", "source", f"source&url={URL}/v1/posts/1"):
+        plain = client.get(f"{PATH}?q={asked}")
+        for command in ("mp-destination=https://a.example", "mp-destination[]=a&mp-destination[]=b", "mp-x"):
+            answer = client.get(f"{PATH}?{command}&q={asked}")
+            assert (answer.status_code, answer.json) == (200, plain.json), (asked, command)
+
+
+def test_the_media_endpoint_lists_images_newest_first(client, clock):
+    assert client.get(f"{MEDIA}?q=last").json == {}
+    assert client.get(f"{MEDIA}?q=source").json == {"items": []}
+    items = []
+    for size in range(1, 4):
+        clock.now += 1
+        url = client.post(MEDIA, **form(file=("a.jpg", jpeg(size)))).json["url"]
+        items.insert(0, {"url": url, "published": f"2026-11-20T12:00:0{size}Z"})
+    assert client.get(f"{MEDIA}?q=last&mp-destination=a").json == {"url": items[0]["url"]}
+    assert client.get(f"{MEDIA}?q=source").json == {"items": items}
+    first = client.get(f"{MEDIA}?q=source&limit=2").json
+    assert first["items"] == items[:2]
+    assert client.get(f"{MEDIA}?q=source&limit=2&after={first['paging']['after']}").json == {"items": items[2:]}
+    assert client.get(f"{MEDIA}?q=source&limit=1&offset=2").json["items"] == items[2:]
+    assert client.get(f"{MEDIA}?q=source&offset=9").json == {"items": []}
+
+
+def test_the_media_endpoint_answers_only_keys_that_may_see_images(app, client, stranger):
+    assert error(stranger.get(f"{MEDIA}?q=source"), 401, "unauthorized")
+    for scope, status in (("read-only", 200), ("drafts-only", 200), ("published-only", 401)):
+        reader = with_key(app, scope)
+        for asked in ("source", "last"):
+            assert reader.get(f"{MEDIA}?q={asked}").status_code == status, scope
+    assert bad(client.get(MEDIA)) == "q: must be source or last"
+    assert bad(client.get(f"{MEDIA}?q=config")) == "q: must be source or last"
+    for wrong in ("limit=0", "offset=10001", "after=1", f"after={'0' * 32}", "page=2", "url=x"):
+        assert bad(client.get(f"{MEDIA}?q=source&{wrong}")), wrong

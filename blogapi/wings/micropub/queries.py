@@ -9,8 +9,8 @@ from marshmallow import Schema, ValidationError, fields
 
 from blogapi import documents
 from blogapi.api.request import Request, load_query
-from blogapi.api.schemas import Names, page_size, parameters, parse_id, parsed_by
-from blogapi.paging import Page
+from blogapi.api.schemas import Names, matching, page_size, parameters, parse_id, parsed_by
+from blogapi.paging import Cursor, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.publication import is_due
@@ -18,6 +18,7 @@ from blogapi.posts.storage import Fields
 from blogapi.storage.engine import Param, Prepared, Reader
 from blogapi.storage.models import MAX_ID, Post
 from blogapi.text import fold
+from blogapi.wings.images import storage as images
 from blogapi.wings.micropub import entry
 from blogapi.wings.micropub.addresses import MEDIA, public, ref_of, url_of
 from blogapi.wings.tags import storage as tags
@@ -55,6 +56,10 @@ category_query = parameters(
     filter=parsed_by(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed_by(fold, ""), **of_all
 )
 
+media_query = parameters(
+    limit=page_size("images"), after=matching(images.IMAGE_ID, 32, 32, "", required=False), **of_all
+)
+
 
 def config_of(request: Request) -> Fields:
     """Return the configuration, with an empty list of syndication targets."""
@@ -65,8 +70,12 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Load the query. Raises ValidationError for an unknown parameter, which might ask for another page."""
-    return load_query(schema, request.environ.get("QUERY_STRING", ""))
+    """Load the query without commands to servers (`mp-…`), which have no meaning here.
+
+    Raises ValidationError for any other unknown parameter, which might ask for another page.
+    """
+    pairs = request.environ.get("QUERY_STRING", "").split("&")
+    return load_query(schema, "&".join(pair for pair in pairs if not pair.startswith("mp-")))
 
 
 def categories(request: Request) -> Fields:
@@ -136,6 +145,19 @@ def last_query(status: str | None) -> Prepared:
     elif status:
         query = query.where(Post.status == status, ~is_due)
     return Prepared(query.order_by(Post.id.desc()).limit(1).offset(Param("others")))
+
+
+def uploaded(request: Request) -> Fields:
+    """Return a page of the images, newest first, or with `q=last` the address of the newest."""
+    query = query_of(request, media_query)
+    start, is_last = query.get("offset", 0), query["q"] == "last"
+    before = Cursor("", query["after"]) if "after" in query else None
+    end = 1 if is_last else start + query["limit"]
+    page = request.database.read_in_thread(request.client, images.page, end, before)
+    items = [{"url": public(request, image.path), "published": image.created_at} for image in page.items]
+    if is_last:
+        return {"url": items[0]["url"]} if items else {}
+    return {"items": items[start:]} | ({"paging": {"after": page.next.id}} if page.next else {})
 
 
 QUERIES: dict[str, Callable[[Request], Fields]] = {

@@ -18,6 +18,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
 from blogapi.storage.engine import Transaction
+from blogapi.storage.keys import READERS
 from blogapi.wings import idempotency
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
@@ -25,7 +26,7 @@ from blogapi.wings.markdown.front_matter import rfc3339_of
 from blogapi.wings.micropub import entry
 from blogapi.wings.micropub.addresses import MEDIA, MICROPUB, public, ref_of, url_of
 from blogapi.wings.micropub.message import Submission, authorize, read, read_form
-from blogapi.wings.micropub.queries import QUERIES
+from blogapi.wings.micropub.queries import QUERIES, uploaded
 from blogapi.wings.pages import POLICY
 
 OTHERS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -201,11 +202,21 @@ def upload() -> Response:
     return json_response(request, {"url": url}, 201, [("Location", url)])
 
 
+@views.get(MEDIA)
+def answer_media_query() -> Response:
+    """List the images, or tell the address of the newest one."""
+    request = current_request()
+    authorize(request, scopes=READERS)
+    if request.args.get("q") not in ("source", "last"):
+        raise BadRequest("q: must be source or last")
+    return json_response(request, uploaded(request))
+
+
 @views.route(MICROPUB, *OTHERS)
 @views.route(f"{MICROPUB}/", *OTHERS)
-@views.route(MEDIA, "GET", *OTHERS)
+@views.route(MEDIA, *OTHERS)
 def refuse_method() -> None:
     """Refuse all other methods; without a key, answer 401."""
     request = current_request()
     authorize(request)
-    raise MethodNotAllowed(["POST"] if request.path == MEDIA else ["GET", "HEAD", "POST"])
+    raise MethodNotAllowed(["GET", "HEAD", "POST"])
