@@ -61,4 +61,6 @@ def stored(database):
 
 
 def many(folder, count):
-    return folder(**{f"post-{number:05}": f"---\ntags: [a, b]\n---\n\nWords {number}.\n" for number in range(count)})
+    return folder(
+        **{f"post-{number:05}": f"---\ntitle: Post\ntags: [a, b]\n---\n\nWords {number}.\n" for number in range(count)}
+    )

@@ -17,7 +17,7 @@ from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.transfer import importer
-from blogapi.wings.transfer.sources import Item
+from blogapi.wings.transfer.items import Item
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.models import Event
 from tests.cli.conftest import many, stored
@@ -46,11 +46,11 @@ def test_an_import_calls_webhooks_only_on_request(run, folder, storage):
 
 
 def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path):
-    top = folder(a="A", b="B")
+    top = folder(a="# A", b="# B")
     run("import", top)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE post SET document = '{' WHERE slug = 'a'")
-    folder(a="New", b="New")
+    folder(a="# New", b="# New")
     assert run("import", top) == (1, ["made 0, changed 1, unchanged 0, refused 1"], [f"{top}/a.md: a post is damaged"])
 
 
@@ -109,7 +109,7 @@ def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, f
 def test_it_waits_for_a_busy_database(folder, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        process = start(folder(a="A"))
+        process = start(folder(a="# A"))
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(4)  # longer than a request waits
         other.execute("ROLLBACK")
@@ -120,14 +120,14 @@ def test_it_gives_up_on_a_database_that_stays_busy(run, folder, path, monkeypatc
     monkeypatch.setattr("blogapi.wings.history.batches.PATIENT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="A"))])
+        result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="# A"))])
     assert str(result.exception) == "database is locked"
     assert result.stdout == "made 0, changed 0, unchanged 0, refused 0\n"
 
 
 @pytest.mark.slow
 def test_a_stopped_terminal_holds_no_transaction_open(folder, path):
-    top = folder(good="A", **{f"{'x' * 200}-{number}": "---\n" for number in range(500)})
+    top = folder(good="# A", **{f"{'x' * 200}-{number}": "---\n" for number in range(500)})
     process = start(top)  # nobody reads its errors
 
     def unread():
@@ -170,7 +170,7 @@ def test_every_post_is_exported_and_a_second_export_writes_nothing(run, folder, 
 
 
 def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_path):
-    run("import", folder(a="A", b="B"))
+    run("import", folder(a="# A", b="# B"))
     (tmp_path / "out/a.md").mkdir(parents=True)
     assert run("export", tmp_path / "out") == (
         1,
@@ -188,7 +188,7 @@ def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, 
 
 
 def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):
-    run("import", folder(a="A", b="B", c="C"))
+    run("import", folder(a="# A", b="# B", c="# C"))
     run("export", tmp_path / "out")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE post SET document = '{' WHERE slug IN ('a', 'c')")

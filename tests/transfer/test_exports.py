@@ -11,7 +11,7 @@ import pytest
 from blogapi.config import zone_named
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of, paragraphs
-from blogapi.wings.transfer.sources import Failure, Item
+from blogapi.wings.transfer.items import Failure, Item
 from tests.blogs import SAMPLES, read, slugs_in
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"

@@ -77,7 +77,7 @@ def test_no_data_above_the_folder_given_is_read(tmp_path):
 
 
 def test_a_hidden_post_is_reported_with_the_word_and_its_password_is_not_kept(tmp_path):
-    top = write_files(tmp_path, {"a.md": "---\ndate: 2020-01-02\npassword: hunter2\nextra: {pwd: x, b: 1}\n---\nA"})
+    top = write_files(tmp_path, {"a.md": "---\ntitle: A\npassword: hunter2\nextra: {pwd: x, b: 1}\n---\nA"})
     (item,) = read(top)
     assert (item.fields["status"], item.notes) == ("draft", {"hidden": (3, "password")})
     assert item.fields["params"] == {"extra": {"b": 1}}
@@ -98,7 +98,7 @@ def test_front_matter_that_cannot_be_read_is_refused(tmp_path):
         "---js\n{ draft: true }\n---\nA": "front matter in JavaScript",
         "---coffee\ndraft: true\n---\nA": "front matter in `coffee`",
         "import A from 'a'\n\nexport const metadata = {\n  draft: true,\n}\n\nA": "metadata in JavaScript",
-        "Author: me\nStatus: hidden\nDate: 2020-01-02\n\nA": "front matter must be YAML",
+        "AUTHOR: me\nTITLE: A\n-----\nBODY:\nA": "an export of Movable Type",
     }
     for text, reason in texts.items():
         (failure,) = read(write_files(tmp_path, {"2020-01-02-a.md": text}))

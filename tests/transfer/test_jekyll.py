@@ -104,7 +104,7 @@ ZONED = "2020-07-01T23:00:00Z"
 def test_the_zone_of_a_site_takes_precedence(write, item, configuration, name):
     write({name: configuration})
     berlin = {"zone": zone_named("Europe/Berlin")}
-    found = item("date: 2020-07-02 08:00", "content/a.md", **berlin)
+    found = item("title: A\ndate: 2020-07-02 08:00", "content/a.md", **berlin)
     assert (found.fields["published_at"], found.notes) == (ZONED, {})
     assert item("date: 2020-07-02 08:00 +0900", "content/a.md", **berlin).fields["published_at"] == ZONED
 
@@ -126,7 +126,7 @@ def test_the_day_in_a_file_name_is_in_the_zone(item):
 @pytest.mark.parametrize("text", ["permalink: /:title\ntimezone:" + " " * 2_000_000, "a: [", "\0"])
 def test_the_posts_of_a_site_are_drafts_if_its_configuration_is_too_large_or_invalid(write, item, text):
     write({"_config.yml": text})
-    found = item("date: 2020-07-02", "_posts/a.md")
+    found = item("title: A\ndate: 2020-07-02", "_posts/a.md")
     assert found.fields["published_at"] == "2020-07-02T00:00:00Z"
     assert found.old_paths == ("/2020/07/02/a.html",)
     hidden = (None, "_config.yml cannot be read")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.transfer.sources import Item
+from blogapi.wings.transfer.items import Item
 from tests.blogs import open_sources, read
 from tests.transfer.test_exports import HEAD
 
@@ -30,7 +30,7 @@ def test_status_words_of_other_programs_are_understood(item, text, status, param
 
 
 def test_a_private_file_is_reported_and_one_in_the_trash_is_left_out(item, write):
-    assert item("status: private").notes == {"hidden": (2, "status: private")}
+    assert item("title: A\nstatus: private").notes == {"hidden": (3, "status: private")}
     with open_sources(write({"a.md": "---\nstatus: trash\n---\nA"}) / "a.md") as sources:
         assert (len(sources), sources.left_out) == (0, {"post (trash)": 1})
 
@@ -282,4 +282,4 @@ def test_an_escaped_tag_is_not_html(item):
 def test_posts_whose_dates_may_be_in_a_data_file_are_reported(write):
     top = write({"posts/posts.json": '{"date": "2020-01-01"}', "posts/a.md": "# A", "b.md": "# B"})
     notes = {found.fields["slug"]: found.notes for found in read(top) if isinstance(found, Item)}
-    assert notes == {"a": {"undated": None}, "b": {}}
+    assert notes == {"a": {"other dates": (None, "date in posts.json")}, "b": {}}

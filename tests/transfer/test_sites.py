@@ -6,6 +6,7 @@ from datetime import UTC
 
 import pytest
 
+from blogapi.wings.markdown.programs import ANY
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
 from tests.blogs import open_sources, read, run_without_rights, write_files
 
@@ -36,7 +37,7 @@ def test_nothing_above_the_folder_given_is_read(tmp_path):
     for name in ("_config.yml", "hugo.toml", "config.yaml", "config/_default/hugo.json"):
         write_files(tmp_path, {name: "timezone: Asia/Tokyo"})
     top = write_files(tmp_path / "home", {"blog/a.md": POST}) / "blog"
-    assert site_of(top, bound_of(top), UTC) == Site(UTC)
+    assert site_of(top, bound_of(top), UTC) == Site(ANY, UTC)
 
 
 def test_a_configuration_behind_a_link_out_of_the_folder_is_not_read(tmp_path):
@@ -44,7 +45,7 @@ def test_a_configuration_behind_a_link_out_of_the_folder_is_not_read(tmp_path):
     top = write_files(tmp_path / "site", {"a.md": POST})
     (top / "_config.yml").symlink_to(outside)
     site = site_of(top, bound_of(top), UTC)
-    assert (site.zone, site.recognized) == (UTC, "")
+    assert (site.zone, site.values) == (UTC, None)
     assert site.unread == f"{top}/_config.yml (it is not a file in the folders that were given)"
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.wings.transfer.sources import Failure
+from blogapi.wings.transfer.items import Failure
 from tests.blogs import read
 
 # The slug
@@ -111,8 +111,29 @@ def test_a_slug_shared_within_a_folder_and_day_is_refused_for_the_later_file(wri
         ("a\x1b.md", "A\ufffd"),
     ],
 )
-def test_a_file_without_a_title_gets_its_name_as_one(item, name, title):
-    assert item("tags: [a]", name).fields["title"] == title
+def test_a_file_without_a_title_or_a_text_gets_its_name_as_one(item, name, title):
+    assert item("tags: [a]", name, content="![](a.png)").fields["title"] == title
+
+
+def test_a_file_without_a_title_gets_one_from_its_text_and_is_counted(item):
+    titles = {
+        "Snow fell. More.": "Snow fell",
+        "Words and *more* [words](a.md), so many of them that the sentence has no end in sight.": (
+            "Words and more words, so many of them that the sentence has"
+        ),
+        "Text first.\n\n## Then a heading ##\n": "Then a heading",
+        "```\n# code\n```\n\nText.": "Text",
+        "<img src=a.png>\n\n> Quoted.": "Quoted",
+        "今日はパンを焼いた。明日も。": "今日はパンを焼いた。",
+    }
+    for content, title in titles.items():
+        found = item("tags: [a]", content=content)
+        assert (found.fields["title"], found.notes.get("titles", "-")) == (title, None), content
+    assert item("tags: [a]", content="- [ ] buy flour").fields["title"] == "A"
+
+
+def test_in_jekyll_the_name_of_a_file_is_its_title(item):
+    assert item("tags: [a]", "_posts/2020-01-02-my-post.md", content="Text.").fields["title"] == "My post"
 
 
 def test_a_heading_is_preferred_to_the_name(item):
@@ -248,8 +269,6 @@ OTHER_FORMS = "front matter must be YAML or JSON between lines of ---, or TOML b
         ('{\n  "title": "A"\n}\n\nWords.', OTHER_FORMS),
         ('"title": "A"\n;;;\nWords.', OTHER_FORMS),
         (';;;\n"title": "A"\n;;;\nWords.', OTHER_FORMS),
-        ("Title: A\nDate: 2020-01-02\n\nWords.", OTHER_FORMS),
-        (".. title: A\n.. slug: a\n\nB", OTHER_FORMS),
         ("---js\n{\n  title: 'A'\n}\n---\nB", "front matter in JavaScript cannot be read: write it as YAML"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from blogapi.clock import rfc3339
 from blogapi.wings.markdown.front_matter import shown, time_or_nothing
+from blogapi.wings.markdown.programs import NAMES
 
 ON, OFF, EMPTY = {"true", "yes", "on", "1", "y"}, {"false", "no", "off", "0", "n", "never", "none"}, {"", "null", "~"}
 PUBLIC = (
@@ -35,7 +36,6 @@ PASSWORD = re.compile(".*pass(word|wd|phrase|code|key).*|pass|pwd|pw|encrypt(ed|
 MAY_BE_PASSWORD = {"secret", "protect", "protected", "private"}  # if their value is not one of the words above
 # Mappings whose values count like those at the top, as `params` in Hugo and `extra` in Zola
 NESTED = {"params", "extra", "custom", "metadata", "meta", "post", "page", "data", "frontmatter", "options", "access"}
-TAG_NAMES = {"tags", "tag", "categories", "category"}
 NOT_BUILT = OFF | {"link", "local"}  # values in Hugo's `build` that leave a post out of pages or lists
 HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # Nikola, Obsidian
 # Reasons for a draft that an author expects
@@ -233,6 +233,6 @@ def _reasons_in(name: str, value: Mapping[str, Any], now: str) -> Iterator[str]:
 
 def _tags(values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in values.items():
-        if name.lower() in TAG_NAMES and isinstance(value, str | list):
+        if name.lower() in NAMES["tags"] and isinstance(value, str | list):
             tags = value.split(",") if isinstance(value, str) else value
             yield from (str(tag).strip(" #").lower() for tag in tags if isinstance(tag, str))

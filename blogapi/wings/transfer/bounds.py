@@ -8,32 +8,34 @@ from blogapi.posts.params import ParamsError, check_params, is_name
 from blogapi.text import fold
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
+from blogapi.wings.transfer.notes import Note, Where
 
-Note = int | tuple[int | None, str] | None  # the first line that a note is about, perhaps with names of values
 
-
-def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[str, Note]:
+def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, Where]:
     """Bring the fields of a post within their bounds; return notes on what was cut."""
-    notes: dict[str, Note] = {}
+    notes: dict[Note, Where] = {}
     params = fields.get("params", {})
-    for name, longest in {"title": MAX_TITLE, "excerpt": MAX_EXCERPT}.items():
+    lengths = ("title", MAX_TITLE, Note.LONG_TITLES), ("excerpt", MAX_EXCERPT, Note.LONG_EXCERPTS)
+    for name, longest, note in lengths:
         if len(text := fields.get(name, "")) > longest:
             fields[name] = text[: longest + 1].rpartition(" ")[0].rstrip() or text[:longest]
             params = params | {name: params.get(name, text)}
-            notes[f"long {name}s"] = file.line_of(name)
+            notes[note] = file.line_of(name)
     tags: dict[str, str] = {}
     for tag in fields.get("tags", ()):
         tags.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
+    if len(tags) < len(fields.get("tags", ())):  # A repeated tag counts once.
+        fields["tags"] = [*tags.values()]
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in fields.get("tags", ())):
         fields["tags"] = [*tags.values()][:MAX_TAGS]
-        notes["many tags"] = file.line_of("tags")
+        notes[Note.MANY_TAGS] = file.line_of("tags")
     left_out: dict[str, None] = {}
     if params := _fitting({name: _with_valid_names(each, name, left_out) for name, each in params.items()}, left_out):
         fields["params"] = params
     else:
         fields.pop("params", None)
     if left_out:
-        notes["large params"] = file.line_of(next(iter(left_out))), ", ".join(map(shortened, left_out))
+        notes[Note.LARGE_PARAMS] = file.line_of(next(iter(left_out))), ", ".join(map(shortened, left_out))
     return notes
 
 

@@ -16,6 +16,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from blogapi.documents import MAX_CONTENT
 from blogapi.text import CONTROL, CONTROL_OR_BREAK
 from blogapi.wings.markdown.html import ENCODED
+from blogapi.wings.transfer.notes import Note
 
 # Only its blocks are used. Inline content is scanned below, in linear time and with positions in the source.
 PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
@@ -50,13 +51,13 @@ POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
 FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
 # Constructs that work on one site only
 NOT_PORTABLE = {
-    "shortcodes": re.compile(
+    Note.SHORTCODES: re.compile(
         r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]|^import .+ from ['\"]", re.MULTILINE
     ),
-    "wiki links": re.compile(r"\[\[[^\[\]\n]+\]\]"),
-    "links to files": re.compile(f"{POST_LINK}|{FILE_LINK}", re.IGNORECASE),
-    "HTML": re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
-    "scripts": re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
+    Note.WIKI_LINKS: re.compile(r"\[\[[^\[\]\n]+\]\]"),
+    Note.LINKS_TO_FILES: re.compile(f"{POST_LINK}|{FILE_LINK}", re.IGNORECASE),
+    Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
+    Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
 
 
@@ -85,7 +86,7 @@ def absolute(address: str, site: str | None, folder: str) -> str:
 
 def with_images(
     content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str]
-) -> tuple[str, dict[str, int]]:
+) -> tuple[str, dict[Note, int]]:
     """Replace the addresses of the images in Markdown, and images that Obsidian embeds.
 
     Also return the kinds of constructs that work only on the old site, each with its first line: images whose addresses
@@ -94,7 +95,7 @@ def with_images(
     if not any(pattern.search(content) for pattern in (MAY_SHOW, *NOT_PORTABLE.values())):
         return content, {}
     parts, without_code, end = [], [], 0
-    relative: dict[str, int] = {}
+    relative: dict[Note, int] = {}
     for place in _read(content):
         if not end <= place.start <= place.end:
             continue
@@ -104,19 +105,19 @@ def with_images(
         elif (address := replaced(place.address) if place.address else "") != place.address:
             new = escape(address) if place.is_html else address.translate(ENCODED)
         elif not relative and IS_RELATIVE.match(address):
-            relative["relative images"] = content.count("\n", 0, place.start) + 1
+            relative[Note.RELATIVE_IMAGES] = content.count("\n", 0, place.start) + 1
         parts += [content[end : place.start], new or old]
         without_code += [parts[-2], parts[-1] if place.address else "\n" * old.count("\n")]
         end = place.end
     return "".join((*parts, content[end:])), relative | _not_portable("".join((*without_code, content[end:])))
 
 
-def _not_portable(text: str) -> dict[str, int]:
+def _not_portable(text: str) -> dict[Note, int]:
     found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
     return {name: text.count("\n", 0, match.start()) + 1 for name, match in found.items()}
 
 
-def without_controls(fields: dict[str, Any]) -> dict[str, None]:
+def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
     """Remove control characters from the texts of a post; return a note if there were any."""
     cleaned: dict[str, Any] = {
         name: _clean(fields[name]) for name in ("content", "html", "excerpt", "params") if name in fields
@@ -125,7 +126,7 @@ def without_controls(fields: dict[str, Any]) -> dict[str, None]:
     if all(fields[name] == value for name, value in cleaned.items()):
         return {}
     fields.update(cleaned)
-    return {"control characters": None}
+    return {Note.CONTROL_CHARACTERS: None}
 
 
 def _clean(value: Any) -> Any:

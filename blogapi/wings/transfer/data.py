@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, depth_of
+from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
 from blogapi.wings.transfer.images import open_below
 
 MAX_DATA_BYTES = 256 * 1024  # of a configuration or a data file
@@ -17,7 +17,7 @@ TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
 STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?', re.DOTALL)  # in JSON
 
 
-class DataError(ValueError):
+class DataError(MarkdownError, ValueError):
     """A file with data that cannot be read."""
 
 

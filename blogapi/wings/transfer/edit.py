@@ -5,8 +5,9 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from blogapi.documents import INPUT_FIELDS
-from blogapi.wings.markdown.files import TAG_NAMES, MarkdownFile, block, render
+from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
+from blogapi.wings.markdown.programs import NAMES
 
 MAX_LINES = 5000  # contents with more lines in all are not compared line by line
 # A post keeps these fields if its file does not contain them.
@@ -53,7 +54,7 @@ def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: 
             changes |= _flag(name, str(new))
         else:
             if field == "tags":  # All tags go under one name.
-                changes |= dict.fromkeys({*TAG_NAMES} & file.lines.keys(), "")
+                changes |= dict.fromkeys({*NAMES["tags"]} & file.lines.keys(), "")
             changes[name] = _lines(field, new)
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
 

@@ -21,6 +21,7 @@ from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, Un
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
+from blogapi.wings.transfer.notes import Note
 
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
@@ -170,13 +171,14 @@ class Placement:
     hosts: Counter[str]
     folder: Path | None
     top: Path | None
+    assets: Path | None = None  # a folder of images of this post alone
     files: dict[str, None] = field(default_factory=dict, init=False)
     missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses, in their order
     is_lost: bool = field(default=False, init=False)  # whether an address of this service leads to no image
 
-    def replace(self, fields: dict[str, Any]) -> dict[str, int | None]:
+    def replace(self, fields: dict[str, Any]) -> dict[Note, int | None]:
         """Replace the addresses in all fields of a post; return notes, some with a line of the content."""
-        notes: dict[str, int | None] = {}
+        notes: dict[Note, int | None] = {}
         if self.images:
             replaced = partial(EXPORTED.sub, partial(self._exported, self.images))
             fields |= {name: each_text(value, replaced) for name, value in fields.items()}
@@ -188,8 +190,8 @@ class Placement:
         if self.images and "params" in fields:
             known = len(self.missing)
             fields["params"] = each_text(fields["params"], self._in_params)
-            notes |= {"images in params": None} if len(self.missing) > known else {}
-        return notes | ({"lost images": None} if self.is_lost else {})
+            notes |= {Note.IMAGES_IN_PARAMS: None} if len(self.missing) > known else {}
+        return notes | ({Note.LOST_IMAGES: None} if self.is_lost else {})
 
     def _use(self, *files: str | None) -> str:
         """Return the new address of the image in the first of these files that was found."""
@@ -200,7 +202,8 @@ class Placement:
         return address
 
     def _find(self, address: str) -> str | None:
-        return self.images.find(address, self.folder) if self.images else None
+        found = self.images.find(address, self.folder) if self.images else None
+        return found or (self.images.find(address, self.assets) if self.images and self.assets else None)
 
     def _placed(self, address: str) -> str:
         """Return the new address of an image; count its host if it is not ours."""

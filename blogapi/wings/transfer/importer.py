@@ -19,7 +19,8 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, Rejected
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.transfer.images import IMAGE_ERRORS, reason_of
-from blogapi.wings.transfer.sources import Failure, Item
+from blogapi.wings.transfer.items import Failure, Item
+from blogapi.wings.transfer.notes import Note
 
 BATCH_POSTS = 100  # at most this many posts are checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # or this many characters of content
@@ -57,7 +58,7 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
     wanted = list(dict.fromkeys([*kept, *(each for each in given if each != slug)]))
     post_id, _ = slugs.holder(reader, slug) or (0, "")
     free = (slugs.still_free(reader, wanted, post_id) or [])[:MAX_FORMER_SLUGS]
-    notes = item.notes if free == wanted else item.notes | {"former slugs": item.file.line_of("former_slugs")}
+    notes = item.notes if free == wanted else item.notes | {Note.FORMER_SLUGS: item.file.line_of("former_slugs")}
     return replace(item, fields=item.fields | {"former_slugs": free}, notes=notes)
 
 

@@ -1,6 +1,5 @@
 """Find the values that posts get from files of their folders and from the configuration of their site."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -9,27 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, split
+from blogapi.wings.markdown.programs import ANY, SCRIPTS
 from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.data import DataError, read_data, read_text
-from blogapi.wings.transfer.sites import Site, exists, roots_of
+from blogapi.wings.transfer.sites import CONFIGS, Site, files_in, names_in, roots_of
 
-SCRIPTS = (".js", ".cjs", ".mjs", ".ts")
-# Files with values for all posts of their folder and of those below; {} stands for the folder's name
-FOLDER_DATA = (
-    *(
-        f"{{}}.{kind}" for kind in ("json", "yaml", "yml", "11tydata.json", *(f"11tydata{js}" for js in SCRIPTS))
-    ),  # Eleventy
-    *("_data.yml", "_data.yaml", "_data.json", *(f"_data{js}" for js in SCRIPTS)),  # Lume
-    *("_defaults.yml", "_defaults.yaml", "_defaults.json"),  # Bridgetown
-    *("_directory.yml", "_directory.yaml", "_directory.json"),  # Statiq
-    *(".meta.yml", "_metadata.yml"),  # Material for MkDocs, Quarto
-)
-SECTION = re.compile(r"_index(\.[\w-]+)?\.md")  # Hugo, Zola
-# Files with values for one post; {} stands for its name without the extension
-POST_DATA = ("{}.json", "{}.yaml", "{}.yml", "{}.11tydata.json", *(f"{{}}.11tydata{js}" for js in SCRIPTS))
-DRAFT_NAME = re.compile(
-    r"_.*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
-)  # of a file: Astro, Nuxt, Jekyll
+SECTION = re.compile(r"_index\.[\w-]+\.md")  # of one language, in Hugo and Zola
+# Names of files that are not published: in Astro, Docusaurus and Jekyll, and in Nuxt
+DRAFT_NAME = re.compile(r"_.*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE)
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
 # Names at the top of a site's configuration that mean all its posts; other names are the site's own
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
@@ -39,32 +25,34 @@ def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
     """Yield the values that apply to the post in a file: of its name, its data files, its folders and its site."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", {"draft": path.name}, is_default=False)
-    roots = roots_of(bound)
-    for name in POST_DATA:
-        if exists(file := path.with_name(name.format(path.stem))):
-            yield from _read(file, roots)
+    for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data]):
+        yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
     folders = takewhile(lambda folder: folder != bound.parent, path.parents)
     found = chain(*(_of_folder(folder, bound) for folder in folders), _of_site(site))
     yield from (each for each in found if _applies(each.values or {}, parts))
 
 
+def is_settings(file: Path) -> bool:
+    """Return whether a file is a configuration or has values for posts, so that it is not one that was left out."""
+    names = (*(name.format(file.parent.name) for name in ANY.data), *CONFIGS)
+    return file.name in names or (file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml"))
+
+
 @cache
 def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
-    """Return the values in the data files of a folder."""
-    data_names = {name.format(folder.name) for name in FOLDER_DATA}
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
+    """Return the values in the data files of a folder. Those of every program count."""
+    there = names_in(folder)
+    if there is None:
         return (Inherited(folder.name, None),)
-    files = [folder / name for name in names if name in data_names or SECTION.fullmatch(name)]
-    return tuple(each for file in files for each in _read(file, roots_of(bound)))
+    names = [*(name.format(folder.name) for name in ANY.data), *sorted(filter(SECTION.fullmatch, there))]
+    return tuple(each for file in files_in(folder, names) for each in _read(file, roots_of(bound)))
 
 
 def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
     """Yield the values in a data file. Of a script, only plain values are read."""
     try:
-        if file.suffix in SCRIPTS:
+        if file.suffix[1:] in SCRIPTS:
             found = LITERAL.findall(read_text(file, roots))
             yield Inherited(file.name, {name: value.strip("\"'") for name, value in found})
         elif file.suffix == ".md":

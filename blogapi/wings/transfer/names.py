@@ -4,48 +4,57 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import tzinfo
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from blogapi.documents import is_slug
 from blogapi.posts.slugs import slug_of
+from blogapi.text import VISIBLE
+from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, shown, time_or_nothing
-from blogapi.wings.transfer.bounds import Note
-from blogapi.wings.transfer.content import without_controls
+from blogapi.wings.markdown.programs import Program
 from blogapi.wings.transfer.permalinks import parted
-from blogapi.wings.transfer.sites import Site
 
-DATED = re.compile(r"(\d{4}-\d\d?-\d\d?)-(.+)", re.ASCII | re.DOTALL)
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
+
+MAX_TITLE_TEXT = 2000  # characters in which a title is looked for
+# What is in a text and not in its title: code, HTML, images, imports, and the signs of blocks
+NOT_TITLE = re.compile(
+    r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)|^(?:import|export) .*$|^:::.*$",
+    re.MULTILINE,
+)
+ANY_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.{0,300}?\S)?)[ \t#]*$", re.MULTILINE)
+CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
+MARKS = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*[-+*] |[*_`>#]", re.MULTILINE)
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
+DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
+PUBLISHED = re.compile("publish", re.IGNORECASE)
 
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
 LAST = "~"  # after every time
 
 
-def name_and_day(path: Path, zone: tzinfo) -> tuple[str, str]:
+def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
     """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
     stem, dot, language = path.stem.partition(".")
     name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
-    dated = DATED.fullmatch(name)
-    day = time_or_nothing(dated[1], zone) if dated else ""
-    return (dated[2], day) if dated and day else (name, "")
+    name = program.ends.sub("", name) or name
+    above = folders[:-1] if stem == "index" else folders
+    for text in dict.fromkeys((name, "/".join((*above, name)))):
+        if match := program.dated.fullmatch(text):
+            year, month, number, rest = filter(None, match.groups())
+            if day := time_or_nothing(f"{year}-{month}-{number}", zone):
+                return rest, day
+    return name, ""
 
 
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
     """Return the language of a translation, from the name of its file or from its front matter."""
     said = (path.stem.partition(".")[2], *map(values.get, ("lang", "language", "locale")))
     return next((text for text in said if isinstance(text, str) and LANGUAGE.fullmatch(text)), "")
-
-
-@cache
-def has_data_file(folder: Path) -> bool:
-    """Return whether a folder contains a file with values for all its posts, as in Eleventy."""
-    names = (f"{folder.name}.json", f"{folder.name}.yaml", f"{folder.name}.yml")
-    return any(path.name in names or ".11tydata." in path.name for path in folder.iterdir())
 
 
 def title_of(name: str) -> str:
@@ -56,37 +65,57 @@ def title_of(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def infer(file: MarkdownFile, path: Path, folders: set[str], address: str, zone: tzinfo) -> str:
-    """Infer the fields that front matter leaves out; return the name of the file without a leading date."""
-    fields = file.fields
-    (name, day), day_in_address = name_and_day(path, zone), DATE_IN_PATH.search(address)
+def title_in(content: str) -> str:
+    """Return the first heading in a text, else its first sentence, of at most 60 characters; "" for a checklist."""
+    text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
+    if found := ANY_HEADING.search(text):
+        return found[1]
+    if CHECKLIST.match(text):
+        return ""
+    words = MARKS.sub(r"\1", text).split()
+    sentence = SENTENCE_END.split(" ".join(words), maxsplit=1)[0]
+    short = sentence if len(sentence) <= 60 else sentence[:61].rpartition(" ")[0] or sentence[:60]
+    return short.rstrip(" .,;:") if VISIBLE.search(short) else ""
+
+
+def infer(
+    file: MarkdownFile, path: Path, folders: tuple[str, ...], top: str, address: str, zone: tzinfo
+) -> tuple[str, bool]:
+    """Infer the fields that front matter leaves out.
+
+    Return the name of the file without a leading date, and whether the title was made from the text.
+    """
+    fields, program = file.fields, file.program
+    (name, day), day_in_address = name_and_day(path, folders, program, zone), DATE_IN_PATH.search(address)
     fields.setdefault("slug", unquote(parted(address)[1]) or shown(name))
-    fields.setdefault("title", title_of(shown(name)))
+    title = ""
+    if not fields.get("title"):
+        title = "" if program.titles_by_name or any(map(str.isspace, name)) else title_in(fields["content"])
+        fields["title"] = title or title_of(shown(name))
     if day_in_address and not day:
         day = time_or_nothing(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
-    if DRAFT_FOLDERS & {folder.lower() for folder in folders} and not file.is_exported:
+    if DRAFT_FOLDERS & {folder.lower() for folder in (top, *folders)} and not file.is_exported:
         fields.setdefault("status", "draft")
     elif "published_at" in fields:
         fields.setdefault("status", "published")
-    return name
+    return name, bool(title)
 
 
-def notes_of(file: MarkdownFile, path: Path, site: Site) -> dict[str, Note]:
-    """Return the notes on a file; remove the control characters in its fields."""
-    notes: dict[str, Note] = {**without_controls(file.fields)}
-    if site.is_zone_unknown:
-        notes["time zones"] = None
-    if not {"status", "published_at"} & file.fields.keys() and has_data_file(path.absolute().parent):
-        notes["undated"] = None
-    return notes
+def dates_in(values: Mapping[str, Any]) -> list[str]:
+    """Return the names of values that look like dates, or that say that a post is published."""
+    return [name for name, value in values.items() if value and _is_date(name, value)]
 
 
-def date_names(file: MarkdownFile) -> list[str]:
-    """Return the names in front matter whose values look like dates."""
-    values = {name: value for name, value in file.values.items() if isinstance(value, str)}
-    return [name for name, value in values.items() if YEAR_FIRST.match(value) or MONTH_NAMED.match(value)]
+def _is_date(name: str, value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_is_date(each, part) for each, part in value.items())
+    if not isinstance(value, str):
+        return False
+    is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
+    is_word = name.lower() == "date" or PUBLISHED.search(name) or value.lower() == "published"
+    return bool(YEAR_FIRST.match(value) or MONTH_NAMED.match(value) or is_number or is_word)
 
 
 # Slugs

@@ -9,14 +9,8 @@ from typing import Any
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import moment_of
+from blogapi.wings.markdown.programs import ALIASES, PATHS, STYLES, Program
 
-STYLES = {
-    "date": "/:categories/:year/:month/:day/:title.html",
-    "pretty": "/:categories/:year/:month/:day/:title/",
-    "ordinal": "/:categories/:year/:y_day/:title.html",
-    "weekdate": "/:categories/:year/W:week/:short_day/:title.html",
-    "none": "/:categories/:title.html",
-}
 # Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
 DATE_PARTS = {
     **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
@@ -26,17 +20,14 @@ DATE_PARTS = {
 NAMES = sorted(["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True)
 NAME = re.compile(f":({'|'.join(NAMES)})")
 UNKNOWN = re.compile(":[a-z]")
-# Names of other programs for the address of a post
-PATH_NAMES = ("permalink", "path", "url")
-ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # and for its older addresses
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Return the paths of a post, and its older ones, from the front matter of another program."""
     values = {name.lower(): value for name, value in others.items()}
-    paths = [path for name in PATH_NAMES if (path := path_of(values.get(name)))]
+    paths = [path for name in PATHS if (path := path_of(values.get(name)))]
     aliases: list[str] = []
-    for found in map(values.get, ALIAS_NAMES):
+    for found in map(values.get, ALIASES):
         found = map(path_of, found if isinstance(found, list) else [found])
         aliases += [path for path in found if "/" in path]  # In Obsidian, aliases are names.
     return paths, aliases
@@ -68,7 +59,7 @@ def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]
-    return "/".join(("", *(folder for folder in folders if folder != "src"), path.stem))
+    return "/".join(("", *(folder for folder in folders if folder not in ("src", "source")), path.stem))
 
 
 def is_pattern(text: Any) -> bool:
@@ -78,19 +69,21 @@ def is_pattern(text: Any) -> bool:
     return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
 
 
-def address(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
+def address(
+    pattern: str, moment: datetime, name: str, categories: Iterable[str], styles: Mapping[str, str] = STYLES
+) -> str:
     """Return the address of a post in a pattern or a style; `name` is its file name without date and extension."""
     parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
     parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
     parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
     parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
-    path = NAME.sub(lambda match: parts[match[1]], STYLES.get(pattern, pattern))
+    path = NAME.sub(lambda match: parts[match[1]], styles.get(pattern, pattern))
     return re.sub("/{2,}", "/", f"/{path}")
 
 
 def address_by_pattern(
-    file: MarkdownFile, folder: Path, name: str, pattern: str, site: Path | None, zone: tzinfo
+    file: MarkdownFile, folder: Path, name: str, pattern: str, site: Path | None, program: Program, zone: tzinfo
 ) -> str:
     """Return the address that a permalink pattern, or its own front matter, gave a post; "" for drafts."""
     if file.fields.get("status") != "published" or "published_at" not in file.fields:
@@ -98,23 +91,28 @@ def address_by_pattern(
     values = file.values
     own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
     above = folder.absolute().parts[len(site.parts) :] if site else ()
-    categories = [*above[: above.index("_posts")]] if "_posts" in above else []
+    is_jekyll = "_posts" in program.folders
+    categories = [*above[: above.index("_posts")]] if is_jekyll and "_posts" in above else []
     several = values.get("categories")
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
-        categories += names if isinstance(names, list) else [names] if isinstance(names, str) else []
+        names = names if isinstance(names, list) else [names]
+        categories += [each for each in names if isinstance(each, str)]
     moment = moment_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
     moment = moment if zone is UTC else moment.astimezone(zone)
     name = own_slug if isinstance(own_slug, str) else name
-    return address(str(own) if is_pattern(own) else pattern, moment, name, categories)
+    styles = {**STYLES, **(program.styles or {})}
+    return address(str(own) if is_pattern(own) else pattern, moment, name, categories, styles)
 
 
-def pattern_of(values: dict[str, Any]) -> str:
-    """Return the pattern of Jekyll's posts."""
-    try:
-        of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
-        collection = values.get("collections", {})  # or a list of names
-        of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
-        patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
-    except (AttributeError, LookupError, TypeError):
-        return "date"
-    return next(filter(is_pattern, patterns), "date")
+def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
+    """Return the pattern of the addresses of posts in a site's configuration; "" for a program without one."""
+    patterns = [values.get("permalink")] if program.pattern else []
+    if "_posts" in program.folders:
+        try:
+            of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
+            collection = values.get("collections", {})  # or a list of names
+            of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
+            patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+        except (AttributeError, LookupError, TypeError):
+            patterns = []
+    return next((str(each) for each in patterns if is_pattern(each)), program.pattern)

@@ -9,8 +9,9 @@ from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.folder import with_addresses
 from blogapi.wings.transfer.images import IMAGE_ERRORS, open_below, reason_of
+from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.remote import Answer, Left, Post, Remote, RemoteError
-from blogapi.wings.transfer.sources import Item
 from blogapi.wings.transfer.working import Entry, Result, WorkingFolder, entry_of, is_same_post
 
 FEW = 20  # posts that are fetched one by one; for more, all posts are listed
@@ -43,8 +44,8 @@ def attempt(act: Callable[..., Result], name: str, *arguments: Entry | Post | st
 def what_differs(item: Item) -> str:
     """Return how the post of a file will differ from what the file says."""
     missing, more = item.missing[:MAX_NAMED], len(item.missing) - MAX_NAMED
-    why = [f"its slug is {item.fields['slug']}"] if "other slugs" in item.notes else []
-    hidden = item.notes.get("hidden")
+    why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
+    hidden = item.notes.get(Note.HIDDEN)
     why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []
     why += [f"images not found: {', '.join(missing)}" + (f" and {more} more" if more > 0 else "")] if missing else []
     return "; ".join(why)

@@ -11,51 +11,13 @@ import click
 
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.importer import Checked
-from blogapi.wings.transfer.sources import Item, Sources
+from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
-# Notes on imported posts, in the order in which they are printed: how the line begins, and what to know or do
-NOTES = {
-    "hidden": ("Kept as drafts:", "they were not public; publish those that may be read"),
-    "no dates": ("Published at the time of this import:", "no date was understood; `date` would be"),
-    "no dates in exports": ("Published at the time of this import:", "the export has no date for them"),
-    "undated": (
-        "Drafts, as neither a date nor a status was found:",
-        "the data file of their folder, which is not read, may have them",
-    ),
-    "long titles": ("Titles are shortened in", "a title has at most 255 characters; params keep it"),
-    "long excerpts": ("Excerpts are shortened in", "an excerpt has at most 1,000 characters; params keep it"),
-    "many tags": ("Tags are left out or shortened in", "a post has at most 50, each of 64 characters"),
-    "large params": (
-        "Values in params are left out of",
-        "params have at most 500 values and 32 KiB, names 64 characters",
-    ),
-    "control characters": ("Control characters are removed from", "they cannot be shown"),
-    "relative images": (
-        "Images not found, in",
-        "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
-    ),
-    "lost images": ("Addresses of this service without an image in", "an export of their blog has them in `images`"),
-    "images in params": (
-        "Images named only in params and not found, in",
-        "params keep them; --static DIR finds those of the site's root",
-    ),
-    "covers": ("Covers not found, in", "params keep them; --static DIR finds those of the site's root"),
-    "dates to come": ("Dates to come that are dropped in", "a draft has none; publish or schedule it with a date"),
-    "shortcodes": ("Shortcodes or imports in", "only the old site knows them, so replace them"),
-    "wiki links": ("Wiki links in", "only the old site knows them, so replace them"),
-    "links to files": ("Links to files in", "they should lead to slugs, or to where the site has the files"),
-    "blocks": ("Reusable blocks that are missing in", "export all content, not only posts"),
-    "HTML": ("HTML in", "it stays in the Markdown"),
-    "scripts": ("Scripts or forms in", "they stay in the Markdown; the site decides whether they work"),
-    "former slugs": ("Former slugs left out of", "other posts have or had them, or there are more than 20"),
-    "time zones": ("Times of BLOGAPI_TIMEZONE in", "the site's configuration is invalid, or its zone is unknown"),
-    "other slugs": ("Changed slugs of", "--redirects FILE lists the old ones"),
-    "old addresses": ("Other addresses of", "--redirects FILE lists them"),
-    "shared addresses": ("Old addresses that other posts have, too, of", "--redirects FILE lists them for one post"),
-}
 # How the summary calls these outcomes, for scripts that read it
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 
@@ -69,7 +31,7 @@ class Report:
         self.images = images  # counts
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # names that were kept
-        self.places: defaultdict[str, list[str]] = defaultdict(list)  # by kind of note
+        self.places: defaultdict[Note, list[str]] = defaultdict(list)  # by kind of note
 
     def add(self, outcome: str, checked: Checked) -> None:
         """Count a result and write its redirects. Print why it failed, or in a dry run what would happen."""
@@ -81,14 +43,15 @@ class Report:
         self.params.update([*checked.fields.get("params", ())])
         self.images["missing"] += len(checked.missing)
         for what, note in checked.notes.items():
-            if what.startswith("no dates") and outcome == "unchanged":  # Published at the time of an earlier import.
+            if what in (Note.NO_DATES, Note.NO_DATES_IN_EXPORTS) and outcome == "unchanged":
+                # It was published at the time of an earlier import.
                 continue
             line, names = note if isinstance(note, tuple) else (note, "")
             place = f"{checked.source}:{line}" if line else checked.source
             self.places[what].append(place + (f" has {names}" if names else ""))
         redirects = list(redirects_of(checked))
-        if redirects and "other slugs" not in checked.notes:
-            self.places["old addresses"].append(checked.source)
+        if redirects and Note.OTHER_SLUGS not in checked.notes:
+            self.places[Note.OLD_ADDRESSES].append(checked.source)
         if self.dry_run:
             say(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}", err=False)
         elif self.redirects:
@@ -111,10 +74,12 @@ class Report:
         if sources.hosts:
             others = plural(sources.hosts.total(), "image")
             lines.append(f"On other hosts: {others} ({counted(dict(sources.hosts.most_common()))}).")
-        for what, (beginning, remedy) in NOTES.items():
-            if places := self.places[what]:
-                limit = len(places) if what == "hidden" else EXAMPLES
-                lines.append(f"{beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {remedy}.")
+        for note in Note:
+            if places := self.places[note]:
+                limit = len(places) if note is Note.HIDDEN else EXAMPLES
+                lines.append(
+                    f"{note.beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {note.remedy}."
+                )
         for line in lines:
             say(line, err=False)
 

@@ -1,43 +1,39 @@
 """The sites that posts come from: what their configurations say."""
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from blogapi.config import zone_named
-from blogapi.wings.transfer.data import DataError, read_data
+from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
+from blogapi.wings.transfer.data import DataError, read_data, read_text
 from blogapi.wings.transfer.images import real_folders
 from blogapi.wings.transfer.permalinks import pattern_of
 
-JEKYLL_CONFIG = "_config.yml"
-HUGO_CONFIGS = tuple(
-    f"{name}.{kind}"
-    for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
-    for kind in ("toml", "yaml", "yml", "json")
-)
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
 PARTS = {"_posts", "_drafts", "content", "source", "src"}
+ASSIGNED = re.compile(r"^(\w+)\s*=", re.MULTILINE)
+CONFIGS = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.configs))
 PARTS_OF_PARTS = {"posts", "post", "blog", "drafts"}  # only below one of PARTS
 
 
 class Site(NamedTuple):
-    """What the configuration of a site says about its posts."""
+    """The site of some posts: what its configuration says about them, and the program that it is of."""
 
+    program: Program
     zone: tzinfo  # for times without an offset
-    pattern: str = "date"  # for addresses; Jekyll's default
-    folder: Path | None = None  # where Jekyll's configuration is
+    recognized: str = ""  # the program, and what showed it
+    pattern: str = ""  # for addresses
+    folder: Path | None = None  # where its configuration is
     config: Path | None = None
     values: Mapping[str, Any] | None = None  # of the configuration; None: it cannot be read
     is_zone_unknown: bool = False
     unread: str = ""  # a configuration that cannot be read, and why
-
-    @property
-    def recognized(self) -> str:
-        """The program, and the file by which it was recognized."""
-        return f"{'Jekyll' if self.folder else 'Hugo'}, by {self.config}" if self.values is not None else ""
 
 
 def bound_of(top: Path) -> Path:
@@ -59,28 +55,61 @@ def roots_of(bound: Path) -> tuple[str, ...]:
 
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
-    """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default.
-
-    Hugo has many names for that file, so it counts only with an address or a time zone.
-    """
+    """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default."""
     unread = ""
-    for parent in (folder, *folder.parents):
-        for config in filter(exists, map(parent.joinpath, (JEKYLL_CONFIG, *HUGO_CONFIGS))):
-            site = parent if config.name == JEKYLL_CONFIG else None
+    for parent in takewhile(lambda each: each != bound.parent, (folder, *folder.parents)):
+        for config in files_in(parent, CONFIGS):
             try:
-                values = read_data(config, roots_of(bound))
+                values = _read(config, roots_of(bound))
             except DataError as error:
                 unread = unread or f"{config} ({error})"
-                if site or config.stem == "hugo":
-                    return Site(zone, folder=site, config=config, is_zone_unknown=True, unread=unread)
+                program = next((each for each in reversed(PROGRAMS) if config.name in each.configs), ANY)
+                if config.stem in ("_config", "hugo"):  # Nothing else has such a file.
+                    return Site(program, zone, "", program.pattern, parent, config, None, True, unread)
                 continue
-            if site or {"timezone", "baseurl"} & values.keys():
-                name = values.get("timezone")
-                own = zone_named(name) if isinstance(name, str) else None
-                return Site(own or zone, pattern_of(values), site, config, values, bool(name) and not own, unread)
-        if parent == bound:
+            below = config.relative_to(parent).as_posix()
+            for program in (each for each in PROGRAMS if below in each.configs):
+                if not program.asks or program.asks & values.keys():
+                    return _site(program, parent, config, values, zone)._replace(unread=unread)
+        if parent == parent.parent:
             break
-    return Site(zone, unread=unread)
+    path = f"/{folder.relative_to(bound.parent).as_posix()}/"
+    for program in PROGRAMS:
+        if name := next((name for name in program.folders if f"/{name}/" in path), ""):
+            return Site(program, zone, f"{program.name}, by the folder {name}", program.pattern, unread=unread)
+    return Site(ANY, zone, unread=unread)
+
+
+def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any], zone: tzinfo) -> Site:
+    name = values.get("timezone")
+    own = zone_named(name) if isinstance(name, str) else None
+    pattern = pattern_of(program, values)
+    recognized = f"{program.name}, by {config}"
+    return Site(program, own or zone, recognized, pattern, folder, config, values, bool(name) and not own)
+
+
+def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return the values in a configuration; of a script only the names. Raises DataError."""
+    if config.suffix in (".json", ".toml", ".yaml", ".yml"):
+        return read_data(config, roots)
+    return {match[1].lower(): "" for match in ASSIGNED.finditer(read_text(config, roots))}
+
+
+@cache
+def names_in(folder: Path) -> frozenset[str] | None:
+    """Return the names of what is in a folder, or None if that cannot be read."""
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return None
+
+
+def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield those files that are in a folder, or may be: it cannot be read."""
+    there = names_in(folder)
+    for name in names if there is None else (name for name in names if name.partition("/")[0] in there):
+        if exists(path := folder / name):
+            yield path
 
 
 def exists(path: Path) -> bool:

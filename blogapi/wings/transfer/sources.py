@@ -2,30 +2,31 @@
 
 import os
 import pickle
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from blogapi.api.schemas import URL
 from blogapi.clock import rfc3339
-from blogapi.documents import MAX_FORMER_SLUGS, is_slug
-from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, parse
-from blogapi.wings.markdown.front_matter import MarkdownError, moment_of, shown
+from blogapi.documents import MAX_FORMER_SLUGS
+from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, parse
+from blogapi.wings.markdown.front_matter import MarkdownError, moment_of
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
+from blogapi.wings.markdown.programs import OURS, SCRIPTS
 from blogapi.wings.transfer import ghost, names, permalinks, wordpress
-from blogapi.wings.transfer.bounds import Note, shorten
+from blogapi.wings.transfer.completion import complete, hide, note_dates
 from blogapi.wings.transfer.content import without_controls
+from blogapi.wings.transfer.data import read_text
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
-from blogapi.wings.transfer.inherited import SCRIPTS, inherited_by
+from blogapi.wings.transfer.inherited import inherited_by, is_settings
+from blogapi.wings.transfer.items import Failure, Item
 from blogapi.wings.transfer.names import SpoolEntry
-from blogapi.wings.transfer.sites import bound_of, site_of
+from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.sites import Site, bound_of, site_of
 
 # The readers of exports, by file extension
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
@@ -33,52 +34,11 @@ EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
     ".json": lambda path, zone: ghost.read_posts(path),  # Its times are UTC.
 }
 READABLE = (*MARKDOWN_SUFFIXES, *EXPORTS)
-# In a folder, these are counted and not read: posts in other formats, and exports, which are given by their own path
-OTHER_SUFFIXES = (".html", ".textile", ".mkd", ".mkdn", ".mkdown", ".rst", ".org", ".adoc", ".ipynb", *EXPORTS)
 # Folders of built or installed files, which are skipped like hidden ones
+OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
-JEKYLL_FOLDERS = {"_posts", "_drafts"}
-MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, *JEKYLL_FOLDERS, "posts", "content", "src"}  # never part of a slug
-NO_FILE = MarkdownFile({})
-
-
-@dataclass
-class Item:
-    """A post that was read."""
-
-    source: str  # name of the file, for messages
-    fields: dict[str, Any]  # fields of a post, with a `slug`, as in JSON; not validated yet
-    created_at: str | None  # RFC 3339; None: now
-    file: MarkdownFile = NO_FILE  # the Markdown file, unless the post is from an export
-    old_paths: tuple[str, ...] = ()  # former addresses
-    own_path: str = field(default="", compare=False)  # path of the file below the folder that was given
-    notes: dict[str, Note] = field(default_factory=dict)  # for the author, by keys of `report.NOTES`
-    parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
-    images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
-    missing: tuple[str, ...] = ()  # addresses of images that were not found
-    zone: tzinfo = field(default=UTC, compare=False)  # of its site
-    front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
-
-
-class Failure(NamedTuple):
-    """A file or a post that cannot be imported."""
-
-    source: str
-    line: int | None
-    reason: str
-
-    @classmethod
-    def of(cls, path: Path, error: OSError | MarkdownError) -> "Failure":
-        """Return the failure to read a file."""
-        if isinstance(error, MarkdownError):
-            return cls(str(path), error.line, error.reason)
-        reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
-        return cls(str(path), None, reason or "cannot be read")
-
-    def __str__(self) -> str:
-        place = f"{self.source}:{self.line}" if self.line else self.source
-        return shown(f"{place}: {self.reason}")
+MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
 
 
 @dataclass(eq=False)
@@ -98,9 +58,10 @@ class Sources:
     drop: Collection[str] = ()  # names that params lose
     permalink: str = ""  # the pattern of former addresses
     post_url: str = ""  # the pattern of present addresses
+    date_from: str = ""  # a name in front matter for the date of posts that have none
     zone: tzinfo = UTC  # of times without an offset, unless the site's configuration names another
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
-    unread: defaultdict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by kind
+    unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by kind
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
     unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations, and why
     hosts: Counter[str] = field(default_factory=Counter, init=False)  # images on other hosts, by host
@@ -108,7 +69,9 @@ class Sources:
     def __post_init__(self) -> None:
         self.roots = real_folders(self.paths)
         self.files: set[str] = set()
+        self.taken: set[str] = set()  # real paths of files that were read beside posts
         found = [self._spool(item) for path in self.paths for item in self._find(path)]
+        self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
         self.found = sorted(names.distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
@@ -123,6 +86,9 @@ class Sources:
             item = pickle.load(self.spool)
             yield self._with_slug(item, found.slug) if isinstance(item, Item) else item
 
+    def _not_taken(self, files: list[str]) -> list[str]:
+        return [file for file in files if os.path.realpath(file) not in self.taken and not is_settings(Path(file))]
+
     def _with_slug(self, item: Item, slug: str) -> Item | Failure:
         """Return an item with its final slug, and without former slugs and addresses that other posts have."""
         fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
@@ -131,16 +97,16 @@ class Sources:
             return Failure(item.source, line_of("slug"), reason)
         self.sources[slug] = item.source
         if slug != fields["slug"]:
-            notes["other slugs"] = line_of("slug")
+            notes[Note.OTHER_SLUGS] = line_of("slug")
             if slug != names.valid_slug(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if former := dict.fromkeys(fields.get("former_slugs", ())):
             fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
             if len(former) > len(fields["former_slugs"]):
-                notes["former slugs"] = line_of("former_slugs")
+                notes[Note.FORMER_SLUGS] = line_of("former_slugs")
         own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
         if len(own) < len(old_paths):
-            notes["shared addresses"] = None
+            notes[Note.SHARED_ADDRESSES] = None
         self.addresses.update(map(_address, own))
         fields["slug"], item.old_paths = slug, own
         return item
@@ -180,11 +146,11 @@ class Sources:
 
     def _find_file(self, file: Path, top: Path) -> Iterator[Item | Failure]:
         suffix = file.suffix.lower()
-        if suffix in OTHER_SUFFIXES and not file.name.startswith("."):
-            self.unread[f"file in {suffix}"].append(str(file))
-        elif file.name.startswith("."):
-            self.left_out["file beginning with a dot"] += suffix in MARKDOWN_SUFFIXES
-        elif suffix in MARKDOWN_SUFFIXES:
+        if file.name.startswith("."):
+            self.left_out["file beginning with a dot"] += not file.name.startswith(OUR_FILES)
+        elif suffix not in MARKDOWN_SUFFIXES:
+            self.unread[f"file in {file.suffix}" if suffix else "file without a suffix"].append(str(file))
+        else:
             if reason := self._why_not(file):
                 self.left_out[reason] += 1
             else:
@@ -233,53 +199,56 @@ class Sources:
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
         self.unread_settings |= {site.unread: None} if site.unread else {}
-        is_jekyll = not JEKYLL_FOLDERS.isdisjoint(path.absolute().parts[:-1])
-        file = parse(data, divides_tags=is_jekyll, zone=site.zone)
+        if (beside := path.with_suffix(".meta")).is_file() and not data.startswith((b"---", b"+++", b"..")):  # Nikola
+            data = read_text(beside, self.roots or real_folders([path.parent])).rstrip().encode() + b"\n\n" + data
+            self.taken.add(os.path.realpath(beside))
+        file = parse(data, program=site.program, zone=site.zone, date_from=self.date_from)
+        if file.program not in (site.program, OURS):
+            self.recognized[f"{file.program.name}, by the names in front matter"] = None
         if file.fields.get("status") == "trash":
             self.left_out["post (trash)"] += 1
             return None
         folders = path.parent.parts[len(top.parts) :]
         address = next(iter(permalinks.read_paths(file.others)[0]), "")
-        name = names.infer(file, path, {top.absolute().name, *folders}, address, site.zone)
+        name, is_title_made = names.infer(file, path, folders, top.absolute().name, address, site.zone)
         item = Item(
             str(path),
             file.fields,
             file.created_at,
             file,
             own_path="/".join(("", *_meaningful(folders), name)),
-            notes=names.notes_of(file, path, site),
+            notes={**without_controls(file.fields)},
             parents=_meaningful(path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]),
             zone=site.zone,
             front=names.language_of(path, file.values) or permalinks.parted(address)[0],
         )
-        is_past = file.fields.get("published_at", names.LAST) <= rfc3339(self.now)
-        pattern = self.permalink or (site.pattern if is_jekyll else "") if is_past else ""
-        of_pattern = pattern, site.folder, site.zone
-        by_pattern = permalinks.address_by_pattern(file, path.parent, name, *of_pattern) if pattern else ""
-        if file.is_exported:  # Its status is that of the post here, whatever its folder and its `params` say.
-            self._hide(item, {name: value for name, value in file.values.items() if name != "params"})
-        else:
-            inherited = [*inherited_by(place, bound, site)]
-            scripts = [each.source for each in inherited if each.source.endswith(SCRIPTS)]
-            self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
-            self._hide(item, file.values, inherited)
-        self._place_images(item, path.parent, top)
-        self._complete(item)
+        item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
+        item.notes |= {Note.TITLES: None} if is_title_made else {}
+        by_pattern = self._address_by_pattern(item, path.parent, name, site)
+        self._judge(item, place, bound, site)
+        self._place_images(item, path.parent, top, path.with_suffix("") if file.program.assets else None)
+        complete(item, rfc3339(self.now), self.drop)
         self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
         return item
 
-    def _hide(self, item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited] = ()) -> None:
-        """Make a post a draft unless it was public, and remove passwords from it."""
-        fields = item.fields
-        if "params" in fields:
-            fields["params"] = without_passwords(fields["params"])
-        is_shown, why = is_public(values, inherited, rfc3339(self.now))
-        if is_shown:
-            return
-        if why.lower() not in PLAIN_DRAFTS:
-            item.notes["hidden"] = item.file.line_of(why.partition(":")[0]), why
-        if fields.get("status") != "archived":
-            fields["status"] = "draft"
+    def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
+        """Make a post a draft if its file, its folders or its site hide it; note dates that are not understood."""
+        values, inherited = item.file.values, []
+        if item.file.is_exported:  # Its status is that of the post here, whatever its folder and its `params` say.
+            values = {name: value for name, value in values.items() if name != "params"}
+        else:
+            inherited = [*inherited_by(place, bound, site)]
+        scripts = [each.source for each in inherited if each.source.rpartition(".")[2] in SCRIPTS]
+        self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
+        note_dates(item, inherited, place.relative_to(bound))
+        hide(item, values, inherited, rfc3339(self.now))
+
+    def _address_by_pattern(self, item: Item, folder: Path, name: str, site: Site) -> str:
+        """Return the address that a post had by the pattern of its site."""
+        pattern, published_at = self.permalink or site.pattern, item.fields.get("published_at", names.LAST)
+        if not pattern or published_at > rfc3339(self.now):
+            return ""
+        return permalinks.address_by_pattern(item.file, folder, name, pattern, site.folder, site.program, site.zone)
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
         """Add the old addresses of a post, and the former slugs in its aliases."""
@@ -303,48 +272,21 @@ class Sources:
         except MarkdownError as error:
             return Failure(source, None, error.reason)
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
-        self._hide(item, post["values"])
+        hide(item, post["values"], (), rfc3339(self.now))
         self._place_images(item)
-        self._complete(item)
+        complete(item, rfc3339(self.now), self.drop)
         return item
 
-    def _place_images(self, item: Item, folder: Path | None = None, top: Path | None = None) -> None:
+    def _place_images(
+        self, item: Item, folder: Path | None = None, top: Path | None = None, assets: Path | None = None
+    ) -> None:
         """Replace the addresses of images with those of the service; make other relative ones absolute."""
-        placement = Placement(self.images, self.site, self.hosts, folder, top)
+        placement = Placement(self.images, self.site, self.hosts, folder, top, assets)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}
         item.images = tuple(placement.files)
+        self.taken.update(item.images)
         item.missing = tuple(placement.missing) if self.images else ()
-
-    def _complete(self, item: Item) -> None:
-        """Determine the status and the dates of a post, and bring its fields within their bounds.
-
-        A post with a date in the future is scheduled, if it was to be published; else it loses the date.
-        """
-        fields, notes, now = item.fields, item.notes, rfc3339(self.now)
-        published_at = fields.get("published_at", "")
-        if fields.get("status") == "published" and not published_at:
-            dates = names.date_names(item.file)
-            kind = "no dates" if item.file.lines else "no dates in exports"
-            notes[kind] = (item.file.line_of(dates[0]), ", ".join(dates)) if dates else None
-        if fields.get("status") in ("published", "scheduled") and published_at:
-            fields["status"] = "scheduled" if published_at > now else "published"
-        elif published_at > now:
-            del fields["published_at"]
-            notes["dates to come"] = item.file.line_of("published_at")
-        cover, params = fields.pop("cover_image", ""), fields.get("params", {})
-        if re.fullmatch(URL, cover):
-            fields["cover_image"] = cover
-        elif cover:
-            notes["covers"] = item.file.line_of("cover_image")
-            if cover not in params.values():
-                params = params | {item.file.sources.get("cover_image", "cover_image"): cover}
-        if params:
-            fields["params"] = {name: value for name, value in params.items() if name not in self.drop}
-        notes |= shorten(fields, item.file)
-        item.created_at = next((time for time in (item.created_at, published_at) if time and time <= now), None)
-        if not is_slug(fields["slug"]):
-            item.old_paths = (f"/{fields['slug']}", *item.old_paths)
 
 
 def why_not_entered(folder: Path) -> str:

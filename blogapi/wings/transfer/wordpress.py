@@ -14,10 +14,11 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.files import STATUS_WORDS
+from blogapi.wings.markdown.fields import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 from blogapi.wings.markdown.html import paragraphs, text_of
 from blogapi.wings.transfer.data import load_json
+from blogapi.wings.transfer.notes import Note
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # of one item, which is in memory as a whole
 # XML forbids them, but WordPress writes them.
@@ -128,7 +129,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
-        "notes": ["blocks"] if has_blocks else [],
+        "notes": [Note.BLOCKS] if has_blocks else [],
         "values": first | {"status": status, "post_password": _text(item, "post_password")},  # of what may hide it
         "comments": len(item.findall("{*}comment")),
     }

@@ -24,8 +24,9 @@ from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.transfer.folder import ADDRESS, Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages
 from blogapi.wings.transfer.importer import checked, schema
+from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.remote import LISTED, Left, Post, Remote, RemoteError
-from blogapi.wings.transfer.sources import Item, Sources
+from blogapi.wings.transfer.sources import Sources
 
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files

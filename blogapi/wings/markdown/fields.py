@@ -1,0 +1,187 @@
+"""Read the fields of a post from front matter, by the names that this service and other programs use."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from typing import Any
+
+from blogapi.documents import STATUSES
+from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of, typed
+from blogapi.wings.markdown.programs import IMPORTED, NAMES, OURS, Program
+
+FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+# Other programs' words for a status, and ours
+STATUS_WORDS = {
+    **dict.fromkeys(("publish", "live", "public", "featured"), "published"),
+    **{"future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"},
+    **{status: status for status in STATUSES},
+}
+ADDRESS_NAMES = ("url", "src", "image", "path")  # for the address of an image with more properties
+LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
+EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
+
+
+def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
+    """Translate the names of another program to those in NAMES, which take precedence. Case is ignored, as in Hugo."""
+    for name in [name for name in values if name.lower() in program.nested and isinstance(values[name], dict)]:
+        lifted = {each: value for each, value in values[name].items() if each.lower() in BY_LOWER_CASE}
+        left = {each: value for each, value in values[name].items() if each not in lifted}
+        lines = dict.fromkeys(lifted, lines[name]) | lines
+        values = (
+            lifted | {each: value for each, value in values.items() if each != name} | ({name: left} if left else {})
+        )
+    names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
+    lower = {name.lower(): name for name in values}
+    given = {FIELD_READERS[known][0] for name, known in names.items() if known in FIELD_READERS and values[name]}
+    for field, theirs in (program.names or {}).items():
+        for name in (lower[each] for each in theirs if each in lower and values[lower[each]]):
+            is_begun = name.lower() in program.begun and "status" not in given
+            if field in given or is_begun or (field == "status" and str(values[name]).lower() not in FLAGS):
+                continue
+            given.add(field)
+            names[name] = {"published_at": "date", "status": "published"}.get(field, field)
+            if field == "cover_image":  # Templates may use it under its own name, too.
+                values, lines = values | {field: values[name]}, {field: lines[name]} | lines
+                names |= {name: name, field: field}
+    values = {names[name]: _as_time(value) if names[name] == "date" else value for name, value in values.items()}
+    return values, {names[name]: lines[name] for name in names}
+
+
+def _as_time(value: Any) -> Any:
+    """Return a date since 1970, or in a mapping as in MkDocs, as text."""
+    value = value.get("created", value) if isinstance(value, dict) else value
+    match = EPOCH.fullmatch(value) if isinstance(value, str) else None
+    return datetime.fromtimestamp(int(match[1]), UTC).isoformat() if match else value
+
+
+def read_fields(
+    values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], program: Program | None, zone: tzinfo
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the fields in front matter, and the name in the file for each; other values go to `others`.
+
+    It may be that of another program; without a `program` it is a request, and an error names what is wrong.
+    """
+    fields: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    left_out = () if program else (*IGNORED, *IMPORTED)
+    for name in [name for name in FIELD_READERS if name in values and name not in left_out]:
+        if program and name == "date" and program.no_date.fullmatch(str(values[name])):
+            others[name] = values[name]
+            continue
+        field, value = _read_field(name, values[name], lines[name], program, zone)
+        size = len(values[name]) if field == "cover_image" and isinstance(values[name], dict | list) else 0
+        if size > 1 or (size and not value and program):
+            others[name] = values[name]  # The field keeps only the address.
+        if not value and name != "former_slugs":  # An empty list gives them up.
+            continue
+        source = sources.setdefault(field, name)
+        if field == "tags":
+            fields[field] = fields.get(field, []) + value
+        elif fields.setdefault(field, value) != value:
+            if not program:
+                raise MarkdownError(f"`{name}` and `{source}` say different things", lines[name])
+            if field == "status" and value == "draft" and fields[field] == "published":
+                fields[field], sources[field], name = value, name, source
+            if field != "status" or name == "status":
+                others[name] = values[name]
+    return fields, sources
+
+
+def _read_field(name: str, value: Any, line: int, program: Program | None, zone: tzinfo) -> tuple[str, Any]:
+    """Return the field for a name, and its value."""
+    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
+    field, convert = FIELD_READERS["published_at" if is_day else name]
+    if program:
+        value = value if program is OURS else _simplified(name, field, value)
+    try:
+        found: Any = _time(value, zone) if convert is _time else convert(value)
+    except ValueError as error:
+        raise MarkdownError(f"`{name}` {error}", line) from None
+    is_split = name in ("tags", "categories")
+    return field, _divided(found, value if is_split else None, program) if field == "tags" and program else found
+
+
+def _simplified(name: str, field: str, value: Any) -> Any:
+    """Return a value of another program in a form that a request could have."""
+    if field == "title" and isinstance(value, str):
+        return value.strip()
+    if name == "status" and isinstance(value, str):
+        return STATUS_WORDS.get(value.lower(), value)
+    if field == "cover_image" and isinstance(value, list):
+        value = next(iter(value), "")
+    if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):
+        return ""
+    if field == "tags" and isinstance(value, list):
+        return [
+            part for each in value for part in (_simplified(name, field, each) if isinstance(each, list) else [each])
+        ]
+    return value
+
+
+def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
+    """Return tags as a program divides them, if they are in one string, and without its marks."""
+    if isinstance(value, str) and program.divides == " " and len(tags) == 1:
+        tags = tags[0].split()
+    if isinstance(value, str) and program.divides == "" and tags:
+        tags = [value.strip()]
+    if program.links_tags:
+        tags = [match[1] or match[2] if (match := LINKED_TAG.fullmatch(tag)) else tag for tag in tags]
+    return tags
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a single text")
+    return str(value)
+
+
+def _time(value: Any, zone: tzinfo = UTC) -> str:
+    return rfc3339_of(text, zone) if (text := _text(value)) else ""
+
+
+def _tags(value: Any) -> list[str]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("must be a list of texts, or one text with commas")
+    return [name.strip() if isinstance(value, str) else str(name) for name in names if name.strip()]
+
+
+def _address(value: Any) -> str:
+    if isinstance(value, dict):
+        value = next((value[name] for name in ADDRESS_NAMES if name in value), None)
+        if value is None:
+            raise ValueError("must be a URL, or have a `url` or `src`")
+    return _text(value)
+
+
+def _params(value: Any) -> dict[str, Any]:
+    value = typed(value)
+    if not isinstance(value, dict) and value not in (None, ""):
+        raise ValueError("must be names with values")
+    return value or {}
+
+
+def _status(if_true: str, if_false: str, value: Any) -> str:
+    if value == "":
+        return ""
+    if not isinstance(value, str) or value.lower() not in FLAGS:
+        raise ValueError("must be true or false")
+    return if_true if FLAGS[value.lower()] else if_false
+
+
+READERS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("title", "slug", "status", "excerpt"), _text),
+    **dict.fromkeys(("tags", "former_slugs"), _tags),
+    **dict.fromkeys(("published_at", "created_at"), _time),
+    **{"cover_image": _address, "params": _params},
+}
+FLAG_READERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
+# The field for each name, and the function that reads its value. A field's own name comes first.
+FIELD_READERS: dict[str, tuple[str, Callable[..., Any]]] = {
+    name: (field, FLAG_READERS.get(name, READERS[field])) for field, names in NAMES.items() for name in names
+}
+IGNORED = ("id", "created_at")  # in a request
+FIELD_NAMES = tuple(field for field in NAMES if field not in IGNORED)
+# Names with a meaning at the top level, by their lower case
+BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED)}

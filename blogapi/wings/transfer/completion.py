@@ -1,0 +1,83 @@
+"""Determine the status and the dates of a post that was read, and bring its fields within their bounds."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from blogapi.api.schemas import URL
+from blogapi.documents import is_slug
+from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
+from blogapi.wings.transfer.bounds import shorten
+from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.names import dates_in
+from blogapi.wings.transfer.notes import Note
+
+# A date in the path of a file that is not read as one, and lines that look like headers of another program
+DAY_IN_PATH = re.compile(r"(?<!\d)(?:19|20)\d\d[-/_.][01]?\d(?:[-/_.][0-3]?\d)?(?!\d)", re.ASCII)
+HEADERS = re.compile(r"\s*+(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?::?[ \t]+\S[^\n]*\n)+[ \t]*(?:\r?\n|\Z)")
+
+
+def hide(item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> None:
+    """Make a post a draft unless it was public, and remove passwords from it."""
+    fields = item.fields
+    if "params" in fields:
+        fields["params"] = without_passwords(fields["params"])
+    is_shown, why = is_public(values, inherited, now)
+    if is_shown:
+        return
+    if why.lower() not in PLAIN_DRAFTS:
+        item.notes[Note.HIDDEN] = item.file.line_of(why.partition(":")[0]), why
+    if fields.get("status") != "archived":
+        fields["status"] = "draft"
+
+
+def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
+    """Add a note to an undated draft if something looks like a date, or says that it was published."""
+    if item.file.is_exported or {"published_at", "status"} & item.fields.keys():
+        return
+    found = dates_in(item.file.values)
+    line = item.file.line_of(found[0]) if found else None
+    found += [f"{name} in {each.source}" for each in inherited for name in dates_in(each.values or {})]
+    if match := DAY_IN_PATH.search(str(path)):
+        found.append(f"{match[0]} in its path")
+    if found:
+        item.notes[Note.OTHER_DATES] = line, ", ".join(found)
+
+
+def complete(item: Item, now: str, drop: Collection[str]) -> None:
+    """Determine the status and the dates of a post, and bring its fields within their bounds.
+
+    A post with a date in the future is scheduled, if it was to be published; else it loses the date.
+    """
+    fields, notes, file = item.fields, item.notes, item.file
+    published_at = fields.get("published_at", "")
+    if fields.get("status") == "published" and not published_at:
+        found = [name for name in dates_in(file.values) if name not in file.sources.values()]
+        note = Note.NO_DATES if file.lines else Note.NO_DATES_IN_EXPORTS
+        notes[note] = (file.line_of(found[0]), ", ".join(found)) if found else None
+    if fields.get("status") in ("published", "scheduled") and published_at:
+        fields["status"] = "scheduled" if published_at > now else "published"
+    elif published_at > now:
+        del fields["published_at"]
+        notes[Note.DATES_TO_COME] = file.line_of("published_at")
+    if file.content_line and not file.values and HEADERS.match(fields["content"][:4096]):
+        notes[Note.HEADERS] = None
+    _place_cover(item)
+    if params := fields.get("params", {}):
+        fields["params"] = {name: value for name, value in params.items() if name not in drop}
+    notes |= shorten(fields, file)
+    item.created_at = next((time for time in (item.created_at, published_at) if time and time <= now), None)
+    if not is_slug(fields["slug"]):
+        item.old_paths = (f"/{fields['slug']}", *item.old_paths)
+
+
+def _place_cover(item: Item) -> None:
+    """Move a cover that is not a URL to params."""
+    cover, params = item.fields.pop("cover_image", ""), item.fields.get("params", {})
+    if re.fullmatch(URL, cover):
+        item.fields["cover_image"] = cover
+    elif cover:
+        item.notes[Note.COVERS] = item.file.line_of("cover_image")
+        if cover not in params.values():
+            item.fields["params"] = params | {item.file.sources.get("cover_image", "cover_image"): cover}

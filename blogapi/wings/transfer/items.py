@@ -1,0 +1,50 @@
+"""What was read of a post that is to be stored, or why it cannot be."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from blogapi.wings.markdown.files import MarkdownFile
+from blogapi.wings.markdown.front_matter import MarkdownError, shown
+from blogapi.wings.transfer.notes import Note, Where
+
+NO_FILE = MarkdownFile({})
+
+
+@dataclass
+class Item:
+    """A post that was read."""
+
+    source: str  # name of the file, for messages
+    fields: dict[str, Any]  # fields of a post, with a `slug`, as in JSON; not validated yet
+    created_at: str | None  # RFC 3339; None: now
+    file: MarkdownFile = NO_FILE  # the Markdown file, unless the post is from an export
+    old_paths: tuple[str, ...] = ()  # former addresses
+    own_path: str = field(default="", compare=False)  # path of the file below the folder that was given
+    notes: dict[Note, Where] = field(default_factory=dict)
+    parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
+    images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
+    missing: tuple[str, ...] = ()  # addresses of images that were not found
+    zone: tzinfo = field(default=UTC, compare=False)  # of its site
+    front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
+
+
+class Failure(NamedTuple):
+    """A file or a post that cannot be imported."""
+
+    source: str
+    line: int | None
+    reason: str
+
+    @classmethod
+    def of(cls, path: Path, error: OSError | MarkdownError) -> "Failure":
+        """Return the failure to read a file."""
+        if isinstance(error, MarkdownError):
+            return cls(str(path), error.line, error.reason)
+        reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror
+        return cls(str(path), None, reason or "cannot be read")
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return shown(f"{place}: {self.reason}")

@@ -1,0 +1,95 @@
+"""The notes on imported posts, in the order in which a report prints them."""
+
+from enum import StrEnum
+
+# The first line that a note is about, perhaps with the names of values
+Where = int | tuple[int | None, str] | None
+
+
+class Note(StrEnum):
+    """A note: its name, how a report begins its line, and what to know or do."""
+
+    HIDDEN = "hidden", "Kept as drafts:", "they were not public; publish those that may be read"
+    OTHER_DATES = (
+        "other dates",
+        "Drafts without a date, although something looks like one:",
+        "--date-from NAME takes it for the date, and they are published",
+    )
+    HEADERS = "headers", "Texts that begin with what looks like headers, in", "they stay in the text"
+    NO_DATES = "no dates", "Published at the time of this import:", "no date was understood; `date` would be"
+    NO_DATES_IN_EXPORTS = (
+        "no dates in exports",
+        "Published at the time of this import:",
+        "the export has no date for them",
+    )
+    TITLES = "titles", "Titles made from the text, of", "`title` would be the title"
+    LONG_TITLES = "long titles", "Titles are shortened in", "a title has at most 255 characters; params keep it"
+    LONG_EXCERPTS = (
+        "long excerpts",
+        "Excerpts are shortened in",
+        "an excerpt has at most 1,000 characters; params keep it",
+    )
+    MANY_TAGS = "many tags", "Tags are left out or shortened in", "a post has at most 50, each of 64 characters"
+    LARGE_PARAMS = (
+        "large params",
+        "Values in params are left out of",
+        "params have at most 500 values and 32 KiB, names 64 characters",
+    )
+    CONTROL_CHARACTERS = "control characters", "Control characters are removed from", "they cannot be shown"
+    RELATIVE_IMAGES = (
+        "relative images",
+        "Images not found, in",
+        "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
+    )
+    LOST_IMAGES = (
+        "lost images",
+        "Addresses of this service without an image in",
+        "an export of their blog has them in `images`",
+    )
+    IMAGES_IN_PARAMS = (
+        "images in params",
+        "Images named only in params and not found, in",
+        "params keep them; --static DIR finds those of the site's root",
+    )
+    COVERS = "covers", "Covers not found, in", "params keep them; --static DIR finds those of the site's root"
+    DATES_TO_COME = (
+        "dates to come",
+        "Dates to come that are dropped in",
+        "a draft has none; publish or schedule it with a date",
+    )
+    SHORTCODES = "shortcodes", "Shortcodes or imports in", "only the old site knows them, so replace them"
+    WIKI_LINKS = "wiki links", "Wiki links in", "only the old site knows them, so replace them"
+    LINKS_TO_FILES = (
+        "links to files",
+        "Links to files in",
+        "they should lead to slugs, or to where the site has the files",
+    )
+    BLOCKS = "blocks", "Reusable blocks that are missing in", "export all content, not only posts"
+    HTML = "HTML", "HTML in", "it stays in the Markdown"
+    SCRIPTS = "scripts", "Scripts or forms in", "they stay in the Markdown; the site decides whether they work"
+    FORMER_SLUGS = (
+        "former slugs",
+        "Former slugs left out of",
+        "other posts have or had them, or there are more than 20",
+    )
+    TIME_ZONES = (
+        "time zones",
+        "Times of BLOGAPI_TIMEZONE in",
+        "the site's configuration is invalid, or its zone is unknown",
+    )
+    OTHER_SLUGS = "other slugs", "Changed slugs of", "--redirects FILE lists the old ones"
+    OLD_ADDRESSES = "old addresses", "Other addresses of", "--redirects FILE lists them"
+    SHARED_ADDRESSES = (
+        "shared addresses",
+        "Old addresses that other posts have, too, of",
+        "--redirects FILE lists them for one post",
+    )
+
+    beginning: str
+    remedy: str
+
+    def __new__(cls, name: str, beginning: str, remedy: str) -> "Note":
+        """Create a note that is equal to its name."""
+        note = str.__new__(cls, name)
+        note._value_, note.beginning, note.remedy = name, beginning, remedy
+        return note

@@ -1,0 +1,179 @@
+"""The programs whose files are read: their names, headers and addresses. A rule of one is not applied to another."""
+
+import pytest
+
+from blogapi.config import zone_named
+from blogapi.wings.transfer.items import Failure, Item
+from tests.blogs import open_sources, read, write_files
+
+HEXO = "title: x\nnew_post_name: :title.md\ntimezone: Asia/Tokyo\npermalink: :year/:title/\n"
+# The files of a folder, and of each post: slug, status, date, tags
+BLOGS = {
+    "Hashnode": (
+        {"c.md": "---\ntitle: A\ndatePublished: Tue Mar 05 2024 18:22:41 GMT+0000\ncuid: c\nslug: a\n---\nB"},
+        {"a": ("published", "2024-03-05T18:22:41Z", None)},
+    ),
+    "Hexo": (
+        {
+            "_config.yml": HEXO,
+            "source/_posts/a.md": "title: A\ndate: 2021-05-04 07:30:00\ntags: big cats\n---\nB",
+            "source/_posts/b.md": "---\ntitle: B\ndate: 2021-05-05\ncategories: [[x, y], [z]]\n---\nB",
+        },
+        {
+            "a": ("published", "2021-05-03T22:30:00Z", ["big cats"]),
+            "b": ("published", "2021-05-04T15:00:00Z", ["x", "y", "z"]),
+        },
+    ),
+    "Zola": (
+        {"config.toml": 'base_url = "x"', "content/2024-03-05_a.md": '+++\n[taxonomies]\ntags = ["b"]\n+++\nA'},
+        {"a": ("published", "2024-03-05T00:00:00Z", ["b"])},
+    ),
+    "Docusaurus": (
+        {"blog/2021/05/04/a.md": "# A", "blog/2021-05-05-b/index.mdx": "# B", "blog/2021-05/06-c.md": "# C"},
+        {
+            "a": ("published", "2021-05-04T00:00:00Z", None),
+            "b": ("published", "2021-05-05T00:00:00Z", None),
+            "c": ("published", "2021-05-06T00:00:00Z", None),
+        },
+    ),
+    "Middleman": (
+        {"config.rb": "", "source/2013-05-04-a.html.markdown": "---\ntitle: A\n---\nA"},
+        {"a": ("published", "2013-05-04T00:00:00Z", None)},
+    ),
+    "MkDocs": (
+        {"docs/a.md": "---\ndate:\n  created: 2023-12-31\n  updated: 2024-01-01\n---\n# A"},
+        {"a": ("published", "2023-12-31T00:00:00Z", None)},
+    ),
+    "Nikola": (
+        {"a.md": "B", "a.meta": ".. title: A\n.. slug: b\n.. date: 2013-05-04 09:00:00 UTC+02:00\n.. tags: x, y\n"},
+        {"b": ("published", "2013-05-04T07:00:00Z", ["x", "y"])},
+    ),
+    "Pelican": (
+        {"a.md": "Author: x\r\nTitle: A\r\nDate: 2013-05-04 9:00\r\nTags: x,\r\n y\r\n\r\nB", "b.md": "Title: B\n\nB"},
+        {"a": ("published", "2013-05-04T09:00:00Z", ["x", "y"]), "b": (None, None, None)},
+    ),
+    "Logseq": (
+        {"a.md": "title:: A\ndate:: [[May 4th, 2013]]\ntags:: [[x]], #y\n\n- B"},
+        {"a": ("published", "2013-05-04T00:00:00Z", ["x", "y"])},
+    ),
+    "Notion": (
+        {f"A b {'0a' * 16}.md": "# A b\n\nCreated: March 5, 2024 6:22 PM\nTags: x, y\nStatus: Published\n\nB"},
+        {"a-b": ("published", "2024-03-05T18:22:00Z", ["x", "y"])},
+    ),
+    "Obsidian": (
+        {"A.md": '---\ncreated: 2024-03-05T18:22\npublish: true\ntags: ["#x", "[[y]]"]\n---\nB'},
+        {"a": ("published", "2024-03-05T18:22:00Z", ["x", "y"])},
+    ),
+    "Dendron": (
+        {"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577836800000\nstatus: published\n---\nB"},
+        {"a": ("published", "2020-01-01T00:00:00Z", None)},
+    ),
+    "nanoc": (
+        {"a.md": "---\nkind: article\ntitle: A\ncreated_at: 2020-01-02\n---\nB"},
+        {"a": ("published", "2020-01-02T00:00:00Z", None)},
+    ),
+    "Bear": (
+        {"a.md": "---\ntitle: A\npublished_date: 2020-01-02 10:00\nis_page: false\n---\nB"},
+        {"a": ("published", "2020-01-02T10:00:00Z", None)},
+    ),
+    "Zenn": (
+        {"a.md": '---\ntitle: A\nemoji: x\ntopics: ["b"]\npublished: true\npublished_at: 2020-01-02 09:00\n---\nB'},
+        {"a": ("published", "2020-01-02T00:00:00Z", ["b"])},
+    ),
+}  # fmt: skip
+
+
+def test_the_posts_of_each_program_have_their_dates_and_tags(tmp_path):
+    for name, (files, expected) in BLOGS.items():
+        found = read(write_files(tmp_path / name, files))
+        assert all(isinstance(item, Item) for item in found), (name, found)
+        fields = {item.fields["slug"]: item.fields for item in found}
+        assert {
+            slug: (each.get("status"), each.get("published_at"), each.get("tags")) for slug, each in fields.items()
+        } == expected, name
+
+
+def test_headers_are_no_part_of_the_content(tmp_path):
+    for name in ("Hexo", "Nikola", "Pelican", "Logseq"):
+        for item in read(
+            tmp_path / name if (tmp_path / name).exists() else write_files(tmp_path / name, BLOGS[name][0])
+        ):
+            assert item.fields["content"].strip() in ("B", "- B"), name
+
+
+def test_addresses_follow_the_rules_of_the_program(tmp_path):
+    post = "---\ntitle: A\ndate: 2020-01-02\n---\nA"
+    sites = {
+        "hexo": ({"_config.yml": HEXO, "source/_posts/a.md": post}, "/2020/a/"),
+        "bridgetown": ({"bridgetown.config.yml": "permalink: simple", "src/_posts/2020-01-02-a.md": post}, "/a/"),
+        "jekyll": ({"_config.yml": "", "src/_posts/2020-01-02-a.md": post}, "/src/2020/01/02/a.html"),
+        "octopress": ({"source/_posts/2020-01-02-a.md": post}, None),
+        "hugo": ({"hugo.toml": "baseURL = ''\npermalink = '/:year/'", "content/a.md": post}, None),
+    }
+    for name, (files, path) in sites.items():
+        (item,) = read(write_files(tmp_path / name, files))
+        assert next(iter(item.old_paths), None) == path, name
+
+
+def test_what_was_recognized_is_named(tmp_path):
+    recognized = {
+        "Hexo": f"Hexo, by {tmp_path}/Hexo/_config.yml",
+        "Zola": f"Zola, by {tmp_path}/Zola/config.toml",
+        "Hashnode": "Hashnode, by the names in front matter",
+        "Pelican": "Pelican, by the names in front matter",
+    }
+    for name, text in recognized.items():
+        with open_sources(write_files(tmp_path / name, BLOGS[name][0])) as sources:
+            assert [*sources.recognized] == [text]
+
+
+def test_no_post_loses_a_date_in_silence(tmp_path):
+    files = {
+        "a.md": "---\ntitle: A\ncreated: 2020-01-02\n---\nA",
+        "b.md": "---\ntitle: B\nwritten: May 4, 2020\n---\nB",
+        "c.md": "---\ntitle: C\ndate: Last Modified\n---\nC",
+        "2020/05/d.md": "# D",
+        "notes/e.md": "# E",
+        "f/f.json": '{"date": "2020-01-02"}',
+        "f/e2.md": "# E",
+        "g.md": "---\ntitle: G\nposted_at: 1577836800\n---\nG",
+        "h.md": "---\ntitle: H\ncreated: 2020-01-02\ndraft: true\n---\nH",
+    }
+    top = write_files(tmp_path, files)
+    noted = {item.fields["slug"]: item.notes.get("other dates") for item in read(top)}
+    assert noted == {
+        "a": (3, "created"),
+        "b": (3, "written"),
+        "c": (3, "date"),
+        "d": (None, "2020/05 in its path"),
+        "e": None,
+        "e2": (None, "date in f.json"),
+        "g": (3, "posted_at"),
+        "h": None,
+    }
+    dated = {item.fields["slug"]: item.fields.get("published_at") for item in read(top, date_from="created")}
+    assert (dated["a"], dated["b"], dated["h"]) == ("2020-01-02T00:00:00Z", None, "2020-01-02T00:00:00Z")
+
+
+def test_a_text_that_begins_like_headers_is_reported(write):
+    (item,) = read(write({"a.md": "標題: x\n\nText."}))
+    assert (item.fields["content"], item.notes) == ("標題: x\n\nText.", {"headers": None, "titles": None})
+
+
+def test_a_repeated_tag_counts_once(item):
+    assert item(f"title: A\ntags: [{', '.join(f't{n % 50}' for n in range(51))}]").fields["tags"] == [
+        f"t{n}" for n in range(50)
+    ]
+
+
+def test_a_title_that_ends_with_a_line_break_is_not_reported(item):
+    found = item("title: |\n  A\ntags: [b]")
+    assert (found.fields["title"], found.notes) == ("A", {})
+
+
+@pytest.mark.parametrize(
+    "text", ["a: b\n" * 20_000, "- a: b\n" * 10_000, "# x\n\n" + "A: b\n" * 20_000, " a\n" * 30_000]
+)
+def test_headers_that_never_end_are_read_in_linear_time(write, text):
+    found = read(write({"a.md": text + "!"}), zone=zone_named("UTC"))
+    assert [isinstance(each, Item | Failure) for each in found] == [True]
