@@ -51,7 +51,7 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
         if former:
             sys.exit(rebase_images(database, former))
         used = images.shown(database) if unused else ()
-        a_day_ago = earlier(database.now, images.UPLOAD_TIME)
+        write, a_day_ago = database.write_freeing, earlier(database.now, images.UPLOAD_TIME)
         for image in images.every(database):
             if unused and (image.id in used or image.created_at > a_day_ago):
                 continue
@@ -59,7 +59,7 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
             since = database.now
             if deletes and not images.shown_by(database, image.id):  # A post may show it by now.
                 with suppress(Rejected):
-                    images.delete_upload(database.write, database.write(images.delete, image.id, since))
+                    images.delete_upload(write, write(images.delete, image.id, since))
 
 
 def rebase_images(database: Database, old: str) -> int:

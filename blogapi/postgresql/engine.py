@@ -138,6 +138,9 @@ class Postgresql(Engine):
     def shrink(self) -> None:
         pass  # PostgreSQL does this by itself.
 
+    def reserve(self) -> None:
+        pass  # The disk is the server's.
+
     def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
             raise Unavailable("the server is a standby", RETRY_SECONDS)

@@ -188,5 +188,6 @@ def delete_post(request: Request, post: PostRef) -> Response:
     reused.
     """
     permanent = request.query.get("permanent") == "true"
-    request.database.write(posts.delete, post, request.author, precondition(request), permanent=permanent)
+    write = request.database.write_freeing if permanent else request.database.write
+    write(posts.delete, post, request.author, precondition(request), permanent=permanent)
     return no_content(request)

@@ -51,6 +51,11 @@ def prune(work: Background) -> None:
     work.repeat(owner_copies.prune, max(1, work.config.keep_days))
 
 
+def reserve(work: Background) -> None:
+    """Keep disk space for deletions."""
+    work.database.engine.reserve()
+
+
 def deliver(work: Background) -> None:
     """Send webhooks."""
     work.sender.deliver()
@@ -63,4 +68,10 @@ def index_posts(work: Background) -> None:
 
 
 # Each step with its interval in seconds
-STEPS: dict[Callable[[Background], None], float] = {publish: 0, prune: MINUTE, deliver: 0, index_posts: INDEX_SECONDS}
+STEPS: dict[Callable[[Background], None], float] = {
+    reserve: MINUTE,
+    publish: 0,
+    prune: MINUTE,
+    deliver: 0,
+    index_posts: INDEX_SECONDS,
+}

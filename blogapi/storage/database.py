@@ -3,11 +3,11 @@
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
-from blogapi.storage.errors import Busy
+from blogapi.storage.errors import Busy, DiskFull, NeedsThread
 
 BUSY_SECONDS = 2.0  # longest wait for another write, and longest slow read
 LOCK_POLL_SECONDS = 0.005  # interval between checks whether another program's write has ended
@@ -53,6 +53,18 @@ class Database(Reader):
     ) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
         return self.write_alone(0.0, operation, *args, **kwargs)
+
+    def write_freeing(
+        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation as `write` does; if it frees disk space, and the disk is full, in the reserved space."""
+        try:
+            return self.write(operation, *args, **kwargs)
+        except DiskFull:
+            with self.engine.freeing():
+                with suppress(NeedsThread):
+                    return self.write_alone(time.monotonic() + BUSY_SECONDS, operation, *args, **kwargs)
+                return self.write_in_thread(operation, *args, **kwargs)
 
     def write_in_thread(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs

@@ -174,6 +174,14 @@ class Engine(ABC):
         """Free the disk space that a large transaction has used."""
 
     @abstractmethod
+    def reserve(self) -> None:
+        """Keep some disk space for `freeing`, if the database is a file."""
+
+    def freeing(self) -> AbstractContextManager[None]:
+        """Use the reserved disk space in a block that frees more."""
+        return nullcontext()
+
+    @abstractmethod
     def check(self, write: Callable[[Callable[["Transaction"], object]], object]) -> None:
         """Raise Unavailable unless the database can be read and written; `write` runs an operation."""
 

@@ -6,16 +6,18 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from peewee import SQL, SqliteDatabase
 
+from blogapi.storage.codes import DISTRUSTED, ERRORS, FATAL, NOT_UNIQUE, PASSING_CODES, code_of
 from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
+from blogapi.storage.reserve import Reserve
 from blogapi.storage.setup import CREATED, MISSING, VERSION, check_sqlite, set_up
 
 MAX_WAL = 16 * 1024 * 1024  # bytes; a larger -wal is truncated to this when it restarts
@@ -26,22 +28,6 @@ PRAGMAS = {
     "temp_store": "memory",  # no files for savepoints
     "journal_size_limit": MAX_WAL,
 }
-# After these errors, SQLite's cached pages may be wrong.
-DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
-# These errors concern the file, the disk or the connection, and so every operation; others concern one statement.
-FATAL = DISTRUSTED | {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_READONLY,
-}
-PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # worth a retry
-NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
-ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a MemoryError
 CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
 LOOK_STEPS = 10_000  # SQLite VM steps between checks whether to continue; about a millisecond
 MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
@@ -82,6 +68,7 @@ class Sqlite(Engine):
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
+        self._reserve: Reserve | None = None
 
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
         """Connect, set up or upgrade the database as Engine says, and return whether it was set up.
@@ -143,6 +130,9 @@ class Sqlite(Engine):
         """Close the connection. The last one to close removes the -wal."""
         if self.peewee.close():
             self._files.pop(self._wal, None)
+        if self._reserve:
+            self._reserve.close()
+            self._reserve = None
 
     # Queries
 
@@ -173,7 +163,7 @@ class Sqlite(Engine):
             self._check_files()
             self.connection.execute("BEGIN IMMEDIATE")
         except ERRORS as error:
-            if _code(error) == sqlite3.SQLITE_BUSY:
+            if code_of(error) == sqlite3.SQLITE_BUSY:
                 return None
             raise self.failure(error) from error
         return SqliteTransaction(self, clock)
@@ -200,13 +190,33 @@ class Sqlite(Engine):
         except Unavailable as error:  # The writes are durable anyway.
             log.warning("the -wal of the database stays large: %s", error)
 
+    def reserve(self) -> None:
+        self._reserve = self._reserve or Reserve(self.folder)
+        self._reserve.keep()
+
+    @contextmanager
+    def freeing(self) -> Iterator[None]:
+        if self._reserve:
+            self._reserve.release()
+        self._checkpoint()  # Otherwise, the -wal could not start over, and would use up the reserve.
+        try:
+            yield
+        finally:
+            self._checkpoint()
+            if self._reserve:
+                self._reserve.keep()
+
+    def _checkpoint(self) -> None:
+        with suppress(*ERRORS):
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     # Failures
 
     def failure(self, error: Exception) -> Exception:
         """Return the exception to raise for an error of SQLite, and recover, unless a transaction will."""
         if getattr(error, "sqlite_errorcode", 0) in NOT_UNIQUE:
             return NotUnique(str(error))
-        code, cause = _code(error), str(error) or "out of memory"
+        code, cause = code_of(error), str(error) or "out of memory"
         is_full = code == sqlite3.SQLITE_FULL
         failure = DiskFull(cause) if is_full else Unavailable(cause, RETRY_SECONDS if code in PASSING_CODES else None)
         if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise, the transaction recovers
@@ -216,11 +226,13 @@ class Sqlite(Engine):
 
     def recover(self, error: BaseException) -> None:
         """Roll back a transaction that an error left open, and replace a connection that can no longer be trusted."""
-        code = _code(error.__cause__)
+        code = code_of(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
             if not self.peewee.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
+            if code == sqlite3.SQLITE_FULL:
+                self._checkpoint()  # so that the next write can use pages that deletions have freed
             if code in DISTRUSTED:
                 self._check_files()  # If the file is gone, keep the old connection.
                 self.close()
@@ -324,26 +336,19 @@ class SqliteTransaction(Transaction):
         except ERRORS as error:
             self.engine.write_failed = True
             # If the data was written but not synced, SQLite may recover the commit when it reopens the file.
-            if _code(error) == sqlite3.SQLITE_FULL:
+            if code_of(error) == sqlite3.SQLITE_FULL:
                 raise DiskFull(error) from error
             is_written = getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE
-            maybe_changed = is_written and _code(error) == sqlite3.SQLITE_IOERR
+            maybe_changed = is_written and code_of(error) == sqlite3.SQLITE_IOERR
             raise Unavailable(error, maybe_changed=maybe_changed) from error
         self.engine.write_failed = False
 
     def is_fatal(self, error: Exception) -> bool:
         # SQLite may already have ended the transaction.
-        return _code(error.__cause__) in FATAL or not self.engine.connection.in_transaction
+        return code_of(error.__cause__) in FATAL or not self.engine.connection.in_transaction
 
     def recover(self, error: BaseException) -> None:
         self.engine.recover(error)
-
-
-def _code(error: BaseException | None) -> int:
-    """Return the primary result code of a SQLite error, or 0."""
-    if isinstance(error, MemoryError):
-        return sqlite3.SQLITE_NOMEM
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -86,6 +87,20 @@ def test_a_full_disk_fails_only_the_writes(small_disk):
         assert service.request("GET", "/healthz")[0] == 200
         assert write(service)[0] == 201
         assert acknowledged < sound_posts(service.database).keys()
+
+
+def test_posts_can_be_deleted_for_good_on_a_full_disk(small_disk):
+    subprocess.run(["mount", "--options", "remount,size=16m", small_disk], check=True)
+    with Server(small_disk / "blog.db") as service:
+        eventually(lambda: shutil.disk_usage(small_disk).free < 12 * 1024**2)  # The server keeps a reserve.
+        (small_disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 3_000_000))
+        acknowledged = sorted(fill(service, "the disk is full"), key=int)
+        assert service.request("DELETE", f"/v1/posts/{acknowledged[0]}")[0] == 503
+        for post_id in acknowledged[:40]:
+            answer = service.request("DELETE", f"/v1/posts/{post_id}?permanent=true")
+            assert answer[0] == 204, answer
+        assert write(service)[0] == 201
+        assert set(acknowledged[40:]) < sound_posts(service.database).keys()
 
 
 @pytest.mark.parametrize(

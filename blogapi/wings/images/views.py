@@ -194,7 +194,8 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
     image, since = images.find(request.database, image_id), request.database.now
     if shown_by := request.database.read_in_thread(request.client, images.shown_by, image_id):
         raise images.still_shown(shown_by)
-    images.delete_upload(request.database.write, request.database.write(images.delete, image_id, since))
+    write = request.database.write_freeing
+    images.delete_upload(write, write(images.delete, image_id, since))
     return image
 
 

@@ -252,5 +252,5 @@ def restore_post(post_id: int) -> Response:
 def forget_post(post_id: int) -> Response:
     """Delete a post in the trash for good."""
     title = title_by(revisions.find_in_trash, post_id)
-    request.database.write(revisions.delete_from_trash, post_id)
+    request.database.write_freeing(revisions.delete_from_trash, post_id)
     return done("/trash", "was deleted for good.", title)

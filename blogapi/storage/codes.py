@@ -1,0 +1,27 @@
+"""What the error codes of SQLite mean."""
+
+import sqlite3
+
+# After these errors, SQLite's cached pages may be wrong.
+DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
+# These errors concern the file, the disk or the connection, and so every operation; others concern one statement.
+FATAL = DISTRUSTED | {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
+PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # worth a retry
+NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a MemoryError
+
+
+def code_of(error: BaseException | None) -> int:
+    """Return the primary result code of a SQLite error, or 0."""
+    if isinstance(error, MemoryError):
+        return sqlite3.SQLITE_NOMEM
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
