@@ -125,6 +125,7 @@ def test_other_files_are_not_supported(content):
 
 
 PNG = save(photograph(), "PNG")
+AVIF = b"\0\0\0\x10ftypavif" + bytes(4)
 
 
 def sized(width: int, height: int) -> bytes:
@@ -166,6 +167,9 @@ def sized(width: int, height: int) -> bytes:
         (riff((b"VP8X", b"\0" * 9 + b"\1"), (b"VP8L", b"\x2f" + bytes(4))), "it has several pictures, or a picture of"),
         (b"RIFF\xff\xff\xff\xffWEBPVP8 ", "the file ends early"),
         (b"\0\0\0\x08ftypavif" + bytes(8), "the file ends early"),
+        (AVIF + b"\0\0\0\x20metainfe\3" + bytes(9) + b"Exif" + bytes(6), "has metadata"),
+        (AVIF + b"\0\0\0\x10moovtrakudta", "has metadata"),
+        (AVIF + b"\0\0\0\x08meta\0\0\0\x08mdat", "it has no picture"),
     ],
 )
 def test_damaged_files_are_refused(content, why):
