@@ -39,8 +39,13 @@ def test_links_lead_to_a_heading(name):
         assert not anchor or anchor in Page(path).anchors, f"{target}#{anchor}"
 
 
-def test_the_readme_links_to_every_page():
-    assert {name for name in NAMES if name.startswith("docs/")} <= {target for target, _ in Page("README.md").links}
+def test_every_page_is_in_the_readme_or_in_one_of_the_first_pages_that_it_lists():
+    first = ["docs/write.md", "docs/move.md", "docs/build.md", "docs/run.md"]
+    listed = [f"docs/{name}" for page in first for name in re.findall(r"^\* \[.+?\]\((\w.*?)\)", Page(page).text, re.M)]
+    assert len(set(listed)) == len(listed)
+    linked = {target for target, _ in Page("README.md").links}
+    assert {*first, "docs/decisions.md"} <= linked
+    assert {name for name in NAMES if name.startswith("docs/")} == {*first, "docs/decisions.md", *listed}
 
 
 def test_the_pages_name_every_setting():
