@@ -33,22 +33,25 @@ CREATE TABLE preview_link (
 
 CREATE INDEX preview_link_post ON preview_link (post_id);
 
--- Unsaved text from the post forms on the owner's page
+-- Changes that wait: unsaved text from the post forms on the owner's page, and proposals
 CREATE TABLE draft_copy (
-    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form
+    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form; of a proposal, a hash of its changes
     post_id INTEGER,  -- NULL: a new post
-    state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
-    number INTEGER NOT NULL,  -- increases each time the form sends it
+    state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded', 'proposed', 'applied')),
+    number INTEGER NOT NULL,  -- increases each time the form sends it; of an applied proposal, the version it replaced
     etag TEXT NOT NULL,  -- of the post version being edited; when saved, of the version this created
-    next TEXT NOT NULL,  -- when continued or aside: the copy that took its place
+    next TEXT NOT NULL,  -- when continued or aside: the copy that took its place; when proposed: hashes of the fields as
+                         -- they were, in JSON
     saved_at TEXT NOT NULL,
-    browser TEXT NOT NULL,  -- "Firefox on Android"
-    title TEXT NOT NULL,  -- as typed
-    bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued or saved
-    fields TEXT NOT NULL  -- a JSON object of strings, as typed
+    browser TEXT NOT NULL,  -- "Firefox on Android"; of a proposal, the name of the key
+    title TEXT NOT NULL,  -- as typed; of a proposal, that of the post
+    bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued, saved or applied
+    fields TEXT NOT NULL  -- a JSON object of strings, as typed; the Proposal as JSON, sent unchanged
 ) STRICT;
 
 CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+
+CREATE INDEX draft_copy_proposed ON draft_copy (saved_at, id) WHERE state = 'proposed';
 
 CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY,

@@ -173,7 +173,7 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
             check_author(database, key)
         elif not (dry_run or yes) and sys.stdin.isatty():
             found = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
-            counts = counted({action: found[action] for action in UNDONE})
+            counts = counted({action: found[action] for action in (*UNDONE, *found)})
             click.confirm(f"This undoes the changes of all keys: {counts}. Go on?", abort=True, err=True)
         left = print_undone(undo.undo(database, since, key, dry_run), "would be " if dry_run else "")
     if since < kept_since:

@@ -3,12 +3,14 @@
 Every write to a post goes through here once, before its row is written, because the history copies the old row.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from blogapi.posts import publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Drafter
+from blogapi.wings import staged
 from blogapi.wings.history import storage as history
 from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
@@ -77,8 +79,14 @@ def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
     index.enqueue(tx, post_id, {"status": "published"}, {})
 
 
-def tag_changed(tx: Transaction, event: str, data: Fields) -> None:
-    """Run the side effects of a site-wide tag change, except those for each post."""
+def proposed(tx: Transaction, post: Fields, proposal: Fields) -> None:
+    """Record the event of a new proposal for a post."""
+    webhooks.record(tx, {"post": post, "proposal": proposal}, "post.proposed")
+
+
+def tag_changed(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
+    """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
+    staged.retag(tx, change)
     for name in {data["tag"]["name"], data.get("previous_name", "")}:
         index.enqueue_tag(tx, name)
     webhooks.record(tx, data, event)

@@ -82,7 +82,7 @@ def find_published(reader: Reader, ref: PostRef) -> bytes:
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises NotFound, Damaged."""
     post_id, version, status, document = _find(tx, ref)
-    _check_size(tx, document or b"")  # NULL if it is damaged
+    check_size(tx, document or b"")  # NULL if it is damaged
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
@@ -91,7 +91,7 @@ def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     return StoredPost(post_id, shown, version)
 
 
-def _check_size(tx: Transaction, text: str | bytes) -> None:
+def check_size(tx: Transaction, text: str | bytes) -> None:
     """Raise NeedsThread for a post so long that other requests would wait while it is parsed and written."""
     if len(text) > MAX_SHARED and not tx.may_be_slow:
         raise NeedsThread
@@ -130,7 +130,7 @@ def add(
     Its creation time is now unless `created_at` is given. With `plans_drafts`, a draft may have a future date. Raises
     Rejected.
     """
-    _check_size(tx, fields["content"])
+    check_size(tx, fields["content"])
     fields = {"status": "draft"} | fields
     # Must precede `new_id_and_slug`, which uses up an id on PostgreSQL
     published = publication.published_at({}, fields, tx.now, plans_drafts)
@@ -145,7 +145,7 @@ def add(
 
 def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
     """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
-    _check_size(tx, post["content"])  # again for `recreate`
+    check_size(tx, post["content"])  # again for `recreate`
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
@@ -170,16 +170,21 @@ def change(
     post = find_to_change(tx, ref)
     check(post.document)
     old = documents.load(post.document)
-    changes = changes | {"published_at": publication.published_at(old, changes, tx.now, plans_drafts)}
-    if "tags" in changes:
-        changes["tags"] = changes["tags"] or []
-    if isinstance(changes.get("params"), MergePatch):
-        changes["params"] = _merged_params(old.get("params"), changes["params"])
-    new = documents.in_order(slugs.with_former(old, old | changes, slugs.was_public(tx, old, changes)))
+    new = as_changed(tx, old, changes, plans_drafts)
     if is_same(old, new):
         effects.changed(tx, Change("repeated", post.id, old, new, author))
         return post.document
     return replace(tx, post, old, new, author).document
+
+
+def as_changed(reader: Reader, old: Fields, changes: Fields, plans_drafts: bool = False) -> Fields:
+    """Return a post as it will be after `change`. Raises Rejected."""
+    changes = changes | {"published_at": publication.published_at(old, changes, reader.now, plans_drafts)}
+    if "tags" in changes:
+        changes["tags"] = changes["tags"] or []
+    if isinstance(changes.get("params"), MergePatch):
+        changes["params"] = _merged_params(old.get("params"), changes["params"])
+    return documents.in_order(slugs.with_former(old, old | changes, slugs.was_public(reader, old, changes)))
 
 
 def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
@@ -251,7 +256,7 @@ def replace(
     tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
 ) -> StoredPost:
     """Replace a post with a new version, and keep the current one in the history. Raises SlugTaken."""
-    _check_size(tx, new["content"])
+    check_size(tx, new["content"])
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post.id)
     slugs.check_former(tx, post.id, old, new)

@@ -11,6 +11,7 @@ from blogapi.wings import idempotency
 from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
+from blogapi.wings.proposals import changes as proposals
 from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -49,6 +50,7 @@ def prune(work: Background) -> None:
     if not is_steady:
         return
     work.repeat(owner_copies.prune, max(1, work.config.keep_days))
+    work.repeat(proposals.prune, work.config.keep_days)
 
 
 def reserve(work: Background) -> None:

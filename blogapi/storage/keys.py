@@ -19,7 +19,7 @@ WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effect
 PERMISSIONS = {
     SCOPES: "read {posts} and their tags",
     READERS: "read their history, the trash and images",
-    WRITERS: "create, change, trash and restore drafts, and upload images",
+    WRITERS: "create, change, trash and restore drafts, upload images, and propose changes to any post",
     (FULL,): "publish, change tags, delete for good, manage webhooks, and do everything else",
 }
 

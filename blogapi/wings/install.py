@@ -12,6 +12,7 @@ from blogapi.wings.history import views as history
 from blogapi.wings.images import views as images
 from blogapi.wings.micropub import views as micropub
 from blogapi.wings.owner import install as owner
+from blogapi.wings.proposals import views as proposals
 from blogapi.wings.tags import views as tags
 from blogapi.wings.webhooks import views as webhooks
 
@@ -24,6 +25,7 @@ def create_blueprint(config: Config) -> Blueprint:
     posts.register(blueprint)
     pages.register(blueprint)
     history.register(blueprint)
+    proposals.register(blueprint)
     tags.register(blueprint)
     images.register(blueprint)
     webhooks.register(blueprint)

@@ -10,7 +10,7 @@ from tests.images.pictures import gif
 
 MAY = (
     "this key is drafts-only: it may read posts and their tags; read their history, the trash and images; "
-    "create, change, trash and restore drafts, and upload images"
+    "create, change, trash and restore drafts, upload images, and propose changes to any post"
 )
 DRAFT = {"title": "A draft", "content": "Words."}
 # The operations this key may use; `effects.check_permitted` checks the posts they write
@@ -21,7 +21,13 @@ WRITES = {
     *(
         (method, f"/v1/posts/{name}{path}")
         for name in ("<id:post>", "by-slug/<slug:post>")
-        for method, path in (("PATCH", ""), ("DELETE", ""), ("POST", "/revisions/<id:revision>/restore"))
+        for method, path in (
+            ("PATCH", ""),
+            ("DELETE", ""),
+            ("POST", "/revisions/<id:revision>/restore"),
+            ("POST", "/proposals"),
+            ("DELETE", "/proposals/<id:proposal>"),
+        )
     ),
     ("PUT", "/v1/posts/by-slug/<slug:post>"),
     ("PUT", "/v1/posts/<id:post>"),

@@ -17,7 +17,7 @@ MAY = {
 }
 POST_PATHS = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>"}
 READABLE = POST_PATHS | {"/v1/tags", "/v1/tags/<tag:tag>", "/v1/key"}
-HISTORY = re.compile("/revisions|/trash|/images")  # paths that read-only keys may read
+HISTORY = re.compile("/revisions|/trash|/images|/proposals")  # paths that read-only keys may read
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"]
 
 

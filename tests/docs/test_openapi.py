@@ -250,7 +250,7 @@ def test_it_does_not_name_a_program(description):
 
 
 def test_it_describes_what_receivers_get(description):
-    others = {"ping": "Ping", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
+    others = {"ping": "Ping", "post.proposed": "PostProposed", "tag.updated": "TagUpdated", "tag.deleted": "TagDeleted"}
     assert set(description["webhooks"]) == set(EVENTS)
     for event, item in description["webhooks"].items():
         names = [parameter["name"] for parameter in item["post"]["parameters"]]

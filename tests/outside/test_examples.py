@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -24,6 +25,7 @@ INSTALL, MAKE_KEY = EXAMPLES.take("Examples")
 (RUN_BUILD,) = EXAMPLES.take("A static site")
 (REBUILD,) = EXAMPLES.take("Built when something is published", "python")
 SUBSCRIBE, RUN_REBUILD = EXAMPLES.take("Built when something is published")
+(CHANGES,) = EXAMPLES.take("What changed since")
 (SEARCH,) = EXAMPLES.take("A search box", "html")
 MIRROR, RESTORE = EXAMPLES.take("A mirror in git")
 (WORKFLOW,) = EXAMPLES.take("Automations", "json")
@@ -124,6 +126,22 @@ def test_a_webhook_rebuilds_the_site_when_something_on_it_changes(blog, site, tm
     finally:
         program.terminate()
         program.wait()
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not there")
+def test_a_loop_reads_only_what_changed_and_what_was_deleted_since(blog, tmp_path):
+    service, environ = blog
+    loop = CHANGES.replace(".venv/bin/blogapi", f"{BIN}/blogapi").replace("8000", str(service.port))
+    loop = loop.replace("updated_after=$since", "updated_after=$since&limit=2")
+    environ = environ | service.environ
+    slugs = ["creme-caramel", "pretzels", "creme-brulee", "rye-spelt", "index"]
+    assert shell(loop, tmp_path, environ).split() == slugs
+    (tmp_path / "since").write_text("2999-01-01")
+    again = loop.replace("keys create", "keys regenerate").replace(" --read-only", "")
+    assert shell(again, tmp_path, environ).split() == []
+    (tmp_path / "since").write_text("2026-01-01")
+    service.request("DELETE", "/v1/posts/2")
+    assert shell(again, tmp_path, environ).split() == [slug for slug in slugs if slug != "rye-spelt"] + ["rye-spelt"]
 
 
 def test_a_mirror_in_git_is_restored_to_a_new_service(blog, tmp_path):

@@ -41,6 +41,7 @@ SUBSCRIBE, PING = README.take("Webhooks")
 REFERENCE = Page("docs/reference.md")
 CHANGE, SCHEDULE, DELETE = REFERENCE.take("Changing a post")
 (PUT_BACK,) = REFERENCE.take("History and trash")
+(PROPOSED, APPLIED), (PROPOSAL,) = REFERENCE.take("Proposals"), REFERENCE.take("Proposals", "json")
 (ONCE,) = REFERENCE.take("Caching, conflicts and retries")
 (TAGS,) = REFERENCE.take("Tags")
 
@@ -64,14 +65,29 @@ MICROPUB = Page("docs/micropub.md")
 
 AGENTS, SKILL = Page("docs/agents.md"), Page("examples/skill/SKILL.md")
 (AGENT_KEY,), (AGENT_UNDO,), (AGENT_EXPORTS,) = map(AGENTS.take, ("Agents", "Undoing what it did", "A skill"))
+ANNOUNCE, PROPOSE, APPLY = AGENTS.take("Proposing changes")
 (AGENT,) = AGENTS.take("The Model Context Protocol", "python")
-SKILLS = [*map(SKILL.take, ("Read", "Create a draft", "Change a draft", "Images", "Remove a draft"))]
+SKILLS = [
+    *map(
+        SKILL.take,
+        (
+            "Read",
+            "Create a draft",
+            "Change a draft",
+            "Propose a change to a published post",
+            "Images",
+            "Remove a draft",
+        ),
+    )
+]
 
 BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
 
 UPGRADING = Page("docs/upgrading.md")
 
+HELLO = {"title": "Hello", "content": "A", "status": "published"}
+SOURDOUGH = {"title": "Sourdough", "content": "Flour.", "status": "published"}
 TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
 
 
@@ -304,10 +320,12 @@ def test_an_agent_can_do_what_its_skill_says_but_never_publishes(running, sh, tm
     compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
     sh(AGENT_KEY)
-    (found, *_), (created,), (changed,), (image,), (deleted,) = [
+    sh(f"""curl http://127.0.0.1:8000/v1/posts --oauth2-bearer $KEY --json '{json.dumps(HELLO)}'""")
+    (found, *_), (created,), (changed,), (proposed,), (image,), (deleted,) = [
         [sh(AGENT_EXPORTS + block.replace("@loaf", f"@{tmp_path}/loaf")) for block in blocks] for blocks in SKILLS
     ]
     assert found == "[]\n" * 3
+    assert json.loads(proposed)["changes"] == {"title": "Hello, world"}
     post = json.loads(created)
     assert post["slug"] == "sourdough-for-the-impatient"
     assert (json.loads(changed)["excerpt"], deleted) == ("Bread in two days, or three.", "")
@@ -316,3 +334,24 @@ def test_an_agent_can_do_what_its_skill_says_but_never_publishes(running, sh, tm
     assert json.loads(sh(create + """'{"title": "A", "content": "B", "status": "published"}'"""))["error"] == 403
     sh(create + """'{"title": "Mine", "content": "B"}'""")
     assert "“Mine”: would be moved to the trash" in sh(AGENT_UNDO)
+
+
+def test_an_agent_proposes_a_change_that_is_applied_with_another_key(sh):
+    sh(AGENT_KEY)
+    agent = re.search("blog_.*", sh(".venv/bin/blogapi keys regenerate agent"))[0]
+    sh(f"""curl 127.0.0.1:8000/v1/posts --oauth2-bearer $KEY --json '{json.dumps(SOURDOUGH)}'""")
+    assert json.loads(sh(ANNOUNCE))["events"] == ["post.proposed"]
+    found, proposed = sh(PROPOSE, AGENT=agent).splitlines()
+    assert json.loads(found) == [{"id": "1", "title": "Sourdough", "status": "published", "slug": "sourdough"}]
+    assert json.loads(proposed)["changes"] == {"excerpt": "Bread in two days, or three."}
+    (delivery,) = json.loads(sh("curl 127.0.0.1:8000/v1/webhooks/1/deliveries --oauth2-bearer $KEY"))
+    assert delivery["event"] == "post.proposed"
+    if shutil.which("jq"):
+        assert json.loads(sh(APPLY))["excerpt"] == "Bread in two days, or three."
+
+
+def test_a_proposal_is_applied_as_the_reference_says(sh, key):
+    sh(f"""curl 127.0.0.1:8000/v1/posts --oauth2-bearer $KEY --json '{json.dumps(HELLO)}'""")
+    proposal, described = json.loads(sh(PROPOSED, AGENT=key)), json.loads(PROPOSAL)
+    assert (list(proposal), proposal["changes"]) == (list(described), described["changes"])
+    assert json.loads(sh(APPLIED.replace(described["id"], proposal["id"])))["title"] == "Hello, world"

@@ -4,6 +4,7 @@ import io
 import re
 import shutil
 import sys
+import time
 from html import unescape
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -113,7 +114,8 @@ def build(blog, generator, scope="--published-only", name="", **environ):
     folder, command = generator
     key = blog.blogapi("keys", "create", f"{folder.name} {scope}{name}", scope).stdout.strip()
     service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
-    run(*command, cwd=folder, **(SITE | service | environ))
+    output = run(*command, cwd=folder, **(SITE | service | environ))
+    (folder / "output").write_text(output)
     return (folder / BUILT[folder.name]).rename(folder.parent / f"site{scope}{name}")
 
 
@@ -228,6 +230,25 @@ def test_a_site_on_your_own_machine_shows_drafts(blog, generator, site):
     assert "(draft)" in (drafts / "index.html").read_text()
     assert (drafts / "posts/not-yet/index.html").exists()
     assert not (site / "posts/not-yet").exists()
+
+
+def test_a_site_with_a_cache_reads_only_the_posts_that_changed(generator, tmp_path):
+    with Server(tmp_path / "blog.db") as service:
+        for title in ("Old", "Gone", "Hidden", "Changed"):
+            post = {"title": title, "content": f"{title} words.", "status": "published", "tags": ["Bread"]}
+            assert service.request("POST", "/v1/posts", post)[0] == 201
+            time.sleep(title == "Old")  # Times are whole seconds.
+        build(service, generator, name="-first")
+        service.request("DELETE", "/v1/posts/2?permanent=true")
+        service.request("PATCH", "/v1/posts/3", {"status": "draft"})
+        service.request("PATCH", "/v1/posts/4", {"content": "Newer words."})
+        site = build(service, generator, name="-second")
+    pages = {path.parent.name: path.read_text() for path in site.rglob("posts/*/index.html")}
+    assert pages.keys() == {"old", "changed"}
+    assert "Newer words." in pages["changed"]
+    assert "Old words." in pages["old"]
+    if generator[0].name != "hugo":
+        assert "Read 1 posts; 2 are in the site" in (generator[0] / "output").read_text()
 
 
 def test_a_site_without_posts_is_built(generator, tmp_path):

@@ -265,7 +265,13 @@ def test_a_copy_to_postgresql_drops_them_too(old, url):
 
 
 # Turns a new PostgreSQL database into one of an earlier version
-TO_VERSION_6 = """
+TO_VERSION_7 = """
+    DROP INDEX draft_copy_proposed;
+    ALTER TABLE draft_copy DROP CONSTRAINT draft_copy_state_check;
+    ALTER TABLE draft_copy ADD CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded'));
+    UPDATE blogapi SET version = 7;
+"""
+TO_VERSION_6 = f"""{TO_VERSION_7}
     ALTER TABLE post DROP CONSTRAINT post_status_check;
     ALTER TABLE post ADD CHECK (status IN ('published', 'draft', 'scheduled', 'archived'));
     ALTER TABLE delivery DROP CONSTRAINT delivery_state_check;
@@ -292,7 +298,9 @@ TO_VERSION_1 = f"""{TO_VERSION_5}
 
 @pytest.mark.slow
 @pytest.mark.skipif(not PROGRAMS, reason="PostgreSQL's programs are not there")
-@pytest.mark.parametrize("downgrade", [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6], ids=["1.0.0", "1.1.1", "1.2.0"])
+@pytest.mark.parametrize(
+    "downgrade", [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7], ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1"]
+)
 def test_a_postgresql_database_is_upgraded(url, downgrade):
     state = (
         "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name"

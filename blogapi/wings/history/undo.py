@@ -21,6 +21,7 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
 from blogapi.storage.models import AUTHORS, ApiKey, Post
 from blogapi.text import fold
+from blogapi.wings import staged
 from blogapi.wings.history import revisions
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.history.models import Purge, Retagging, Revision
@@ -37,7 +38,8 @@ class Undone(NamedTuple):
 
     post_id: int
     title: str  # "" if the post was deleted for good
-    action: str  # "changed back", "restored", "moved to the trash" or "left"; "" while it waits for its slug
+    # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal; "" until it gets its slug
+    action: str
     reason: str = ""  # why it was left alone, or why its slug differs
 
 
@@ -47,6 +49,11 @@ class PastChange(NamedTuple):
     author: str
     version: int | None  # None if there was no post, 0 if the version is no longer kept
     tags: list[str] | None = None  # before a site-wide tag change
+    proposer: str | None = None  # if it applied a proposal
+
+    def is_by(self, key: str | None) -> bool:
+        """Return whether a key made or proposed the change; None stands for any key."""
+        return key in (None, self.author, self.proposer)
 
 
 class Plan(NamedTuple):
@@ -90,6 +97,10 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 yield undone
             else:
                 waiting.append(undone.post_id)
+    for proposal_id, post_id, title in list(staged.made_since(database, since, key)):
+        if not dry_run:
+            database.write(staged.withdraw, proposal_id)
+        yield Undone(post_id, title, "withdrawn")
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
@@ -168,12 +179,10 @@ class Plans:
 
     def find(self, reader: Reader, post_id: int) -> Plan | None:
         """Return the plan for a post, or None if there is nothing to undo."""
-        changes = list(
-            dropwhile(lambda change: self.key not in (None, change.author), _changes(reader, post_id, self.since))
-        )
+        changes = list(dropwhile(lambda change: not change.is_by(self.key), _changes(reader, post_id, self.since)))
         if not changes:
             return None
-        (_, before, tags), present, target = changes[0], {}, {}
+        before, tags, present, target = changes[0].version, changes[0].tags, {}, {}
         try:
             with suppress(NotFound):
                 present = documents.load(posts.find(reader, post_id))
@@ -191,7 +200,7 @@ class Plans:
             return Plan({"title": ""} | present, {}, "its state at that time is no longer kept")
         if posts.is_same(target, present):
             return None
-        others = {change.author for change in changes} - {self.key, BY} if self.key else set()
+        others = {change.author for change in changes if not change.is_by(self.key)} - {BY}
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
     def _slug_for(self, reader: Reader, plan: Plan, phase: int) -> tuple[str, str]:
@@ -234,6 +243,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
             .order_by(Retagging.version, Retagging.number)
         )
     )
+    proposers = staged.applied(reader, post_id)
     last, last_state = 0, "restored"
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
@@ -243,7 +253,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
             if of_version == version:
                 yield PastChange(by, version, json.loads(tags))
         if until >= since:
-            yield PastChange(replaced_by, version)
+            yield PastChange(replaced_by, version, proposer=proposers.get(version))
         last, last_state = version, state
 
 

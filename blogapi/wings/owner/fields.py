@@ -13,6 +13,7 @@ from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.diff import changed_lines
 from blogapi.wings.owner.frame import local_time, utc_time
+from blogapi.wings.staged import conflicts
 
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft", "etag": ""}  # the form of a new post
@@ -43,14 +44,13 @@ def _hash(name: str, typed: Mapping[str, str]) -> str:
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
     """Update the untouched fields of a form to the post as it is now; return the fields changed on both sides."""
     base = dict(zip(FORM_FIELDS, typed.get("base", "").split(), strict=False))
-    is_touched = {name: name in typed and _hash(name, typed) != base.get(name) for name in FORM_FIELDS}
-    is_touched["slug"] &= bool(typed.get("slug"))  # An empty one is chosen when the post is saved.
+    mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
+    if not typed.get("slug"):  # It is chosen when the post is saved.
+        mine.pop("slug", None)
     for name in FORM_FIELDS:
-        if not is_touched[name]:
+        if name not in mine or mine[name] == base.get(name):
             typed[name] = post[name]
-    now = {name: _hash(name, post) for name in FORM_FIELDS}
-    changed = [name for name in FORM_FIELDS if is_touched[name] and now[name] != base.get(name)]
-    return [name for name in changed if now[name] != _hash(name, typed)]
+    return conflicts(base, mine, {name: _hash(name, post) for name in FORM_FIELDS})
 
 
 def as_line(tags: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint
 
 from blogapi.wings.markdown.files import block
-from blogapi.wings.owner import frame, images, posts, preview, tags, views, webhooks, writing
+from blogapi.wings.owner import frame, images, posts, preview, proposals, tags, views, webhooks, writing
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "from_json": json.loads,
@@ -16,6 +16,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "without_password": webhooks.without_password,
     "browser_name": views.browser_name,
     "rendered": preview.rendered,
+    "proposals": proposals.waiting,
 }
 
 
@@ -26,7 +27,7 @@ def register(blueprint: Blueprint) -> None:
     page.after_request(frame.finish)
     page.teardown_request(frame.close_image)
     page.context_processor(frame.context)
-    for module in (views, posts, writing, images, tags, webhooks, preview):
+    for module in (views, posts, proposals, writing, images, tags, webhooks, preview):
         module.views.register(page)
     for path in ("", "/"):
         page.add_url_rule(path, "unknown", frame.unknown, methods=frame.CHANGES)

@@ -22,6 +22,7 @@ from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, NotFound
+from blogapi.wings import staged
 from blogapi.wings.history import revisions
 from blogapi.wings.history.storage import MAX_REVISIONS
 from blogapi.wings.history.views import DELETED, REVISION
@@ -62,6 +63,7 @@ def show_posts() -> str:
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
     values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
     values |= {"unsaved": copies.posts_with_copies(request.database)} | paging(page.next)
+    values["proposed"] = staged.posts_with_proposals(request.database)
     if not given:
         values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):

@@ -13,7 +13,7 @@ from blogapi.wings.owner import once
 from blogapi.wings.owner.frame import done, form_secret, shows_errors
 from blogapi.wings.owner.views import add_action
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import EVENTS
+from blogapi.wings.webhooks.models import DEFAULT_EVENTS
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 DELIVERIES = 10  # shown at once
@@ -21,7 +21,7 @@ new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(parti
 PRESETS = {
     "published": ["post.published"],
     "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
-    "everything": [event for event in EVENTS if event != "ping"],  # A ping is always sent.
+    "everything": [event for event in DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
 }
 # Values of the form for common site hosts
 REBUILD = {"preset": "rebuild", "after_seconds": "60"}

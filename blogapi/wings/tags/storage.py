@@ -108,23 +108,25 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
     new = fold(name)
     if new != old and not merge and tx.row(PostTag.select(PostTag.tag).where(PostTag.tag == new).limit(1)):
         raise Rejected("name", 'another tag has this name; "merge": true merges the two')
-    changed = _rewrite(tx, old, partial(_renamed, old, name), author)
+    change = partial(_renamed, old, name)
+    changed = _rewrite(tx, old, change, author)
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
         tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
         tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        effects.tag_changed(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name})
+        effects.tag_changed(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name}, change)
     return tag
 
 
 def delete(tx: Transaction, tag: str, author: str) -> None:
     """Remove a (folded) tag from every post. Raises NotFound if none carries it."""
     name = find(tx, tag).name
-    _rewrite(tx, tag, lambda names: [name for name in names if fold(name) != tag], author)
+    change = partial(_without, tag)
+    _rewrite(tx, tag, change, author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
-    effects.tag_changed(tx, "tag.deleted", {"tag": {"name": name}})
+    effects.tag_changed(tx, "tag.deleted", {"tag": {"name": name}}, change)
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
@@ -158,3 +160,8 @@ def _renamed(old: str, name: str, names: list[str]) -> list[str]:
         spelling = name if fold(each) == old else each
         tags.setdefault(fold(spelling), spelling)
     return list(tags.values())
+
+
+def _without(tag: str, names: list[str]) -> list[str]:
+    """Return `names` without a tag."""
+    return [name for name in names if fold(name) != tag]

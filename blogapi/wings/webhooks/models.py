@@ -2,7 +2,10 @@
 
 from blogapi.storage.models import model
 
-EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
+# What a webhook gets unless it names its events
+DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
+PROPOSED = "post.proposed"
+EVENTS = (*DEFAULT_EVENTS, PROPOSED)
 
 Event = model("event")
 Delivery = model("delivery")

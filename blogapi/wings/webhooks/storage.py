@@ -21,7 +21,7 @@ from blogapi.posts.schemas import PostSchema
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions
-from blogapi.wings.webhooks.models import Delivery, Event
+from blogapi.wings.webhooks.models import PROPOSED, Delivery, Event
 
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
@@ -159,14 +159,14 @@ def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
 
 def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[tuple[int, int | None]]) -> None:
     if "post" in data:
-        data = {"post": {field: value for field, value in data["post"].items() if field != "content"}}
+        data = data | {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
     message_id = f"msg_{secrets.token_urlsafe(16)}"
     event_id = tx.insert(ADD_EVENT, message_id=message_id, type=name, payload=payload, created_at=tx.now)
-    rows = [
-        {"webhook_id": webhook_id, "event_id": event_id, "due": _merge_pending(tx, webhook_id, after) if after else ""}
-        for webhook_id, after in receivers
-    ]
+    rows = []
+    for webhook_id, after in receivers:
+        due = _merge_pending(tx, webhook_id, after) if after and name != PROPOSED else ""
+        rows.append({"webhook_id": webhook_id, "event_id": event_id, "due": due})
     tx.execute_many(ADD_DELIVERY, rows)
 
 

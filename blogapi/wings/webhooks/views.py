@@ -18,7 +18,7 @@ from blogapi.api.views import Views
 from blogapi.documents import ID
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
-from blogapi.wings.webhooks.models import EVENTS
+from blogapi.wings.webhooks.models import DEFAULT_EVENTS, EVENTS
 from blogapi.wings.webhooks.storage import KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
@@ -73,9 +73,9 @@ class WebhookInputSchema(StrictSchema):
     events = Distinct(
         choice(EVENTS, "An event."),
         length(1, len(EVENTS), "events"),
-        load_default=EVENTS,
+        load_default=DEFAULT_EVENTS,
         allow_none=True,  # Java's generated clients send null for a list that is left out.
-        **doc("The events to send, at least one. By default, a new webhook gets all of them."),
+        **doc("The events to send, at least one. By default, a new webhook gets all but `post.proposed`."),
     )
     headers = Headers(
         **doc(

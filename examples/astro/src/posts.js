@@ -1,28 +1,55 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { createMarkdownProcessor } from "@astrojs/markdown-remark";
 
 const { BLOG_URL, BLOG_KEY, BLOG_DRAFTS } = process.env;
+const CACHE = ".cache/posts.json"; // the posts of the last build
 const markdown = await createMarkdownProcessor({ syntaxHighlight: false });
 
 export const title = "My blog";
 export const posts = await readPosts();
 export const tags = tagsOf(posts);
 
-/** Read the posts page by page, latest first; with BLOG_DRAFTS, also drafts and scheduled posts. */
+/** Read the posts, latest first; with BLOG_DRAFTS, also drafts and scheduled posts. */
 async function readPosts() {
   const posts = [];
-  let url = `${BLOG_URL}/v1/posts${BLOG_DRAFTS ? "" : "?status=published"}`;
+  for (const post of await readChanged()) {
+    if (post.status === "archived") continue;
+    const { code } = await markdown.render(withoutTitle(post));
+    posts.push({ ...post, date: post.published_at ?? post.updated_at, html: code, tags: post.tags ?? [] });
+  }
+  return posts.sort((one, other) => Date.parse(other.date) - Date.parse(one.date));
+}
+
+/** Read the posts that changed since the last build, and the ids of all; take the others from the cache. */
+async function readChanged() {
+  const status = BLOG_DRAFTS ? "" : "&status=published";
+  const source = `${BLOG_URL} ${status}`;
+  const cache = JSON.parse(await readFile(CACHE, "utf8").catch(() => "{}"));
+  const known = new Map(cache.source === source ? cache.posts.map((post) => [post.id, post]) : []);
+  const since = [...known.values()].map((post) => post.updated_at).sort().at(-1) ?? "1970-01-01";
+  const changed = await list(`updated_after=${since}${status}`);
+  for (const post of changed) known.set(post.id, post);
+  const ids = await list(`fields=slug&limit=1000${status}`);
+  const posts = ids.map(({ id }) => known.get(id)).filter(Boolean); // One published just now is in the next build.
+  console.log(`Read ${changed.length} posts; ${posts.length} are in the site, the others from ${CACHE}.`);
+  await mkdir(dirname(CACHE), { recursive: true });
+  await writeFile(CACHE, JSON.stringify({ source, posts }));
+  return posts;
+}
+
+/** Read a list of posts, page by page. */
+async function list(query) {
+  const posts = [];
+  let url = `${BLOG_URL}/v1/posts?${query}`;
   while (url) {
     const answer = await fetch(url, { headers: { Authorization: `Bearer ${BLOG_KEY}` } });
     if (!answer.ok) throw new Error(`${url}: ${answer.status} ${await answer.text()}`);
-    for (const post of await answer.json()) {
-      if (post.status === "archived") continue;
-      const { code } = await markdown.render(withoutTitle(post));
-      posts.push({ ...post, date: post.published_at ?? post.updated_at, html: code, tags: post.tags ?? [] });
-    }
+    posts.push(...(await answer.json()));
     const next = answer.headers.get("Link")?.match(/<(.*)>; rel="next"/)?.[1];
     url = next && `${BLOG_URL}${next.slice(next.indexOf("/v1/"))}`;
   }
-  return posts.sort((one, other) => Date.parse(other.date) - Date.parse(one.date));
+  return posts;
 }
 
 /** Return the content without its first heading if that is the title, which the page already shows. */

@@ -1,0 +1,80 @@
+"""The proposals for a post on the owner's page: what each would change, and the buttons to apply, edit or refuse it."""
+
+import json
+import secrets
+from typing import Any
+
+from flask import Response
+
+from blogapi import documents
+from blogapi.api.request import etag_of, request
+from blogapi.api.responses import redirect
+from blogapi.api.views import Views
+from blogapi.posts import storage as posts
+from blogapi.posts.storage import Check, Fields
+from blogapi.storage.engine import Transaction
+from blogapi.wings.owner import copies
+from blogapi.wings.owner.copies import OPEN, Copy
+from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
+from blogapi.wings.owner.frame import address, done
+from blogapi.wings.owner.posts import POST, change_shown
+from blogapi.wings.proposals import changes
+
+PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
+SHOWN = 20  # as many as can wait for a post
+views = Views()
+
+
+def waiting(post_id: int) -> list[dict[str, Any]]:
+    """Return the proposals for a post, newest first, each with its conflicts and the lines that it would change."""
+    database = request.database
+    now = posts.find(database, post_id)
+    found = []
+    for document in changes.page(database, post_id, SHOWN).items:
+        proposal = json.loads(document)
+        new = proposed(now, proposal["changes"])
+        changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(new))
+        conflicts = changes.find(database, post_id, int(proposal["id"])).conflicts(documents.load(now))
+        found.append(proposal | {"changed": changed, "conflicts": conflicts})
+    return found
+
+
+def proposed(document: bytes, fields: Fields) -> bytes:
+    """Return the document of a post as it would be with these changes."""
+    return documents.dump(documents.in_order(documents.load(document) | changes.cleared(fields))).encode()
+
+
+@views.post(f"{PROPOSAL}/apply")
+def apply_proposal(post_id: int, proposal_id: int) -> Any:
+    """Apply a proposal to the post as it was shown."""
+    return change_shown(post_id, "was changed as proposed.", apply, proposal_id)
+
+
+def apply(tx: Transaction, post_id: int, proposal_id: int, author: str, check: Check) -> bytes:
+    """Apply a proposal, also over changes made since, which the page has shown."""
+    return changes.apply(tx, post_id, proposal_id, author, check, force=True)[0]
+
+
+@views.post(f"{PROPOSAL}/edit")
+def edit_proposal(post_id: int, proposal_id: int) -> Response:
+    """Open the form with a proposal, which becomes unsaved text."""
+    copy_id = request.database.write(take, post_id, proposal_id)
+    return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
+
+
+def take(tx: Transaction, post_id: int, proposal_id: int) -> str:
+    """Turn a proposal into a copy; return its id. Raises NotFound."""
+    now, proposal = posts.find(tx, post_id), changes.find(tx, post_id, proposal_id)
+    typed = as_typed(proposed(now, proposal.changes)) | {"base": as_typed(now)["base"]}
+    fields = {name: typed[name] for name in (*FORM_FIELDS, "base")}
+    copy = Copy(secrets.token_urlsafe(16), post_id, OPEN, 1, etag_of(now), browser=f"a proposal of {proposal.author}")
+    copies.put(tx, copy, fields, "")
+    changes.remove(tx, post_id, proposal_id, "")
+    return copy.id
+
+
+@views.post(f"{PROPOSAL}/refuse")
+def refuse_proposal(post_id: int, proposal_id: int) -> Response:
+    """Refuse a proposal."""
+    request.database.write(changes.remove, post_id, proposal_id, request.author)
+    return done(f"/posts/{post_id}", "The proposal was refused.")

@@ -1,0 +1,1 @@
+"""Proposals: changes to posts that wait until somebody applies or refuses them."""

@@ -1,0 +1,188 @@
+"""Proposals: making, listing, applying and deleting them."""
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from peewee import Case, Tuple, fn
+
+from blogapi import documents
+from blogapi.api.request import etag_of
+from blogapi.clock import earlier
+from blogapi.paging import Cursor, Page
+from blogapi.posts import effects, slugs
+from blogapi.posts import storage as posts
+from blogapi.posts.lists import LATEST, ListQuery, cursor_of, page_of
+from blogapi.posts.params import equal
+from blogapi.posts.storage import Check, Fields, PostRef, no_check
+from blogapi.storage.engine import AsBytes, Reader, Transaction
+from blogapi.storage.errors import NotFound, NotPermitted, Rejected
+from blogapi.storage.models import MAX_ID, Drafter, Post
+from blogapi.wings.history.models import Revision
+from blogapi.wings.staged import APPLIED, PROPOSED, DraftCopy, conflicts, withdraw
+
+MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
+PROPOSAL_TTL = timedelta(days=90)
+EMPTY: Fields = {"tags": [], "params": {}, "former_slugs": []}  # how a change clears a field; "" for all others
+
+
+class ChangedSince(Exception):
+    """Fields of a proposal have other values than when it was made."""
+
+    def __init__(self, names: list[str]):
+        super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal all the same")
+
+
+class Proposal(NamedTuple):
+    """A proposal: its author, the fields as they were when it was made, and its JSON, which is sent unchanged."""
+
+    id: str
+    post_id: int
+    author: str
+    base: dict[str, Any]
+    document: bytes
+
+    @property
+    def changes(self) -> Fields:
+        """The fields that it changes; an empty value clears one."""
+        return json.loads(self.document)["changes"]
+
+    def conflicts(self, now: Fields) -> list[str]:
+        """Return the fields that have another value by now, and not the proposed one."""
+        changes = self.changes
+        return conflicts(self.base, _known(now | cleared(changes), changes), _known(now, changes))
+
+
+def cleared(changes: Fields) -> Fields:
+    """Return the changes of a proposal with None for fields that they clear; tags are never None."""
+    return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
+
+
+_document = AsBytes(DraftCopy.fields)
+_columns = DraftCopy.id, DraftCopy.post_id, DraftCopy.browser, DraftCopy.next, _document
+_is_waiting = DraftCopy.state == PROPOSED
+# A post in the trash hides its proposals.
+_of_present = DraftCopy.select().join(Post, on=Post.id == DraftCopy.post_id).where(_is_waiting)
+
+
+def page(
+    reader: Reader, ref: PostRef | None, limit: int, before: Cursor[int] | None = None
+) -> Page[bytes, Cursor[int]]:
+    """Return a page of the proposals for a post, or for all posts, newest first. Raises NotFound."""
+    time, last = before or (LATEST, MAX_ID)
+    is_wanted = Tuple(DraftCopy.saved_at, DraftCopy.id) < Tuple(time, str(last))
+    if ref is not None:
+        is_wanted &= DraftCopy.post_id == posts.id_of(reader, ref)
+    query = _of_present.select(DraftCopy.id, DraftCopy.number, _document, DraftCopy.saved_at).where(is_wanted)
+    query = query.order_by(DraftCopy.saved_at.desc(), DraftCopy.id.desc()).limit(limit + 1)
+    return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of, lambda _, document: document)
+
+
+def find(reader: Reader, ref: PostRef, proposal_id: int) -> Proposal:
+    """Return a proposal for a post. Raises NotFound."""
+    found = _find(reader, posts.id_of(reader, ref), str(proposal_id))
+    if found is None:
+        raise NotFound("proposal")
+    return found
+
+
+def _find(reader: Reader, post_id: int, proposal_id: str) -> Proposal | None:
+    of_both = (DraftCopy.id == proposal_id) & (DraftCopy.post_id == post_id)
+    found = reader.row(_of_present.select(*_columns).where(of_both))
+    return Proposal._make((*found[:3], json.loads(found[3]), found[4])) if found else None
+
+
+def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check = no_check) -> tuple[Proposal, bool]:
+    """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
+
+    The same change by the same author is the same proposal; if the post has changed, it is based on the post of now.
+    Raises NotFound, Rejected.
+    """
+    posts.check_size(tx, fields.get("content", ""))
+    post = posts.find_to_change(tx, ref)
+    check(post.document)
+    old = documents.load(post.document)
+    changes = _differences(tx, post.id, old, fields)
+    digest = hashlib.sha256(documents.dump([post.id, author, changes]).encode()).hexdigest()
+    proposal_id = str(int(digest[:15], 16) + 1)
+    before = _find(tx, post.id, proposal_id)
+    made_at = json.loads(before.document)["created_at"] if before else tx.now
+    proposal = {"id": proposal_id, "post_id": str(post.id), "by": str(author), "created_at": made_at}
+    proposal |= {"base": etag_of(post.document), "changes": changes}
+    base, document = _known(old, changes), documents.dump(proposal).encode()
+    new = Proposal(proposal_id, post.id, str(author), base, document)
+    if before != new:
+        _write(tx, new, proposal, old["title"])
+    if before is None:
+        shown = {name: value for name, value in proposal.items() if name != "changes"}
+        effects.proposed(tx, old, shown | {"fields": [*changes]})
+    return new, before is None
+
+
+def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
+    """Return the fields that would become other than they are, as they would be. Raises Rejected."""
+    new = posts.as_changed(tx, old, fields)
+    if new["slug"] != old["slug"]:
+        slugs.check_free(tx, new["slug"], post_id)
+    slugs.check_former(tx, post_id, old, new)
+    differing = [name for name in fields if not equal(old.get(name), new.get(name))]
+    if not differing:
+        raise Rejected("body", "must have a field that differs from the post")
+    return {name: new.get(name, EMPTY.get(name, "")) for name in documents.FIELDS if name in differing}
+
+
+def _known(post: Fields, names: Fields) -> dict[str, Any]:
+    """Return hashes of some fields of a post, but the tags themselves: site-wide tag changes are made in them."""
+    hashes = {name: etag_of(documents.dump([post.get(name)]).encode()) for name in names}
+    return hashes | ({"tags": post["tags"]} if "tags" in names else {})
+
+
+def _write(tx: Transaction, new: Proposal, fields: Fields, title: str) -> None:
+    """Write a proposal in the place of the one with its id. Raises Rejected if too many wait."""
+    withdraw(tx, new.id)
+    of_post = Case(None, [(DraftCopy.post_id == new.post_id, 1)], 0)
+    totals = [fn.COALESCE(fn.SUM(each), 0) for each in (1, DraftCopy.bytes, of_post)]
+    count, size, count_of_post = tx.one(DraftCopy.select(*totals).where(_is_waiting))
+    if count_of_post >= MAX_OF_POST:
+        raise Rejected("proposals", f"{MAX_OF_POST} wait for this post already; apply or delete one first")
+    if count >= MAX_PROPOSALS or size + len(new.document) > MAX_BYTES:
+        most = f"at most {MAX_PROPOSALS:,} can wait, with {MAX_BYTES:,} bytes in all"
+        raise Rejected("proposals", f"{most}; apply or delete some first")
+    row = {"id": new.id, "post_id": new.post_id, "state": PROPOSED, "number": 0, "etag": fields["base"]}
+    row |= {"next": documents.dump(new.base), "saved_at": fields["created_at"], "browser": new.author, "title": title}
+    tx.execute(DraftCopy.insert(row | {"bytes": len(new.document), "fields": new.document.decode()}))
+
+
+def apply(
+    tx: Transaction, ref: PostRef, proposal_id: int, author: str, check: Check = no_check, *, force: bool = False
+) -> tuple[bytes, Proposal]:
+    """Make the changes of a proposal; return the post's document, and the proposal.
+
+    Raises like `posts.change`, and ChangedSince.
+    """
+    proposal, post = find(tx, ref, proposal_id), posts.find_to_change(tx, ref)
+    check(post.document)
+    if not force and (both := proposal.conflicts(documents.load(post.document))):
+        raise ChangedSince(both)
+    changed = posts.change(tx, post.id, cleared(proposal.changes), author)
+    trace = {"id": f"{proposal_id}-{post.version}", "state": APPLIED, "number": post.version, "saved_at": tx.now}
+    trace |= {"next": "", "bytes": 0, "fields": "{}"}  # for undo
+    tx.execute(DraftCopy.update(trace).where(DraftCopy.id == str(proposal_id)))
+    return changed, proposal
+
+
+def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: str) -> None:
+    """Withdraw or refuse a proposal. Raises NotFound; NotPermitted if a drafts-only key did not make it."""
+    if find(tx, ref, proposal_id).author != author and isinstance(author, Drafter):
+        raise NotPermitted("another key made this proposal")
+    withdraw(tx, str(proposal_id))
+
+
+def prune(tx: Transaction, days: int) -> int:
+    """Delete old proposals, those whose post is gone for good, and traces of applied ones; return how many."""
+    in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
+    is_gone = DraftCopy.post_id.not_in(Post.select(Post.id)) & DraftCopy.post_id.not_in(in_trash)
+    is_over = _is_waiting & ((DraftCopy.saved_at <= earlier(tx.now, PROPOSAL_TTL)) | is_gone)
+    is_trace = (DraftCopy.state == APPLIED) & (DraftCopy.saved_at <= earlier(tx.now, timedelta(days=days)))
+    return tx.execute(DraftCopy.delete().where(is_over | is_trace))

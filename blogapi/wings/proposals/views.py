@@ -1,0 +1,184 @@
+"""The views of proposals."""
+
+import logging
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, Response
+from marshmallow import fields
+from werkzeug import exceptions
+
+from blogapi.api.errors import error_response
+from blogapi.api.operations import JSON, Answer
+from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
+from blogapi.api.responses import POSTS, list_response, no_content, post_response, respond
+from blogapi.api.schemas import (
+    CURSOR_TIME,
+    StrictSchema,
+    Time,
+    choice,
+    doc,
+    matching,
+    page_size,
+    parameters,
+    parse_cursor,
+    parsed_by,
+)
+from blogapi.api.views import Views
+from blogapi.documents import ID
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import PostChangeSchema
+from blogapi.posts.storage import PostRef
+from blogapi.posts.views import CHANGED, PAGE
+from blogapi.storage.keys import READERS, WRITERS
+from blogapi.wings.proposals import changes
+
+BEFORE = parsed_by(
+    partial(parse_cursor, order="this list"),
+    "Only proposals made before: the value from `Link`.",
+    pattern=f"^{CURSOR_TIME}_{ID}$",
+)
+QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
+FORCE = parameters(force=choice(("true", "false"), "`true`: overwrite fields that were changed since, too."))
+views = Views()
+log = logging.getLogger(__name__)
+
+
+def register(blueprint: Blueprint) -> None:
+    """Add the views, and the 412 handler for fields that were changed since."""
+    views.register(blueprint)
+    blueprint.app_errorhandler(changes.ChangedSince)(changed_since)
+
+
+class ProposalSchema(StrictSchema):
+    """A change to a post that waits until somebody applies or refuses it."""
+
+    example = {
+        "id": "471108815",
+        "post_id": "1",
+        "by": "agent",
+        "created_at": "2026-11-20T10:10:00Z",
+        "base": "0f343b0931126a20f133d67c2b018a3b",
+        "changes": {"title": "Three days by the lake"},
+    }
+    id = matching(ID, 1, 19, "The id, a number as text.")
+    post_id = matching(ID, 1, 19, "The id of the post.")
+    by = fields.String(required=True, **doc("The name of the key that proposed it."))
+    created_at = Time(required=True, **doc("When it was proposed, in UTC, to the second."))
+    base = fields.String(required=True, **doc("The ETag of the post that it changes, without quotes."))
+    changes = fields.Dict(
+        required=True,
+        **doc(
+            'The fields of the post that it changes, with their new values. A field that it clears is `""`, `[]` or '
+            "`{}`."
+        ),
+    )
+
+
+ONE = Answer(200, "The proposal.", ProposalSchema())
+NEW = Answer(201, "The new proposal.", ProposalSchema(), ("Location",))
+LIST = Answer(200, "The proposals.", ProposalSchema(many=True), PAGE)
+
+
+@views.operation(
+    "POST /v1/posts/<id:post>/proposals",
+    ONE,
+    creates=NEW,
+    body=PostChangeSchema(partial=True),
+    content_types=JSON_TYPES,
+    request_headers=("If-Match",),
+    scopes=WRITERS,
+    also="/v1/posts/by-slug/<slug:post>/proposals",
+)
+def propose_change(request: Request, post: PostRef) -> Response:
+    """Propose a change to a post.
+
+    The body is that of a PATCH. The post stays as it is until somebody applies the proposal. A drafts-only key may
+    propose a change to any post. The same change by the same key is the same proposal.
+    """
+    wanted = load_body(request, lambda: posts.id_of(request.database, post))
+    check = precondition(request)
+    proposal, is_new = request.database.write(changes.add, post, wanted, request.author, check)
+    if not is_new:
+        return answer(request, proposal.document)
+    path = request.address(f"{POSTS}{proposal.post_id}/proposals/{proposal.id}")
+    return answer(request, proposal.document, 201, [("Location", path)])
+
+
+@views.operation(
+    "GET /v1/posts/<id:post>/proposals",
+    LIST,
+    query=QUERY,
+    scopes=READERS,
+    also="/v1/posts/by-slug/<slug:post>/proposals",
+)
+def list_proposals(request: Request, post: PostRef) -> Response:
+    """List the proposals for a post, newest first."""
+    return listed(request, post)
+
+
+@views.operation("GET /v1/proposals", LIST, query=QUERY, scopes=READERS)
+def list_all_proposals(request: Request) -> Response:
+    """List the proposals for all posts, newest first."""
+    return listed(request)
+
+
+@views.operation(
+    "GET /v1/posts/<id:post>/proposals/<id:proposal>",
+    ONE,
+    scopes=READERS,
+    also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>",
+)
+def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
+    """Get a proposal."""
+    return answer(request, changes.find(request.database, post, proposal).document)
+
+
+@views.operation(
+    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>",
+    Answer(204, "The proposal is gone."),
+    scopes=WRITERS,
+    also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>",
+)
+def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
+    """Refuse or withdraw a proposal.
+
+    A drafts-only key may delete its own.
+    """
+    request.database.write(changes.remove, post, proposal, request.author)
+    return no_content(request)
+
+
+@views.operation(
+    "POST /v1/posts/<id:post>/proposals/<id:proposal>/apply",
+    CHANGED,
+    query=FORCE,
+    request_headers=("If-Match",),
+    also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>/apply",
+)
+def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
+    """Apply a proposal to its post.
+
+    If a field that it changes has another value by now, the answer is 412 and nothing is changed, unless `force` is
+    `true`.
+    """
+    apply = partial(changes.apply, force=request.query.get("force") == "true")
+    document, applied = request.database.write(apply, post, proposal, request.author, precondition(request))
+    log.info("proposal %s of %s is applied to post %s", applied.id, applied.author, applied.post_id)
+    return post_response(request, document)
+
+
+def changed_since(error: changes.ChangedSince) -> Response:
+    """Answer 412 and name the fields."""
+    return error_response(exceptions.PreconditionFailed(str(error)))
+
+
+def answer(request: Request, document: bytes, status: int = 200, headers: Any = ()) -> Response:
+    """Answer with a proposal."""
+    return respond(request, document + b"\n", JSON, status, headers)
+
+
+def listed(request: Request, post: PostRef | None = None) -> Response:
+    """Answer with a page of the proposals for a post, or for all."""
+    page = changes.page(request.database, post, **request.query)
+    return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)

@@ -1,0 +1,63 @@
+"""Proposals on the owner's page: applied, edited and refused."""
+
+import pytest
+
+from tests.api.fixtures import with_key
+from tests.owner.pages import view
+
+POST = "/settings/posts/1"
+
+
+@pytest.fixture
+def proposed(app, post):
+    """A proposal for a published post."""
+    post(title="Bread", content="Flour.\n\nSalt.", status="published", excerpt="Old")
+    fields = {"title": "Rye bread", "content": "Flour.\n\nSea salt.", "excerpt": "", "former_slugs": ["loaf"]}
+    return with_key(app, "drafts-only").post("/v1/posts/1/proposals", json=fields).json
+
+
+def test_a_post_shows_what_a_proposal_would_change(owner, proposed):
+    assert view(owner, "/settings/posts").all(".posts .state") == ["published", "proposal"]
+    page = view(owner, POST)
+    assert page.all("section h2") == ["Proposed by drafts-only, 2026-11-20 12:00 UTC"]
+    assert page.all("section h3") == ["Title", "Content", "Excerpt"]
+    assert page.all("section del") == ["Bread", "Salt.", "Old"]
+    assert page.all("section ins") == ["Rye bread", "Sea salt.", ""]
+    assert page.all("section > p") == ["Former slugs: loaf"]
+
+
+def test_it_is_applied_as_shown(owner, client, proposed):
+    done = view(owner, POST).press("Apply")
+    assert "“Rye bread” was changed as proposed." in done.said[0]
+    assert done.all("section h2") == []
+    post = client.get("/v1/posts/1").json
+    assert (post["title"], post["content"], "excerpt" in post) == ("Rye bread", "Flour.\n\nSea salt.", False)
+    assert client.get("/v1/posts/1/revisions").json[0]["by"] == "settings"
+    done.press("Undo")
+    assert client.get("/v1/posts/1").json["title"] == "Bread"
+
+
+def test_what_changed_since_is_named_and_an_older_page_applies_nothing(owner, client, proposed):
+    page = view(owner, POST)
+    client.patch("/v1/posts/1", json={"title": "Loaf"})
+    again = page.press("Apply")
+    assert again.all("section h2")[0] == "Nothing was done: the post has changed since"
+    assert client.get("/v1/posts/1").json["title"] == "Loaf"
+    assert "Changed since then: Title. Apply overwrites that." in again.all("section > p")
+    again.press("Apply")
+    assert client.get("/v1/posts/1").json["title"] == "Rye bread"
+
+
+def test_editing_it_opens_the_form_with_it_as_unsaved_text(owner, client, proposed):
+    form = view(owner, POST).press("Edit")
+    (title,), (content,) = form.soup.select("#title"), form.soup.select("#content")
+    assert (title["value"], content.text.strip()) == ("Rye bread", "Flour.\n\nSea salt.")
+    assert form.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC on a proposal of drafts-only"]
+    assert client.get("/v1/proposals").json == []
+    assert client.get("/v1/posts/1").json["title"] == "Bread"
+
+
+def test_it_is_refused(owner, client, proposed):
+    assert "The proposal was refused." in view(owner, POST).press("Yes, refuse").said[0]
+    assert client.get("/v1/proposals").json == []
+    assert client.get("/v1/posts/1").json["title"] == "Bread"

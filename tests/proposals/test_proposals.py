@@ -1,0 +1,266 @@
+"""Proposals: changes to posts that wait until somebody applies or refuses them."""
+
+import json
+
+from blogapi.wings.webhooks.models import Event
+from tests.api.fixtures import LATER, answers, with_key
+from tests.conftest import message
+
+POST = "/v1/posts/1"
+
+
+def propose(client, path=POST, **fields):
+    body = json.dumps(fields, ensure_ascii=False).encode()
+    answer = client.post(f"{path}/proposals", data=body, content_type="application/json")
+    assert answer.status_code == 201, answer.text
+    return answer.json
+
+
+def apply(client, proposal, query="", **options):
+    return client.post(f"/v1/posts/{proposal['post_id']}/proposals/{proposal['id']}/apply{query}", **options)
+
+
+def titles(client, path="/v1/proposals"):
+    return [each["changes"]["title"] for each in client.get(path).json]
+
+
+def test_a_proposal_changes_nothing_until_it_is_applied(client, agent, post):
+    post(title="A Post", status="published", excerpt="Short", tags=["a"], params={"a": 1, "b": 2})
+    before = client.get(POST)
+    answer = agent.post(
+        f"{POST}/proposals", json={"excerpt": None, "params": {"a": None}, "content": "New.", "title": "A Post"}
+    )
+    assert answer.status_code == 201
+    assert answer.headers["Location"] == f"{POST}/proposals/{answer.json['id']}"
+    assert {**answer.json, "id": "1"} == {
+        "id": "1",
+        "post_id": "1",
+        "by": "drafts-only",
+        "created_at": "2026-11-20T12:00:00Z",
+        "base": before.headers["ETag"].strip('"'),
+        "changes": {"content": "New.", "excerpt": "", "params": {"b": 2}},
+    }
+    assert client.get(answer.headers["Location"]).json == answer.json
+    assert client.get(POST).data == before.data
+    assert client.get(f"{POST}/proposals").json == client.get("/v1/proposals").json == [answer.json]
+
+    applied = apply(client, answer.json)
+    assert (applied.status_code, applied.headers["ETag"]) == (200, client.get(POST).headers["ETag"])
+    changed = client.get(POST).json
+    assert applied.json == changed
+    assert (changed["content"], changed["params"], "excerpt" in changed) == ("New.", {"b": 2}, False)
+    (revision,) = client.get(f"{POST}/revisions").json
+    assert (revision["by"], revision["post"]["excerpt"]) == ("tests", "Short")
+    assert client.get("/v1/proposals").json == []
+    assert apply(client, answer.json).status_code == client.get(answer.headers["Location"]).status_code == 404
+
+
+def test_each_field_can_be_cleared(client, agent, post):
+    post(excerpt="x", cover_image="https://example.org/a.jpg", tags=["a"], params={"a": 1}, former_slugs=["old"])
+    cleared = {"excerpt": "", "tags": [], "cover_image": "", "params": {}, "former_slugs": []}
+    proposal = propose(agent, excerpt="", cover_image=None, tags=None, params=None, former_slugs=[])
+    assert proposal["changes"] == cleared
+    assert apply(client, proposal).json.keys() & cleared.keys() == {"tags"}
+
+
+def test_only_fields_that_others_changed_to_something_else_are_conflicts(client, agent, post):
+    post(excerpt="Old", params={"a": 1})
+    proposal = propose(agent, title="New", excerpt="New", params={"a": 2})
+    client.patch(POST, json={"content": "Other", "title": "New"})
+    client.patch(POST, json={"excerpt": "Mine", "params": {"b": 1}})
+    before = client.get(POST).json
+    refused = apply(client, proposal)
+    assert refused.status_code == 412
+    assert message(refused, 412) == "excerpt, params: changed since; force=true applies the proposal all the same"
+    assert client.get(POST).json == before
+    assert apply(client, proposal, "?force=yes").status_code == 400
+    assert apply(client, proposal, "?force=false").status_code == 412
+    assert apply(client, proposal, "?force=true").json | {"updated_at": ""} == before | {
+        "title": "New",
+        "excerpt": "New",
+        "params": {"a": 2},
+        "updated_at": "",
+    }
+
+
+def test_if_match_holds_at_a_proposal_and_when_it_is_applied(client, agent, post):
+    post()
+    etag = client.get(POST).headers["ETag"]
+    assert agent.post(f"{POST}/proposals", json={"title": "B"}, headers={"If-Match": '"x"'}).status_code == 412
+    proposal = agent.post(f"{POST}/proposals", json={"title": "B"}, headers={"If-Match": etag}).json
+    client.patch(POST, json={"excerpt": "x"})
+    assert apply(client, proposal, headers={"If-Match": etag}).status_code == 412
+    assert apply(client, proposal, headers={"If-Match": client.get(POST).headers["ETag"]}).status_code == 200
+
+
+def test_the_same_change_by_the_same_key_is_the_same_proposal(client, agent, post, clock):
+    post()
+    first = propose(agent, title="B")
+    clock.now += 1
+    again = agent.post(f"{POST}/proposals", json={"title": " B "})
+    assert (again.status_code, again.json) == (200, first)
+    other = propose(client, title="B")
+    assert other["id"] != first["id"]
+    client.patch(POST, json={"title": "C"})
+    assert apply(client, first).status_code == 412
+    based = agent.post(f"{POST}/proposals", json={"title": "B"})
+    assert (based.status_code, based.json) == (200, first | {"base": client.get(POST).headers["ETag"].strip('"')})
+    assert apply(client, first).json["title"] == "B"
+
+
+def test_a_site_wide_tag_change_is_made_in_the_proposals(client, agent, post):
+    post(tags=["Bread", "Rye", "Old"])
+    proposal = propose(agent, tags=["Bread", "Old", "New"], content='"tags":["Rye"]')
+    client.patch("/v1/tags/bread", json={"name": "Baking"})
+    client.delete("/v1/tags/old")
+    client.patch("/v1/tags/rye", json={"name": "New"})
+    assert client.get(POST).json["tags"] == ["Baking", "New"]
+    assert client.get("/v1/proposals").json == [
+        proposal | {"changes": {"content": '"tags":["Rye"]', "tags": ["Baking", "New"]}}
+    ]
+    assert apply(client, proposal).json["tags"] == ["Baking", "New"]
+
+
+def test_a_proposal_obeys_the_rules_of_a_change(client, post):
+    post(title="One", status="published")
+    post(title="Two")
+    nothing = "body: must have a field that differs from the post"
+    cases = [
+        ({}, nothing),
+        ({"title": "One", "tags": []}, nothing),
+        ({"title": ""}, "title: must have 1 to 255 characters"),
+        ({"slug": "two"}, "slug: already taken by another post"),
+        ({"former_slugs": ["two"]}, "former_slugs: two is already taken by another post"),
+        ({"status": "scheduled"}, "published_at: "),
+        ({"published_at": LATER}, "published_at: "),
+        ({"name": 1}, '"name": unknown field'),
+    ]
+    for body, expected in cases:
+        answer = client.post(f"{POST}/proposals", json=body)
+        assert (answer.status_code, message(answer)[: len(expected)]) == (400, expected), body
+    assert client.post("/v1/posts/9/proposals", json={}).status_code == 404
+    assert client.get("/v1/proposals").json == []
+
+
+def test_what_was_free_when_proposed_can_be_taken_when_applied(client, agent, post):
+    post()
+    proposal = propose(agent, slug="three", title="B")
+    post(title="Three")
+    assert apply(client, proposal).status_code == 400
+    assert client.get(POST).json["title"] == "A title"
+    assert client.get("/v1/proposals").json == [proposal]
+
+
+def test_who_may_do_what(app, client, agent, post):
+    post(status="published")
+    mine, others = propose(agent, title="B"), propose(client, title="C")
+    path = f"{POST}/proposals"
+    for scope, statuses in {
+        "read-only": (200, 200, 200, 403, 403, 403),
+        "published-only": (404, 404, 404, 403, 403, 403),
+        "drafts-only": (200, 200, 200, 201, 403, 403),
+    }.items():
+        key = agent if scope == "drafts-only" else with_key(app, scope)
+        found = (
+            key.get("/v1/proposals"),
+            key.get(path),
+            key.get(f"{path}/{mine['id']}"),
+            key.post(path, json={"title": "D"}),
+            apply(key, mine),
+            key.delete(f"{path}/{others['id']}"),
+        )
+        assert tuple(answer.status_code for answer in found) == statuses, scope
+    assert agent.delete(f"{path}/{mine['id']}").status_code == 204
+    assert client.delete(f"{path}/{others['id']}").status_code == 204
+    assert agent.delete(f"{path}/{mine['id']}").status_code == 404
+    assert titles(client) == ["D"]
+
+
+def test_they_are_found_by_slug_and_only_at_their_post(client, agent, post):
+    post(title="One", status="published")
+    post(title="Two")
+    proposal = propose(agent, "/v1/posts/by-slug/one", title="B")
+    client.patch(POST, json={"slug": "uno"})
+    for slug in ("one", "uno"):
+        assert client.get(f"/v1/posts/by-slug/{slug}/proposals").json == [proposal]
+        assert client.get(f"/v1/posts/by-slug/{slug}/proposals/{proposal['id']}").json == proposal
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/apply")):
+        assert client.open(f"/v1/posts/2/proposals/{proposal['id']}{path}", method=method).status_code == 404
+    assert client.post(f"/v1/posts/by-slug/one/proposals/{proposal['id']}/apply").status_code == 200
+
+
+def test_pages_visit_each_proposal_once(client, agent, post, clock):
+    for number in (1, 2):
+        post()
+        for title in "abcde":
+            propose(agent, f"/v1/posts/{number}", title=title)
+            clock.now += title in "bd"
+    for path in (f"{POST}/proposals", "/v1/proposals"):
+        whole = client.get(path).json
+        for limit in (1, 2, 3):
+            pages = [answer.json for answer in answers(client, f"{path}?limit={limit}")]
+            assert [each for page in pages for each in page] == whole
+            assert {len(page) for page in pages[:-1]} == {limit}
+    assert [each["created_at"] for each in whole] == sorted((each["created_at"] for each in whole), reverse=True)
+    assert client.get("/v1/proposals?before=7").status_code == 400
+
+
+def test_a_post_in_the_trash_hides_its_proposals(client, agent, post):
+    post()
+    proposal = propose(agent, title="B")
+    client.delete(POST)
+    assert client.get("/v1/proposals").json == []
+    assert (
+        apply(client, proposal).status_code == agent.post(f"{POST}/proposals", json={"title": "C"}).status_code == 404
+    )
+    client.post("/v1/trash/1/restore")
+    assert client.get("/v1/proposals").json == [proposal]
+    assert apply(client, proposal).json["title"] == "B"
+
+
+def test_their_number_and_size_are_bounded(client, agent, post):
+    for number in range(2):
+        post(title=str(number))
+    for number in range(20):
+        propose(agent, title=f"N{number}")
+    full = agent.post(f"{POST}/proposals", json={"title": "one more"})
+    assert (full.status_code, message(full)) == (
+        400,
+        "proposals: 20 wait for this post already; apply or delete one first",
+    )
+    assert agent.post(f"{POST}/proposals", json={"title": "N3"}).status_code == 200
+    wide = "\N{GRINNING FACE}" * 999_999
+    for number in range(3):
+        propose(agent, "/v1/posts/2", content=f"{number}{wide}")
+    body = json.dumps({"content": f"3{wide}"}, ensure_ascii=False).encode()
+    large = agent.post("/v1/posts/2/proposals", data=body, content_type="application/json")
+    assert (large.status_code, message(large)) == (
+        400,
+        "proposals: at most 1,000 can wait, with 16,000,000 bytes in all; apply or delete some first",
+    )
+    assert sum(len(answer.json) for answer in answers(client, "/v1/proposals")) == 23
+
+
+def test_a_new_proposal_is_announced_to_webhooks_that_name_the_event(client, agent, post, database):
+    post(title="A", status="published")
+    urls = {"every": {}, "named": {"events": ["post.proposed", "post.updated"], "after_seconds": 60}}
+    ids = {
+        name: client.post("/v1/webhooks", json={"url": "https://example.org/"} | more).json["id"]
+        for name, more in urls.items()
+    }
+    client.patch(POST, json={"excerpt": "x"})
+    proposal = propose(agent, title="B", tags=["a"])
+    agent.post(f"{POST}/proposals", json={"title": "B", "tags": ["a"]})
+    client.patch(POST, json={"excerpt": "y"})
+    found = {
+        name: [each["event"] for each in client.get(f"/v1/webhooks/{number}/deliveries").json]
+        for name, number in ids.items()
+    }
+    assert found == {"every": ["post.updated"] * 2, "named": ["post.updated", "post.proposed"]}
+    (payload,) = [
+        json.loads(text) for (text,) in database.rows(Event.select(Event.payload).where(Event.type == "post.proposed"))
+    ]
+    assert payload["data"]["post"]["title"] == "A"
+    assert "content" not in payload["data"]["post"]
+    announced = {name: value for name, value in proposal.items() if name != "changes"} | {"fields": ["title", "tags"]}
+    assert payload["data"]["proposal"] == announced

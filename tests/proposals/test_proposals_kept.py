@@ -1,0 +1,68 @@
+"""How long proposals are kept, and what undo does with them."""
+
+import pytest
+
+from blogapi.wings.history import undo
+from blogapi.wings.proposals import changes
+from blogapi.wings.staged import DraftCopy
+from tests.proposals.test_proposals import POST, apply, propose, titles
+
+BEFORE = "2026-11-20T12:00:01Z"
+
+
+def undone(database, key, dry_run=False):
+    return [(each.action, each.title, each.reason) for each in undo.undo(database, BEFORE, key, dry_run)]
+
+
+@pytest.fixture
+def proposed(client, agent, post, clock):
+    """A proposal of the agent that was applied, and one that waits, on top of an older post."""
+    post(title="A")
+    clock.now += 1
+    apply(client, propose(agent, title="B"))
+    propose(agent, title="C")
+
+
+@pytest.mark.usefixtures("proposed")
+def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database):
+    for dry_run in (True, False):
+        assert undone(database, "drafts-only", dry_run) == [("changed back", "A", ""), ("withdrawn", "B", "")]
+    assert client.get(POST).json["title"] == "A"
+    assert titles(client) == []
+    assert undone(database, "drafts-only") == []
+
+
+@pytest.mark.usefixtures("proposed")
+def test_undo_of_the_key_that_applied_and_of_all_keys_does_so_too(client, database):
+    assert undone(database, "tests", True) == [("changed back", "A", "")]
+    assert undone(database, None) == [("changed back", "A", ""), ("withdrawn", "B", "")]
+
+
+@pytest.mark.usefixtures("proposed")
+def test_undo_leaves_a_post_that_another_key_changed_since(client, database):
+    client.patch(POST, json={"excerpt": "x"})
+    assert undone(database, "drafts-only") == [("left", "A", "tests changed it since"), ("withdrawn", "B", "")]
+
+
+@pytest.mark.usefixtures("proposed")
+def test_the_same_proposal_can_be_applied_again_after_undo(client, agent, database, clock):
+    undone(database, "drafts-only")
+    clock.now += 1
+    apply(client, propose(agent, title="B"))
+    assert client.get(POST).json["title"] == "B"
+    assert undone(database, "drafts-only") == [("changed back", "A", "")]
+
+
+def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client, agent, post, database, clock, count):
+    for _ in range(3):
+        post()
+    for number in (1, 2, 3):
+        propose(agent, f"/v1/posts/{number}", title="B")
+    apply(client, propose(agent, title="C"))
+    client.delete("/v1/posts/2?permanent=true")
+    client.delete("/v1/posts/3")
+    assert [database.write(changes.prune, 30), count(DraftCopy)] == [1, 3]
+    clock.now += 31 * 86_400
+    assert [database.write(changes.prune, 30), count(DraftCopy)] == [1, 2]
+    clock.now += 59 * 86_400
+    assert [database.write(changes.prune, 30), titles(client)] == [2, []]
