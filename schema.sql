@@ -223,10 +223,21 @@ CREATE TABLE image_total (
     bytes INTEGER NOT NULL
 ) STRICT;
 
--- The old and new names of tags with a pending site-wide change. Searches for other words do not wait for their posts.
-CREATE TABLE search_retagged (
-    name TEXT NOT NULL PRIMARY KEY
+-- The labels of tags, which stand for them in the search index: ¶1, ¶2 and so on. A site-wide tag change writes only these.
+CREATE TABLE search_label (
+    published INTEGER NOT NULL,  -- whether it is for published posts or for all others
+    word TEXT NOT NULL,  -- a word of the tag; or = and the tag, folded; or '', for a tag that was deleted site-wide
+    id INTEGER NOT NULL,
+    words TEXT NOT NULL,  -- all words of the tag, with a space before and after each
+    PRIMARY KEY (published, word, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX search_label_id ON search_label (id);
+
+-- Has a row while the search index is built again, newest post first.
+CREATE TABLE search_rebuild (
+    below INTEGER NOT NULL  -- posts with lower ids may be missing from the index
+) STRICT;
 
 -- On SQLite
 
@@ -249,22 +260,14 @@ INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
 
 -- The words of posts, in one table for published posts and one for all others: the timing of a search must reveal
 -- nothing about the latter.
-CREATE VIRTUAL TABLE search_published USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
+CREATE VIRTUAL TABLE search_published USING fts5 (title, text, columnsize = 0, tokenize = 'ascii');
 
-CREATE VIRTUAL TABLE search_others USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
+CREATE VIRTUAL TABLE search_others USING fts5 (title, text, columnsize = 0, tokenize = 'ascii');
 
--- Otherwise, FTS5 would merge for up to 60 ms during a write.
-INSERT INTO search_published (search_published, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
+-- Otherwise, FTS5 would merge for up to 60 ms during a write; a background step merges.
+INSERT INTO search_published (search_published, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);
 
-INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
-
--- The posts whose words have changed since they were indexed.
-CREATE TABLE search_pending (
-    only_tags INTEGER NOT NULL,  -- whether it is only a site-wide tag change
-    published INTEGER NOT NULL,  -- whether the post is or was published
-    post_id INTEGER NOT NULL,
-    PRIMARY KEY (only_tags, published, post_id)
-) STRICT, WITHOUT ROWID;
+INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);
 
 CREATE TABLE search_made (
     unicode TEXT NOT NULL  -- the Unicode version used to index the words; no row before the first indexing

@@ -45,22 +45,31 @@ class Counted(Blog):
         subprocess.run(["callgrind_control", *arguments, worker], check=True, capture_output=True)
 
     def instructions(self, connections: int, requests: Requests) -> float:
-        """Send requests on several connections at a time; return how many thousand instructions a request takes."""
+        """Send requests on several connections at a time; return how many thousand instructions a request takes.
+
+        That includes what it leaves to the background.
+        """
         numbers = count()
         self.send(connections, requests, [next(numbers) for _ in range(WARM_UP)])
+        self.settle()
         self.control("--instr=on")
         self.control("--zero")
         self.send(connections, requests, [next(numbers) for _ in range(REQUESTS)])
+        self.settle()
         self.control("--instr=off")
         self.control("--dump=counted")
         newest = max(self.folder.glob("callgrind.out.*"), key=lambda path: path.stat().st_mtime_ns)
         return int(re.search(r"^totals: (\d+)", newest.read_text(), re.MULTILINE)[1]) / REQUESTS / 1000
 
+    def settle(self) -> None:
+        """Let the service do what it has put off."""
+        self.send(1, lambda number: ("GET", "/settle", None), [0])
+
     def send(self, connections: int, requests: Requests, numbers: list[int]) -> None:
         """Send the requests with these numbers, spread over the connections."""
 
         def share(start: int) -> None:
-            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
+            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)) as connection:
                 for number in numbers[start::connections]:
                     method, path, body = requests(number)
                     content = json.dumps(body).encode() if body else b""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.wings.install import create_blueprint
+from blogapi.wings.search import index
 
 
 class Routes(MapAdapter):
@@ -86,7 +88,9 @@ def create_app(
     app = Application("blogapi", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405 like any other method that is not allowed
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
-    app.extensions[EXTENSION] = Service.open(config, clock, loop, database_class)
+    app.extensions[EXTENSION] = service = Service.open(config, clock, loop, database_class)
+    if not loop.is_cooperative:  # In our server, this happens in the background.
+        deque(index.rebuild(service.database), maxlen=0)
     for error, handler in HANDLERS.items():
         app.register_error_handler(error, handler)
     app.register_blueprint(create_blueprint(config))

@@ -20,6 +20,7 @@ from blogapi.server.start import OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import CREATED
 from blogapi.wings.images import storage as images
+from blogapi.wings.search import index
 
 ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free
 
@@ -92,6 +93,12 @@ def _clock(config: Config) -> str:
         return database.now
 
 
+def _search(config: Config) -> str:
+    with opened() as database:
+        percent = index.indexed_percent(database)
+    return "all posts are indexed" if percent is None else f"{percent} % of the posts are indexed again so far"
+
+
 def _images(config: Config) -> str:
     with opened() as database:
         used = images.total_bytes(database) / 1024**2
@@ -127,6 +134,7 @@ CHECKS = {
     "database": _database,
     "contents": _contents,
     "clock": _clock,
+    "search": _search,
     "images": _images,
     "BLOGAPI_URL": _url,
     "proxies": _proxies,

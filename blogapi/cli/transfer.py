@@ -24,6 +24,7 @@ from blogapi.storage.errors import InvalidKeyName
 from blogapi.wings.history import undo
 from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.front_matter import rfc3339_of, shown
+from blogapi.wings.search import index
 from blogapi.wings.transfer import copy, permalinks
 from blogapi.wings.transfer.folder import IMAGES, export
 from blogapi.wings.transfer.images import ImageStore, LocalImages
@@ -102,6 +103,7 @@ def import_posts(
         try:
             for outcome, post in import_results(database, sources, stored, events):
                 report.add(outcome, post)
+            index.tidy(database)
         finally:
             report.print(sources)
     if not report.outcomes.total():

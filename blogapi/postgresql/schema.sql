@@ -39,8 +39,8 @@ CREATE TABLE search (
     published boolean NOT NULL,
     title text COLLATE "C" NOT NULL,
     text text COLLATE "C" NOT NULL,  -- includes the title
-    words text COLLATE "C" NOT NULL,  -- the distinct words of the text, for the index, which would sort all repeats
-    labels text COLLATE "C" NOT NULL
+    words text COLLATE "C" NOT NULL,  -- for the index, which would sort all repeats: the distinct words, and the labels
+    labels bigint[] NOT NULL
 );
 
 -- Compressing the words of a large post would take longer than everything else.
@@ -50,21 +50,12 @@ ALTER TABLE search ALTER text SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTE
 -- kB) are merged outside of transactions, because that can take 0.2 s.
 CREATE INDEX search_published ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
-    array_to_tsvector(string_to_array(words, ' ')),
-    array_to_tsvector(string_to_array(btrim(labels), ' '))
+    array_to_tsvector(string_to_array(words, ' '))
 ) WITH (gin_pending_list_limit = 16384) WHERE published;
 
 CREATE INDEX search_others ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
-    array_to_tsvector(string_to_array(words, ' ')),
-    array_to_tsvector(string_to_array(btrim(labels), ' '))
+    array_to_tsvector(string_to_array(words, ' '))
 ) WITH (gin_pending_list_limit = 16384) WHERE NOT published;
-
-CREATE TABLE search_pending (
-    only_tags boolean NOT NULL,
-    published boolean NOT NULL,
-    post_id bigint NOT NULL,
-    PRIMARY KEY (only_tags, published, post_id)
-);
 
 ANALYZE;

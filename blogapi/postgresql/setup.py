@@ -7,9 +7,9 @@ from typing import Any
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import (
     EMPTY,
-    ENQUEUE_ALL,
     OLDER,
     OTHER_WORDS,
+    REBUILD,
     SCHEMA,
     UNICODE,
     check_tables,
@@ -66,7 +66,8 @@ def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
     if unicode != UNICODE:
         if not (create or upgrade):
             raise Unavailable(OTHER_WORDS)
-        connection.execute(ENQUEUE_ALL)
+        connection.execute("TRUNCATE search, search_label, search_rebuild")
+        connection.execute(REBUILD)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
     return not found
 

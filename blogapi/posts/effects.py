@@ -10,6 +10,7 @@ from blogapi.posts import publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Drafter
+from blogapi.text import fold
 from blogapi.wings import staged
 from blogapi.wings.history import storage as history
 from blogapi.wings.search import index
@@ -56,7 +57,7 @@ def changed(tx: Transaction, change: Change) -> None:
     publication.reschedule(tx, post_id, old, new)
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
-    index.enqueue(tx, post_id, old, new)
+    index.update(tx, post_id, old, new)
     if with_events:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
@@ -66,7 +67,6 @@ def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: st
     check_permitted(author, old, new)
     if tx.keeps_history:
         history.add_retagging(tx, post_id, author, old["tags"])
-    index.enqueue(tx, post_id, old, new, only_tags=True)
 
 
 def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
@@ -76,7 +76,7 @@ def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
     publication.unschedule(tx, post_id)
     slugs.forget_former(tx, post_id)
     tags.detach_all(tx, post_id)
-    index.enqueue(tx, post_id, {"status": "published"}, {})
+    index.remove(tx, post_id)
 
 
 def proposed(tx: Transaction, post: Fields, proposal: Fields) -> None:
@@ -87,8 +87,8 @@ def proposed(tx: Transaction, post: Fields, proposal: Fields) -> None:
 def tag_changed(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
     """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
     staged.retag(tx, change)
-    for name in {data["tag"]["name"], data.get("previous_name", "")}:
-        index.enqueue_tag(tx, name)
+    name = data["tag"]["name"]
+    index.relabel(tx, fold(data.get("previous_name", name)), name if event == "tag.updated" else "")
     webhooks.record(tx, data, event)
 
 

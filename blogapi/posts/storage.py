@@ -20,7 +20,7 @@ from blogapi.storage.models import DOCUMENT, Post
 
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
 PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
-MAX_SHARED = 256 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
+MAX_SHARED = 64 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
 STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 

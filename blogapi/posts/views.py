@@ -1,6 +1,6 @@
 """Views of posts."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from flask import Response
@@ -24,6 +24,7 @@ from blogapi.storage.keys import WRITERS
 from blogapi.storage.models import SCOPES
 from blogapi.wings import idempotency
 from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_response
+from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
@@ -62,6 +63,13 @@ def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> Page[
     return search.find(db, wanted, client) if wanted.q else lists.page(db, wanted)
 
 
+def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
+    """Load the body as `load_body` does, and find the words of a large post, so that no transaction waits for them."""
+    fields = load_body(request, check_exists)
+    index.prepare(request.database, fields.get("content", ""))
+    return fields
+
+
 @views.operation(
     "POST /v1/posts",
     CREATED,
@@ -77,7 +85,7 @@ def create_post(request: Request) -> Response:
 
     A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
-    fields = load_body(request)
+    fields = load_post(request)
     if idempotency.HEADER in request.environ:
         post = request.database.write(idempotency.add_once, fields, request.author, idempotency.key_of(request))
     else:
@@ -120,7 +128,7 @@ def change_post(request: Request, post: PostRef) -> Response:
 
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
-    changes = load_body(request, lambda: posts.id_of(request.database, post))
+    changes = load_post(request, lambda: posts.id_of(request.database, post))
     document = request.database.write(posts.change, post, changes, request.author, precondition(request))
     return post_response(request, document)
 
@@ -144,7 +152,7 @@ def put_post(request: Request, post: str) -> Response:
     """
     if not is_slug(post):
         raise exceptions.NotFound(NO_SLUG)
-    fields = load_body(request)
+    fields = load_post(request)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
     check = precondition(request)
@@ -168,7 +176,7 @@ def replace_post(request: Request, post: int) -> Response:
     Its slug can change, too; if the body leaves it out, it stays. If the post is already the same, nothing is written.
     The body can also be a Markdown file.
     """
-    fields = load_body(request)
+    fields = load_post(request)
     put = request.database.write(posts.put, post, fields, request.author, precondition(request))
     return post_response(request, put.post.document)
 

@@ -68,8 +68,7 @@ class SharedDatabase(Database):
 
         with locked(self._writing, time.monotonic() + BUSY_SECONDS):
             time.sleep(max(0.0, self._next_write - time.monotonic()))
-            with locked(self.indexing, time.monotonic() + BUSY_SECONDS):
-                return self._with_another(write)
+            return self._with_another(write)
 
     def read_in_thread(
         self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs

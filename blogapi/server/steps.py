@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
-from blogapi.server.background import STEP_SECONDS, Background
+from blogapi.server.background import Background
 from blogapi.wings import idempotency
 from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
@@ -16,7 +16,7 @@ from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
-INDEX_SECONDS = 0.2  # interval of indexing; a search indexes pending posts sooner
+TIDY_SECONDS = 0.2  # interval of merges of the search index
 STEADY_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,9 @@ def prune(work: Background) -> None:
             log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
         work.repeat(webhooks.prune, each.id)
     work.database.write(idempotency.forget_old)
+    label = 0
+    while label := work.database.write(index.prune, label):
+        time.sleep(0)
     work.repeat(images.prune)
     work.repeat(history.clear)
     is_steady = work.watch.steady_seconds() >= STEADY_SECONDS
@@ -63,10 +66,12 @@ def deliver(work: Background) -> None:
     work.sender.deliver()
 
 
-def index_posts(work: Background) -> None:
-    """Index new words for the search."""
-    if left := index.index_pending(work.database, seconds=STEP_SECONDS):
-        log.info("%s posts wait for the search index", left)
+def tidy_index(work: Background) -> None:
+    """Index the posts that an upgrade has left to be indexed, and merge what writes have left in the search index."""
+    for _ in index.rebuild(work.database):
+        if work.is_over():
+            break
+    index.tidy(work.database)
 
 
 # Each step with its interval in seconds
@@ -75,5 +80,5 @@ STEPS: dict[Callable[[Background], None], float] = {
     publish: 0,
     prune: MINUTE,
     deliver: 0,
-    index_posts: INDEX_SECONDS,
+    tidy_index: TIDY_SECONDS,
 }

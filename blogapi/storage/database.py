@@ -26,7 +26,6 @@ class Database(Reader):
         super().__init__(engine, clock)
         self.keeps_history = keeps_history  # whether a change keeps the version it replaces
         self._writing = threading.Lock()
-        self.indexing = threading.Lock()  # held while posts are indexed; no slow write starts meanwhile
 
     def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(transaction, *args, **kwargs)` in a transaction, and return its result once it is on disk.

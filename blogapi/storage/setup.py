@@ -16,18 +16,17 @@ from blogapi.storage.upgrades import VERSION, Execute, compute, upgrade_from
 
 SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
-UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 2"
+UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 3"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # what follows is for one engine
-# Queues all posts for indexing, which happens while the service runs.
-ENQUEUE_ALL = """
-INSERT INTO search_pending SELECT false, status = 'published', id FROM post WHERE true ON CONFLICT DO NOTHING
-"""
+# Has all posts indexed, which happens while the service runs
+REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
+WORDS = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) ")  # a statement that sets up SQLite's index
 # Fills the tables that are derived from others
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",
     "INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1",
-    ENQUEUE_ALL,
+    REBUILD,
 )
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
@@ -80,7 +79,7 @@ def statements(text: str) -> list[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) -> bool:
-    """Set up an empty SQLite database, or upgrade an old one, or queue its posts for indexing if UNICODE has changed.
+    """Set up an empty SQLite database, or upgrade an old one, or have its posts indexed again if UNICODE has changed.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old
     without `create` or `upgrade`.
@@ -100,10 +99,19 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
             check_tables(statements(SCHEMA.read_text()), tables(connection), version)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         if not is_indexed(connection):
-            connection.execute(ENQUEUE_ALL)
-            connection.execute("DELETE FROM search_made")
+            if not is_empty:
+                clear_index(connection)
             connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))
     return is_empty
+
+
+def clear_index(connection: sqlite3.Connection) -> None:
+    """Set up the search index again, without words, and have all posts indexed."""
+    again = [statement for statement in statements(SCHEMA.read_text()) if WORDS.search(statement)]
+    emptied = [f"DELETE FROM {table}" for table in ("search_label", "search_rebuild", "search_made")]
+    dropped = {f"DROP TABLE {name}": 0 for statement in again for name in WORDS.findall(statement)}
+    for statement in (*dropped, *again, *emptied, REBUILD):
+        connection.execute(statement)
 
 
 def tables(connection: sqlite3.Connection) -> set[str]:

@@ -11,6 +11,7 @@ from flask import Response
 from blogapi.api.request import etag_of, request
 from blogapi.api.responses import json_response, tagged_response
 from blogapi.api.views import Views
+from blogapi.wings.search import index
 
 # Only files from this service. Swagger UI uses data: URLs for its icons.
 POLICY = (
@@ -24,9 +25,11 @@ register = views.register
 
 @views.get("/healthz")
 def healthz() -> Response:
-    """Check the database."""
+    """Check the database. While the search index is built again, `indexed_percent` tells how far that is."""
     request.database.check()
-    return json_response(request, {"status": "ok"}, cache_control="no-store")
+    percent = index.indexed_percent(request.database)
+    state = {"status": "ok"} | ({} if percent is None else {"indexed_percent": percent})
+    return json_response(request, state, cache_control="no-store")
 
 
 def page(path: Path) -> Response:

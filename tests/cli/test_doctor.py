@@ -55,7 +55,7 @@ def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
     port = free_port()
     status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"), PORT=str(port))
     assert (status, found["database"][:27]) == (1, "WRONG: there is no database")
-    assert list(found) == ["Python", "database", "contents", "clock", "images", "BLOGAPI_URL", "proxies"]
+    assert list(found) == ["Python", "database", "contents", "clock", "search", "images", "BLOGAPI_URL", "proxies"]
     url = f"http://127.0.0.1:{port}/healthz"
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
 

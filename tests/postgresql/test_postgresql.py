@@ -95,7 +95,7 @@ FILL = """
 
 FILL_SEARCH = """
     INSERT INTO search
-    SELECT id, status = 'published', ' ', ' common rare' || id || ' ', 'common rare' || id, ' 616c6c ' FROM post
+    SELECT id, status = 'published', ' ', ' common rare' || id || ' ', 'common rare' || id || ' ¶1', '{1}' FROM post
 """
 
 
@@ -124,7 +124,8 @@ class Asked(Database):
 def search_query(engine, **query):
     """The query of a page of a search, and its values."""
     asked = Asked(engine)
-    search.page(asked, lists.ListQuery(20, **query))
+    sought = search.Sought([set()], {1}, unindexed=0, has_due=False)
+    search.page(asked, lists.ListQuery(20, **query), sought)
     return asked.queries[0]
 
 

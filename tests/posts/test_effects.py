@@ -7,7 +7,6 @@ from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, PostTag, Schedule
 from blogapi.wings.history.models import Revision
-from blogapi.wings.search import index
 from blogapi.wings.webhooks.models import EVENTS, Event
 
 
@@ -22,10 +21,8 @@ def followed(database, webhook):
             "history": Revision.select(Revision.state).order_by(Revision.version),
             "schedule": Schedule.select(Schedule.post_id),
             "tags": PostTag.select(PostTag.name, PostTag.status).order_by(PostTag.name),
-            "queued": SQL("SELECT DISTINCT post_id FROM search_pending"),
         }
         rows = {name: [" ".join(map(str, row)) for row in database.rows(query)] for name, query in tables.items()}
-        index.index_pending(database)
         database.write(lambda tx: [tx.execute(SQL(f"DELETE FROM {name}")) for name in ("event", "delivery")])
         return {name: found for name, found in rows.items() if found}
 
@@ -34,28 +31,27 @@ def followed(database, webhook):
 
 def test_each_kind_of_change_has_its_effects(client, database, clock, post, followed):
     post(title="A", tags=["a"])
-    assert followed() == {"events": ["post.created"], "tags": ["a draft"], "queued": ["1"]}
+    assert followed() == {"events": ["post.created"], "tags": ["a draft"]}
     client.patch("/v1/posts/1", json={"title": "A"})
     assert followed() == {"events": ["post.updated"], "tags": ["a draft"]}
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": rfc3339(clock.now + 10)})
     kept = {"history": ["replaced"]}
-    queued = {"queued": ["1"]} | kept
-    assert followed() == {"events": ["post.updated"], "schedule": ["1"], "tags": ["a scheduled"]} | queued
+    assert followed() == {"events": ["post.updated"], "schedule": ["1"], "tags": ["a scheduled"]} | kept
     clock.now += 10
     database.write(posts.publish_due)
-    assert followed() == {"events": ["post.published"], "tags": ["a published"], "queued": ["1"]} | kept
+    assert followed() == {"events": ["post.published"], "tags": ["a published"]} | kept
     client.patch("/v1/tags/a", json={"name": "b"})
-    assert followed() == {"events": ["tag.updated"], "tags": ["b published"], "queued": ["1"]} | kept
+    assert followed() == {"events": ["tag.updated"], "tags": ["b published"]} | kept
     client.delete("/v1/posts/1")
-    assert followed() == {"events": ["post.deleted"], "history": ["replaced", "deleted"], "queued": ["1"]}
+    assert followed() == {"events": ["post.deleted"], "history": ["replaced", "deleted"]}
 
 
 def test_a_deletion_for_good_leaves_nothing(client, post, followed):
     post(title="A", tags=["a"], status="published")
-    assert followed() == {"events": ["post.created", "post.published"], "tags": ["a published"], "queued": ["1"]}
+    assert followed() == {"events": ["post.created", "post.published"], "tags": ["a published"]}
     client.patch("/v1/posts/1", json={"title": "B"})
     client.delete("/v1/posts/1?permanent=true")
-    assert followed() == {"events": ["post.updated", "post.deleted"], "queued": ["1"]}
+    assert followed() == {"events": ["post.updated", "post.deleted"]}
 
 
 def test_a_damaged_post_that_is_deleted_leaves_nothing(client, database, post, followed):
@@ -64,9 +60,9 @@ def test_a_damaged_post_that_is_deleted_leaves_nothing(client, database, post, f
     database.write(lambda tx: tx.execute(Post.update(document="{")))
     followed()
     client.delete("/v1/posts/1")
-    assert followed() == {"queued": ["1"]}
+    assert followed() == {}
 
 
 def test_an_import_without_events_has_all_other_effects(database, followed):
     database.write(posts.put, "a", {"title": "A", "content": "B", "tags": ["a"]}, "import", with_events=False)
-    assert followed() == {"tags": ["a draft"], "queued": ["1"]}
+    assert followed() == {"tags": ["a draft"]}

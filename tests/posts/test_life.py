@@ -336,4 +336,4 @@ def test_others_are_served_while_a_large_post_is_written(client, post, meanwhile
     client.delete("/v1/posts/3")
     meanwhile.clear()
     assert client.open(f"/v1/{path}", method=method, json=body).status_code in (200, 201, 204)
-    assert meanwhile == [200]
+    assert set(meanwhile) == {200}

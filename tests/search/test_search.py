@@ -4,7 +4,6 @@ import pytest
 
 from blogapi.clock import rfc3339
 from blogapi.documents import STATUSES
-from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 from tests.conftest import message
 from tests.posts.test_list import walk
@@ -101,7 +100,6 @@ def test_old_posts_are_found_like_new_ones(database, found, post, add):
     post(title="Long", content="red fox " + "слово " * 15_000, status="published", tags=["a"])
     for _ in range(search.FIRST_READ):
         add(title="Other", status="published")
-    assert index.index_pending(database, seconds=60) == 0
     assert (found("red fox"), found('"red fox"'), found('"fox red"'), found("fo* snow")) == ("321", "31", "2", "1")
     assert (found("red fox", status="published"), found("red fox", status="draft")) == ("31", "2")
     assert (found("red", tag="a"), found("fog", tag="a"), found("слово red")) == ("31", "", "3")

@@ -2,8 +2,6 @@
 
 import random
 import sqlite3
-import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -12,21 +10,14 @@ from peewee import SQL
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.posts.lists import ListQuery
-from blogapi.storage.database import BUSY_SECONDS
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
-from blogapi.storage.setup import ENQUEUE_ALL
-from blogapi.wings.search import index, words
+from blogapi.storage.setup import REBUILD
+from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.storage.fixtures import locked
-
-
-@pytest.fixture
-def queued(database):
-    """The posts whose words have changed since they were indexed."""
-    return lambda: sorted({number for (number,) in database.rows(SQL("SELECT post_id FROM search_pending"))})
 
 
 def test_a_search_finds_the_current_text_and_not_the_old_one(client, found, post):
@@ -78,115 +69,84 @@ def test_a_deleted_damaged_post_takes_no_place_on_a_page(client, found, post, da
     assert client.get("/v1/posts?q=word&limit=2").headers.get("Link") is None
 
 
-# Queued posts
+# Tags
 
 
-def test_a_search_among_published_posts_indexes_only_posts_that_are_or_were_published(client, found, post, queued):
-    post(title="Hidden")
-    post(title="Shown", status="published")
-    assert (found("shown", status="published"), queued()) == ("2", [1])
-    client.patch("/v1/posts/2", json={"status": "archived"})
-    assert queued() == [1, 2]
-    assert (found("shown", status="published"), queued()) == ("", [1])
-    assert (found("shown", status="archived"), queued()) == ("2", [])
-
-
-def test_a_second_after_a_write_a_search_need_not_index_it(database, post, found, background, clock):
-    background.turn()
-    post(title="Fog")
-    clock.now += 1
-    background.turn()
-    with locked(database):
-        assert found("fog") == "1"
-
-
-@pytest.mark.parametrize(("content", "transactions"), [("x", 2), ("x" * index.LARGE, index.INDEXED_POSTS + 3)])
-def test_others_can_write_after_every_few_posts_that_are_indexed(database, add, statements, content, transactions):
-    for _ in range(index.INDEXED_POSTS + 3):
-        add(content=content)
+def test_a_renamed_tag_is_found_at_once_and_no_words_are_written(client, found, post, statements):
+    for title in ("Fog", "Lake", "Sun"):
+        post(title=title, tags=["Grey sky", "day"], status="draft" if title == "Sun" else "published")
     with statements() as collected:
-        assert index.index_pending(database, seconds=60) == 0
-    assert collected.count("COMMIT") == transactions
+        assert client.patch("/v1/tags/grey%20sky", json={"name": "Blue sea"}).status_code == 200
+    assert not any("INTO search_published" in each or "INTO search_others" in each for each in collected)
+    assert (found("blue"), found("grey"), found("se*"), found('"blue sea"'), found("sky")) == (
+        "321",
+        "",
+        "321",
+        "321",
+        "",
+    )
+    assert (found("fog", tag="blue sea"), found("fog", tag="grey sky"), found("fog blue")) == ("1", "", "1")
+    assert client.patch("/v1/tags/blue%20sea", json={"name": "Day", "merge": True}).status_code == 200
+    assert (found("day"), found("day", status="published"), found("blue"), found("sun", tag="day")) == (
+        "321",
+        "21",
+        "",
+        "3",
+    )
+    assert client.delete("/v1/tags/day").status_code == 204
+    assert (found("day"), found("sun", tag="day"), found("sun")) == ("", "", "3")
+    assert post(title="Rain", tags=["Grey sky"])["id"] == "4"
+    assert (found("grey sky"), found("day")) == ("4", "")
 
 
-def test_a_search_that_cannot_index_all_queued_posts_in_time_is_503(client, add, found, monkeypatch):
-    for _ in range(3):
-        add(title="Fog")
-    with monkeypatch.context() as patched:
-        patched.setattr(index, "PENDING_POSTS", 2)
-        answer = client.get("/v1/posts?q=fog")
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert message(answer, 503).startswith("posts wait for the search index; nothing was changed")
-    assert found("fog") == "321"
+def test_a_tag_is_no_word_of_a_title(client, found, post):
+    post(title="Fog", tags=["Lake"])
+    post(title="Lake")
+    post(title="Sun", content="lake")
+    assert [found("lake", sort=sort) for sort in ("created_at", "relevance")] == ["321", "231"]
 
 
-def test_posts_that_cannot_be_indexed_in_time_are_left_for_later(database, add, found):
-    for _ in range(3):
-        add(title="Fog")
-    assert index.index_pending(database, seconds=-1) == 3
-    assert found("fog") == "321"
+def test_a_tag_of_unpublished_posts_is_unknown_among_published_ones(database, add):
+    add(title="Fog", tags=["Lake"])
+    assert search.look_up(database, ListQuery(1, q="lake", status="published")).labels == [set()]
+    assert search.look_up(database, ListQuery(1, q="lake")).labels == [{1}]
 
 
-def test_a_search_does_not_wait_for_posts_queued_after_it_began(database, add, monkeypatch):
-    add(title="Fog")
-
-    def write_alone(until, operation, *arguments):
-        add(title="Fog")
-        return type(database).write_alone(database, until, operation, *arguments)
-
-    monkeypatch.setattr(database, "write_alone", write_alone)
-    assert index.index_pending(database) == 0
-
-
-def test_searches_at_the_same_time_all_find_a_post_that_was_not_indexed_yet(database, add, found):
-    add(title="Fog")
-
-    def find(number):
-        try:
-            return len(search.find(database, ListQuery(9, q="fog"), number).items)
-        finally:
-            database.engine.close()  # this thread's connection
-
-    with ThreadPoolExecutor(4) as threads:
-        assert [*threads.map(find, range(4))] == [1] * 4
-    assert found("fog") == "1"
+def test_labels_that_no_post_has_any_more_are_pruned(client, database, found, post):
+    labels = SQL("SELECT DISTINCT published, id FROM search_label ORDER BY 1, 2")
+    post(title="Fog", tags=["a", "b"])
+    post(title="Lake", tags=["b", "c"], status="published")
+    client.patch("/v1/posts/1", json={"tags": ["b"]})
+    client.delete("/v1/tags/c")
+    assert list(database.rows(labels)) == [(0, 1), (0, 2), (1, 3), (1, 4)]
+    assert database.write(index.prune, 0) == 0
+    assert list(database.rows(labels)) == [
+        (0, 2),
+        (1, 3),
+        (1, 4),
+    ]  # The words of post 2 still contain the deleted tag's.
+    client.patch("/v1/posts/2", json={"content": "Other"})
+    database.write(index.prune, 0)
+    assert list(database.rows(labels)) == [(0, 2), (1, 3)]
+    assert (found("b"), found("c")) == ("21", "")
 
 
-def test_if_the_database_cannot_be_written_a_search_never_finds_too_little(client, database, add, found):
-    add(title="Fog")
-    assert found("fog") == "1"
-    add(title="More fog", status="draft")
-    with locked(database):
-        assert found("fog", status="published") == ""  # It does not wait for drafts.
-        begun = time.monotonic()
-        answer = client.get("/v1/posts?q=fog")
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-        assert time.monotonic() < begun + BUSY_SECONDS  # for which a write would wait
-    assert found("fog") == "21"
-    with locked(database):
-        assert found("fog") == "21"  # Nothing is queued, so nothing is written.
+def test_labels_are_pruned_in_parts(database, add, monkeypatch):
+    monkeypatch.setattr(index, "PRUNED_LABELS", 2)
+    add(tags=list("abcde"))
+    assert [database.write(index.prune, after) for after in (0, 2, 4)] == [2, 4, 0]
 
 
-def test_while_a_tag_changes_in_many_posts_only_searches_for_it_wait(client, database, add, found, monkeypatch):
-    every = "".join(str(number) for number in range(18, 0, -1))
-    for _ in range(18):
-        add(title="Fog", tags=["Grey sky", "day"])
-    index.index_pending(database)
+def test_a_search_for_the_words_of_too_many_tags_is_400(client, found, add, monkeypatch):
+    for number in range(3):
+        add(tags=[f"sun {number}", f"sea {number}"])
+    monkeypatch.setattr(search, "MAX_LABELS", 4)
+    assert (found("su*"), found("sun")) == ("321", "321")
+    expected = "q: more than 4 tags have these words; give longer words"
+    assert message(client.get("/v1/posts?q=s*")) == message(client.get("/v1/posts?q=sun+sea")) == expected
 
-    def status(q, tag=None):
-        """The status of a search that can index only some of the posts in time."""
-        with monkeypatch.context() as patched:
-            patched.setattr(index, "PENDING_POSTS", 3)
-            return client.get("/v1/posts", query_string={"q": q} | ({"tag": tag} if tag else {})).status_code
 
-    assert client.patch("/v1/tags/grey%20sky", json={"name": "Blue"}).status_code == 200
-    assert [status(*each) for each in (("fog",), ("day",), ("fog", "day"), ("skyline",))] == [200] * 4
-    concerned = ("grey",), ("sk*",), ("fog blue",), ("fog", "blue"), ("fog", "grey sky")
-    assert [status(*each) for each in concerned] == [503] * 5
-    assert (found("blue"), found("grey"), found("fog", tag="blue")) == (every, "", every)
-    assert client.delete("/v1/tags/blue").status_code == 204
-    assert (status("fog"), status("blue")) == (200, 503)
-    assert (found("blue"), status("blue")) == ("", 200)
+# Large posts
 
 
 def test_the_first_100000_characters_of_the_content_are_searched(found, post, database):
@@ -194,32 +154,13 @@ def test_the_first_100000_characters_of_the_content_are_searched(found, post, da
     post(title="東京", content=f"{'東' * 99_999}京都")
     post(title="Many", content=f"{'㌖' * 100_000}", tags=["later"])  # NFKD turns each into six letters.
     post(title="Different", content=" ".join(map(chr, range(0x20000, 0x20000 + 50_000))))
-    assert index.index_pending(database, seconds=60) == 0
     assert [found(q) for q in ("fog", "lake", "sun", "excerpt large tag")] == ["1", "1", "", "1"]
     assert (found("東京"), found("京都"), found("later"), found("キロメートル")) == ("2", "", "3", "3")
-    assert [found(chr(0x20000 + number)) for number in (0, 19_000, 49_999)] == ["4", "4", ""]
-
-
-@pytest.mark.parametrize("change", [{"title": "Larger"}, {"status": "published"}, {"tags": ["b"]}])
-def test_a_post_that_changes_during_indexing_is_indexed_in_its_new_version(database, add, found, monkeypatch, change):
-    of_post, others = words.of_post, []
-
-    def slowly(post):
-        if not others:
-            others.append(add(title="Small"))
-            database.write(posts.change, 1, change, "tests")
-        return of_post(post)
-
-    monkeypatch.setattr(words, "of_post", slowly)
-    add(title="Large", content="fog " * (index.LARGE // 2), tags=["a"])
-    assert index.index_pending(database, seconds=60) == 0
-    assert found("large") == ("" if "title" in change else "1")
-    assert found("a", status="published") == ("1" if "status" in change else "")
-    assert found("b") == ("1" if "tags" in change else "")
+    assert [found(chr(0x20000 + number)) for number in (0, 7_000, 49_999)] == ["4", "4", ""]
 
 
 def test_a_very_large_post_with_very_long_words_is_found(client, found, post):
-    text = " ".join(f"жж{number}" for number in range(10_000))
+    text = " ".join(f"жж{number}" for number in range(7_900))
     post(title="Large fog", content=f"{text} {'x' * 5000} {'hPa' * 2000} lake sun", status="published", tags=["a"])
     post(title="Small", content="lake sun")
     assert (found("㍱" * 200), found("㍱" * 100)) == ("1", "")  # NFKD turns each into three letters.
@@ -235,12 +176,20 @@ def test_a_post_that_is_due_is_indexed_once_even_if_it_is_damaged(client, databa
     for number in (1, 2):
         published_at = rfc3339(clock.now + 10)
         client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": published_at})
-    index.index_pending(database)
     database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 1)))
     clock.now += 10
     assert (found("fog", status="published"), found("fog", status="scheduled")) == ("2", "")
     with locked(database):
         assert found("fog", status="published") == "2"  # Nothing is left to index.
+
+
+@pytest.mark.sqlite
+@pytest.mark.in_process
+def test_the_words_of_a_large_post_are_found_in_a_thread_before_its_transaction(client, meanwhile, found):
+    large = {"title": "Fog", "content": "lake " * 10_000}
+    assert client.post("/v1/posts", json=large).status_code == 201
+    assert client.patch("/v1/posts/1", json={"content": "sea " * 10_000}).status_code == 200
+    assert (meanwhile, found("sea"), found("lake")) == ([200, 200], "1", "")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -262,8 +211,6 @@ def test_a_search_finds_the_same_however_the_index_was_built(client, clock, data
         else:
             client.patch(f"/v1/tags/{draw.choice(words)}", json={"name": draw.choice(words), "merge": True})
         clock.now += draw.randrange(2)
-        if draw.random() < 0.3:
-            index.index_pending(database, draw.choice([None, ListQuery(1, q="fog", status="published")]))
     queries = [
         {"q": q, "sort": sort} | filters
         for q in ("fog", "l*", '"fog lake"', "東", "sun lake", "s*")
@@ -272,13 +219,64 @@ def test_a_search_finds_the_same_however_the_index_was_built(client, clock, data
     ]
     before = [search.find(database, ListQuery(5, **query), "tests") for query in queries]
     sound_posts(config.database)
-    database.write(lambda tx: tx.execute(SQL(ENQUEUE_ALL)))
-    index.index_pending(database)
-    assert [search.page(database, ListQuery(5, **query)) for query in queries] == before
+    database.write(lambda tx: tx.execute(SQL(REBUILD)))
+    list(index.rebuild(database))
+    assert [search.find(database, ListQuery(5, **query), "tests") for query in queries] == before
     assert any(page.next for page in before)
 
 
 # The index as a whole
+
+
+@pytest.fixture
+def outdated(database, add):
+    """Make the index lack three posts, the oldest of which is large, as after an upgrade; return what indexes them."""
+    for content in ("fog " * index.words.LARGE, "fog", "fog and lake"):
+        add(title="A", content=content)
+    database.write(lambda tx: [index.remove(tx, number) for number in (1, 2, 3)])
+    database.write(lambda tx: tx.execute(SQL(REBUILD)))
+    return index.rebuild(database)
+
+
+def test_an_index_is_built_again_newest_post_first(client, found, outdated, stranger, monkeypatch):
+    monkeypatch.setattr(index, "BATCH_SECONDS", 0)
+    answer = client.get("/v1/posts?q=fog")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert message(answer, 503).startswith(
+        "the search index is being built again, and the search would miss old posts;"
+    )
+    assert (next(outdated), stranger.get("/healthz").json) == (3, {"status": "ok", "indexed_percent": 0})
+    assert client.get("/v1/posts?q=lake").status_code == 503  # Perhaps an older post has the word.
+    assert next(outdated) == 2
+    assert (found("fog", limit="1"), stranger.get("/healthz").json["indexed_percent"]) == ("3", 34)
+    assert [client.get(f"/v1/posts?q=fog&limit={query}").status_code for query in ("2", "1&sort=relevance")] == [
+        503,
+        503,
+    ]
+    assert [*outdated] == [1]
+    assert (found("fog"), found("lake"), found("fog", sort="relevance")) == ("321", "3", "321")
+    assert stranger.get("/healthz").json == {"status": "ok"}
+
+
+def test_posts_that_change_while_the_index_is_built_again_are_indexed_once(client, found, post, outdated, config):
+    assert client.delete("/v1/posts/3").status_code == 204
+    assert client.patch("/v1/posts/2", json={"content": "sun", "status": "published"}).status_code == 200
+    post(title="New", content="fog")
+    assert [*outdated] == [2, 1]
+    assert (found("fog"), found("sun"), found("lake")) == ("41", "2", "")
+    sound_posts(config.database)
+
+
+@pytest.mark.usefixtures("outdated")
+def test_the_background_builds_the_index_again(database, found, background):
+    background.turn()
+    assert (index.unindexed(database), found("fog")) == (0, "321")
+
+
+def test_a_damaged_post_does_not_stop_the_index(database, found, outdated):
+    database.write(lambda tx: tx.execute(Post.update(document="{").where(Post.id == 2)))
+    assert [*outdated] == [3, 2, 1]
+    assert found("fog") == "31"
 
 
 def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client, found, post):
@@ -290,4 +288,5 @@ def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client
     with pytest.raises(Unavailable, match="blogapi init"):
         database.engine.open(create=False)
     assert database.engine.open() is False
+    list(index.rebuild(database))
     assert (found("fog"), found("left")) == ("1", "")

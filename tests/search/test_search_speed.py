@@ -8,14 +8,9 @@ import pytest
 from peewee import SQL
 
 from blogapi.posts.lists import ListQuery
+from blogapi.storage.loop import Loop
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
-
-
-@pytest.mark.sqlite
-def test_a_post_is_removed_from_the_index_by_its_key(plan):
-    key = "only_tags=? AND published=? AND post_id=?"
-    assert plan(index.FORGET) == [f"SEARCH search_pending USING PRIMARY KEY ({key})"]
 
 
 def test_a_search_takes_three_statements(client, statements):
@@ -65,24 +60,27 @@ def test_many_slow_searches_of_one_client_do_not_keep_another_waiting(database):
 def test_words_that_never_meet_are_not_sought_again_for_each_of_the_first_posts(database, add):
     for _ in range(search.FIRST_READ):
         add(title="Even", status="published")
-    assert index.index_pending(database, seconds=60) == 0
     many = "WITH RECURSIVE n(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)"
     words = "iif(n % 2, 'even', 'odd')"
-    insert = f"{many} INSERT INTO search_published (rowid, title, text, labels) SELECT n, {words}, '', '' FROM n"
+    insert = f"{many} INSERT INTO search_published (rowid, title, text) SELECT n, {words}, '' FROM n"
     database.write(lambda tx: tx.execute(SQL(insert)))
 
     def seconds(sort):
         begun = time.thread_time()
-        assert search.page(database, ListQuery(20, status="published", q="even odd", sort=sort)).items == []
+        query = ListQuery(20, status="published", q="even odd", sort=sort)
+        assert search.page(database, query, search.look_up(database, query)).items == []
         return time.thread_time() - begun
 
     assert min(seconds("published_at") for _ in range(3)) < 10 * min(seconds("created_at") for _ in range(3))
 
 
 @pytest.mark.sqlite
-def test_many_small_changes_leave_the_index_in_few_parts(database, add):
+@pytest.mark.parametrize("is_cooperative", [False, True])
+def test_many_small_changes_leave_the_index_in_few_parts(database, add, is_cooperative):
+    database.engine.loop = Loop()
+    database.engine.loop.is_cooperative = is_cooperative  # In our server, the background merges.
     for _ in range(100):
         add(title="Fog")
-        index.index_pending(database)
+    index.tidy(database)
     segments = "SELECT count(DISTINCT segid) FROM search_others_idx"
     assert database.row(SQL(segments))[0] < 20

@@ -265,7 +265,14 @@ def test_a_copy_to_postgresql_drops_them_too(old, url):
 
 
 # Turns a new PostgreSQL database into one of an earlier version
-TO_VERSION_7 = """
+TO_VERSION_8 = """
+    DROP TABLE search_label, search_rebuild, search;
+    CREATE TABLE search (post_id bigint);
+    CREATE TABLE search_pending (post_id bigint);
+    CREATE TABLE search_retagged (name text);
+    UPDATE blogapi SET version = 8, unicode = 'words 2';
+"""
+TO_VERSION_7 = f"""{TO_VERSION_8}
     DROP INDEX draft_copy_proposed;
     ALTER TABLE draft_copy DROP CONSTRAINT draft_copy_state_check;
     ALTER TABLE draft_copy ADD CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded'));

@@ -1,6 +1,7 @@
 """The search: finding posts by their words."""
 
-from collections.abc import Hashable, Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,56 +12,162 @@ from blogapi.paging import Cursor, Page
 from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Prepared, Reader
-from blogapi.storage.errors import RETRY_SECONDS
+from blogapi.storage.errors import Rejected, Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.index import TABLES, Incomplete, index_pending
+from blogapi.wings.search.index import TABLES
 
 FIRST_READ = 200  # posts that are read in order before the index
+QUICK_LABELS = 20  # a quick search looks for at most this many tags,
+MAX_LABELS = 2000  # and any search for this many: each is one more list to merge
+REBUILD_SECONDS = 5  # a client should try again after this time
 TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
 UNION = " UNION ALL "
 
 
+class Rebuilding(Unavailable):
+    """Old posts are not indexed again yet, so the search would miss them."""
+
+    reason = "the search index is being built again, and the search would miss old posts"
+
+
+class Sought(NamedTuple):
+    """What a search looks for: the labels of the tags with each sequence, and those of the tag of `tag`."""
+
+    labels: list[set[int]]
+    of_tag: set[int]
+    unindexed: int  # the index may lack the posts with lower ids
+    has_due: bool  # whether some posts are due, but not published yet
+
+
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Index pending posts; return a page as `page` does, in a thread unless the search is quick. Raises Incomplete."""
-    if left := index_pending(database, query):
-        raise Incomplete(f"{left} posts wait for the search index", RETRY_SECONDS)
-    return page(database, query) if is_quick(query) else database.read_in_thread(client, page, query)
+    """Return a page as `page` does, in a thread unless the search is quick. Raises Rejected, Rebuilding."""
+    sought = look_up(database, query)
+    if is_quick(query, sought):
+        return page(database, query, sought)
+    return database.read_in_thread(client, page, query, sought)
 
 
-def is_quick(query: ListQuery) -> bool:
+def look_up(reader: Reader, query: ListQuery) -> Sought:
+    """Look up the tags that a search may find. Raises Rejected if there are too many."""
+    published, *others = map(int, _indexes(query.status))
+    values = {"first": published, "last": others[0] if others else published, "limit": MAX_LABELS + 3}
+    rows = list(reader.rows(LOOK_UP, sought=dump(_texts_of_tags(query)), now=reader.now, **values))
+    if sum(place >= 0 for place, _ in rows) > MAX_LABELS:
+        raise Rejected("q", f"more than {MAX_LABELS} tags have these words; give longer words")
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for place, number in rows:
+        found[place].add(number)
+    labels = [found[place] for place in range(len(words.of_search(query.q)) + 1)]
+    return Sought(labels[:-1], labels[-1], max(found[UNINDEXED], default=0), bool(found[DUE_POST]))
+
+
+def _texts_of_tags(query: ListQuery) -> list[tuple[str, str, str]]:
+    """Return the range of the first word of each sequence, and the text of the sequence; then those for the tag."""
+    texts = []
+    for text, by_start in words.of_search(query.q):
+        first, *others = text.split()
+        texts.append((first, first + AFTER_ALL if by_start and not others else first, _spaced(text, by_start)))
+    key = words.key_of(query.tag or "")
+    return [*texts, (key, key, "")]
+
+
+def _with_due(reader: Reader, query: ListQuery, sought: Sought) -> Sought:
+    """Add the labels of due posts, which are among those of unpublished posts; it reads nothing about others."""
+    labels, of_tag = [*map(set, sought.labels)], {*sought.of_tag}
+    for label, key, text in reader.rows(LABELS_OF_DUE, now=reader.now):
+        for place, sequence in enumerate(words.of_search(query.q)):
+            if _spaced(*sequence) in text:
+                labels[place].add(label)
+        if query.tag is not None and key == words.key_of(query.tag):
+            of_tag.add(label)
+    return sought._replace(labels=labels, of_tag=of_tag)
+
+
+AFTER_ALL = "\U0010ffff"  # sorts after all other characters
+UNINDEXED, DUE_POST = -1, -2  # in place of a sequence
+_state = f"""
+    SELECT {UNINDEXED}, below FROM search_rebuild UNION ALL
+    SELECT {DUE_POST}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
+"""
+LOOK_UP = Prepared(
+    sqlite=f"""{_state}
+    SELECT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
+    WHERE published IN (:first, :last) AND instr(words, json_extract(sought.value, '$[2]'))
+    AND word BETWEEN json_extract(sought.value, '$[0]') AND json_extract(sought.value, '$[1]') LIMIT :limit
+    """,
+    postgresql=f"""{_state}
+    SELECT number - 1, id FROM jsonb_array_elements(:sought::jsonb) WITH ORDINALITY AS sought (value, number)
+    JOIN search_label ON published IN (:first, :last) AND word BETWEEN value ->> 0 AND value ->> 1
+    AND strpos(words, value ->> 2) > 0 LIMIT :limit
+    """,
+)
+LABELS_OF_DUE = Prepared("""
+    SELECT id, word, words FROM schedule
+    JOIN post_tag ON post_tag.post_id = schedule.post_id AND status = 'scheduled'
+    JOIN search_label ON published = 0 AND word = '=' || tag WHERE schedule.published_at <= :now
+""")
+
+
+def is_quick(query: ListQuery, sought: Sought) -> bool:
     """Return whether a search is cheap enough to run inline: for one word, in an order that the index has."""
     (text, by_start), *others = words.of_search(query.q)
     in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
-    return in_order and " " not in text and not by_start and not others
+    is_one_word = " " not in text and not by_start and not others
+    return in_order and is_one_word and len(sought.labels[0]) <= QUICK_LABELS and not sought.has_due
 
 
-def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
-    """Return a page as `lists.page` does, of the posts with the words of `q`, as they are indexed.
+def page(reader: Reader, query: ListQuery, sought: Sought) -> Page[Any, int | Cursor[int]]:
+    """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rebuilding.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
     now = reader.now
+    if query.status == "published" and sought.has_due:
+        sought = _with_due(reader, query, sought)
     if query.sort == "created_at":
-        return page_of(_rows(reader, query, now, Cursor("", query.before_id)), query, now, id_of)
-    rows = _by_relevance(reader, query, now) if query.sort == "relevance" else _rows(reader, query, now, query.start)
+        rows = _rows(reader, query, sought, now, Cursor("", query.before_id))
+        return page_of(_indexed(rows, query, sought.unindexed) if sought.unindexed else rows, query, now, id_of)
+    if sought.unindexed:
+        raise Rebuilding("it is not complete", REBUILD_SECONDS)
+    by_relevance = query.sort == "relevance"
+    rows = _by_relevance(reader, query, sought, now) if by_relevance else _rows(reader, query, sought, now, query.start)
     return page_of(rows, query, now, cursor_of)
 
 
-def _by_relevance(reader: Reader, query: ListQuery, now: str) -> Iterator[tuple]:
+def _indexed(rows: Iterable[tuple], query: ListQuery, unindexed: int) -> Iterator[tuple]:
+    """Yield the rows, newest first, of the posts that are newer than those that may not be indexed.
+
+    Raises Rebuilding if the page has room for more.
+    """
+    count = 0
+    for row in rows:
+        if id_of(row) < unindexed:
+            break
+        count += 1
+        yield row
+    if count <= query.limit:
+        raise Rebuilding("it is not complete", REBUILD_SECONDS)
+
+
+def _by_relevance(reader: Reader, query: ListQuery, sought: Sought, now: str) -> Iterator[tuple]:
     """Yield the rows of the posts whose title has all words, then those of the others."""
     before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
-        yield from _rows(reader, query, now, before, TITLE)
+        yield from _rows(reader, query, sought, now, before, TITLE)
         before = Cursor(TEXT, MAX_ID)
-    yield from _rows(reader, query, now, before, TEXT)
+    yield from _rows(reader, query, sought, now, before, TEXT)
 
 
-def _rows(reader: Reader, query: ListQuery, now: str, before: Cursor[int], part: str = "") -> Iterator[tuple]:
+def _rows(
+    reader: Reader, query: ListQuery, sought: Sought, now: str, before: Cursor[int], part: str = ""
+) -> Iterator[tuple]:
     """Return the rows of the matching posts before a cursor; by relevance, only those in one part of the order."""
-    values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
+    is_file = reader.dialect == "sqlite"
+    values = _sqlite_words(query, sought, part) if is_file else _postgresql_words(query, sought, part)
     values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}
-    rows = rows_query(query.sort, query.status, part, query.tag is not None)
+    has_labels = any(sought.labels) and part != TITLE
+    rows = rows_query(query.sort, query.status, part, query.tag is not None, has_labels)
     return reader.rows(rows, limit=query.limit + 1, **values)
 
 
@@ -74,7 +181,7 @@ class Order(NamedTuple):
 
 
 @cache
-def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Prepared:
+def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False) -> Prepared:
     """Return the query of a page, whose parameters are limit, now, key, id and after, and those of the words."""
     if sort in ("published_at", "updated_at"):
         # PostgreSQL's index needs a range.
@@ -82,8 +189,8 @@ def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Prepar
         order = Order(sort, f"{sort} DESC, id DESC", is_before, True)
     else:
         order = Order(f"'{part}'", "id DESC", "id < :id", False)
-    found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag)}) AS found")], [SQL("*")])
-    return Prepared(sqlite=_sqlite_query(order, status), postgresql=bounded(found, "key"))
+    found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag, has_labels)}) AS found")], [SQL("*")])
+    return Prepared(sqlite=_sqlite_query(order, status, part), postgresql=bounded(found, "key"))
 
 
 DUE = "SELECT post_id FROM schedule WHERE schedule.published_at <= :now"
@@ -103,52 +210,77 @@ def _indexes(status: str | None) -> list[bool]:
     return [True, False] if status is None else [status == "published"]
 
 
+def _spaced(text: str, by_start: bool) -> str:
+    """Return the text that a post's words, with spaces around them, contain if a search finds it."""
+    return f" {text}" if by_start else f" {text} "
+
+
 # In SQLite
 
 
-# Like MATCH, but for a single post: MATCH would read on until it finds another one.
-HAS_ALL = """
-    instr(' ' || labels || ' ', :label) AND
-    NOT EXISTS (SELECT 1 FROM json_each(:texts) WHERE NOT instr(' ' || title || ' ' || text || ' ', value))
-"""
-
-
-def _sqlite_words(query: ListQuery, part: str) -> dict[str, str]:
-    """Return the parameter for the words of a search. They have no characters with a special meaning."""
-    everywhere = " AND ".join(f'"{text}"{" *" if by_start else ""}' for text, by_start in words.of_search(query.q))
+def _sqlite_words(query: ListQuery, sought: Sought, part: str) -> dict[str, str]:
+    """Return the parameters for the words of a search. They have no characters with a special meaning."""
+    matches, texts = [], []
+    for (text, by_start), labels in zip(words.of_search(query.q), sought.labels, strict=True):
+        matches.append(_either(f'"{text}"{" *" if by_start else ""}', *map(_quoted, labels)))
+        texts.append([_spaced(text, by_start), *map(_label, labels)])
+    everywhere = " AND ".join(matches)
     match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
     if part == TEXT:
         match = f"({match}) NOT (title : ({everywhere}))"
-    label = " "
     if query.tag is not None:
-        label = f" {words.label(query.tag)} "
-        match = f'({match}) AND labels : "{label.strip()}"'
-    return {"match": match, "label": label, "texts": dump(_texts(query))}
+        match = f"({match}) AND text : {_either(*map(_quoted, sought.of_tag or {0}))}"  # No tag has the label 0.
+    tags = [] if query.tag is None else [[*map(_label, sought.of_tag)]]
+    return {"match": match, "texts": dump(texts), "tags": dump(tags)}
 
 
-def _texts(query: ListQuery) -> list[str]:
-    """Return the texts that a post's words, with spaces around them, contain if a search finds it."""
-    return [f" {text}" if by_start else f" {text} " for text, by_start in words.of_search(query.q)]
+def _either(*alternatives: str) -> str:
+    return f"({' OR '.join(alternatives)})"
 
 
-def _sqlite_query(order: Order, status: str | None) -> str:
+def _quoted(label: int) -> str:
+    return f'"{words.LABEL}{label}"'
+
+
+def _label(label: int) -> str:
+    return f" {words.LABEL}{label} "
+
+
+# Like MATCH, but for a single post: MATCH would read on until it finds another one.
+HAS_ALL = """NOT EXISTS (SELECT 1 FROM json_each({}) AS every WHERE NOT EXISTS (
+    SELECT 1 FROM json_each(every.value) AS one WHERE instr({}, one.value)
+))"""
+IN_TITLE, IN_TEXT = "' ' || title || ' '", "' ' || title || ' ' || text || ' '"
+
+
+def _sqlite_query(order: Order, status: str | None, part: str) -> str:
     """Return the query for the first posts that match. It finds their ids first: SQLite would sort whole documents.
 
     The word index is in the order of creation. When sorting by time, all matches are read only if too few of the first
-    posts match.
+    posts match. Due posts are indexed among the others.
     """
     lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in _indexes(status)]
     few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
+    has_all = (
+        f"{HAS_ALL.format(':texts', IN_TITLE if part == TITLE else IN_TEXT)} AND {HAS_ALL.format(':tags', IN_TEXT)}"
+    )
+    if part == TEXT:
+        has_all += f" AND NOT {HAS_ALL.format(':texts', IN_TITLE)}"
+    found = [f"(SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)" for table in tables]
+    if status == "published":
+        found.append(f"(SELECT rowid AS id FROM {TABLES[False]} WHERE rowid IN ({DUE}) AND {has_all})")
     ids = [
         f"""
-        SELECT id, {order.key} FROM {few} (SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)
+        SELECT id, {order.key} FROM {few} {each}
         CROSS JOIN post USING (id)  -- which reads the words first
         WHERE ({" OR ".join(lists)}) AND {order.is_before}
         """
-        for table in tables
+        for each in found
     ]
-    found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
-    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {HAS_ALL})" for table in tables)
+    ids_found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
+    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {has_all})" for table in tables)
+    if status == "published":
+        matches += f" OR EXISTS (SELECT 1 FROM {TABLES[False]} WHERE rowid = id AND id IN ({DUE}) AND {has_all})"
     first = f"""
     WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
     among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
@@ -156,7 +288,7 @@ def _sqlite_query(order: Order, status: str | None) -> str:
     return f"""
     {first if order.is_by_time else ""}
     SELECT id, status, CAST(document AS BLOB), {order.key} FROM post
-    WHERE id IN ({f"SELECT id FROM among_first {UNION}" if order.is_by_time else ""} {found})
+    WHERE id IN ({f"SELECT id FROM among_first {UNION}" if order.is_by_time else ""} {ids_found})
     ORDER BY {order.newest_first} LIMIT :limit
     """
 
@@ -164,33 +296,51 @@ def _sqlite_query(order: Order, status: str | None) -> str:
 # In PostgreSQL
 
 
-def _postgresql_words(query: ListQuery) -> dict[str, Any]:
+def _postgresql_words(query: ListQuery, sought: Sought, part: str) -> dict[str, Any]:
     """Return the parameters for the words of a search."""
-    texts, found = _texts(query), words.of_search(query.q)
-    lexemes = [f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '") for text, by_start in found]
+    every: list[str] = []
+    plain: list[str] = []
+    labelled: list[dict[str, Any]] = []
+    for (text, by_start), found in zip(words.of_search(query.q), sought.labels, strict=True):
+        labels = [] if part == TITLE else sorted(found)
+        lexemes = f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '")
+        every.append(" | ".join([f"({lexemes})", *(f"'{words.LABEL}{label}'" for label in labels)]))
+        if labels:
+            labelled.append({"text": _spaced(text, by_start), "labels": labels})
+        else:
+            plain.append(_spaced(text, by_start))
     return {
-        "text": texts[0],
-        "others": [f"%{text}%" for text in texts[1:]],
-        "sequences": [f"%{text}%" for text in texts if " " in text.strip()],
-        "lexemes": " & ".join(lexemes),
-        "label": words.label(query.tag or ""),
+        "text": plain[0] if plain else "",
+        "others": [f"%{text}%" for text in plain[1:]],
+        "sequences": [f"%{text}%" for text in plain if " " in text.strip()],
+        "labelled": dump(labelled),
+        "texts": [f"%{_spaced(*each)}%" for each in words.of_search(query.q)],
+        "lexemes": " & ".join(f"({each})" for each in every),
+        "tags": sorted(sought.of_tag),
+        "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in sorted(sought.of_tag) or [0]),
     }
 
 
 HAS_TEXTS = "strpos({0}, :text) > 0 AND {0} LIKE ALL (:others::text[])"  # strpos takes less time than LIKE.
+HAS_LABELS = """ AND NOT EXISTS (
+    SELECT 1 FROM jsonb_to_recordset(:labelled::jsonb) AS one (text text, labels bigint[])
+    WHERE strpos(search.text, one.text) = 0 AND NOT search.labels && one.labels
+)"""
 LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # which are indexed
 
 
-def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool) -> str:
+def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool, has_labels: bool) -> str:
     """Return the query for the first posts that match.
 
     The index returns all matches, unsorted: for a common word, half of all posts. So it is read only if too few of the
-    first posts match.
+    first posts match. Due posts are indexed among the others.
     """
     lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
-    has_texts, has_lexemes = _conditions(part, by_tag)
+    has_texts, has_lexemes = _conditions(part, by_tag, has_labels)
     of_part = f"SELECT post_id FROM search WHERE {has_lexemes} AND published = "
     indexed = [f"{of_part}{published}" for published in _indexes(status)]
+    if status == "published":
+        indexed.append(f"SELECT post_id FROM search WHERE post_id = ANY (ARRAY({DUE})) AND {has_texts}")
     return f"""
     WITH first AS ({_first_posts(order, lists)}),
     among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
@@ -214,13 +364,15 @@ def _first_posts(order: Order, lists: list[str]) -> str:
     return f"SELECT id FROM ({UNION.join(each)}) AS post {first}"
 
 
-def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
+def _conditions(part: str, by_tag: bool, has_labels: bool) -> tuple[str, str]:
     """Return two conditions for a match: one on the texts, and one on the index, which ignores word order."""
     column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = HAS_TEXTS.format(column)
     has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
+    both = HAS_LABELS if has_labels else ""
     if by_tag:
-        has_texts += " AND labels LIKE '% ' || :label || ' %'"
-        has_lexemes += f" AND {LEXEMES.format('btrim(labels)')} @@ :label::text::tsquery"
-    without_title = f" AND NOT ({HAS_TEXTS.format(TITLE)})" if part == TEXT else ""
-    return has_texts + without_title, has_lexemes + without_title
+        has_texts += " AND labels && :tags::bigint[]"
+        has_lexemes += f" AND {LEXEMES.format('words')} @@ :tag_lexemes::tsquery"
+    if part == TEXT:
+        both += f" AND NOT {TITLE} LIKE ALL (:texts::text[])"
+    return has_texts + both, has_lexemes + both

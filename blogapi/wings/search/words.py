@@ -7,12 +7,13 @@ make no difference. In scripts that write no spaces between words each character
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
 import regex
 
+from blogapi.documents import dump
 from blogapi.text import fold
 
 compiled = partial(regex.compile, flags=regex.V1)  # with -- and && between sets of characters
@@ -38,8 +39,10 @@ LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, an
 MAX_WORD = 500  # characters, because PostgreSQL indexes at most 2,046 bytes
 MAX_INDEXED = 100_000  # characters of a post's content, and words of a text
 MAX_DECOMPOSED = 4 * MAX_INDEXED  # characters; Hangul becomes three times as long
-MAX_DIFFERENT = 20_000  # distinct words of a post: each takes as long to write as ten repeats
+MAX_DIFFERENT = 8_000  # distinct words of a post's content: a change of so many takes 20 ms on SQLite
+LARGE = 32 * 1024  # the words of a content with more characters take so long that they are found before a transaction
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
+LABEL = "¶"  # before the id of a tag
 BETWEEN = "·"  # between two texts: no sequence of words crosses it
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
@@ -90,17 +93,33 @@ def of_search(q: str) -> list[Sequence]:
 # The words of a post
 
 
-def of_post(post: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the words of the title of a post, those of its other texts and tags, and its labels, one for each tag."""
-    texts = [post.get("excerpt", ""), *post["tags"], post["content"][:MAX_INDEXED]]
-    return _indexed(post["title"]), _indexed(*texts), " ".join(map(label, post["tags"]))
+def of_post(post: dict[str, Any]) -> tuple[str, str]:
+    """Return the words of the title of a post, and those of its excerpt and content."""
+    found = of_content(post["content"])
+    return _indexed(post["title"]), f"{_indexed(post['excerpt'])} {found}" if post.get("excerpt") else found
 
 
-def _indexed(*texts: str) -> str:
-    """Return the words of some texts, and the first letters by which they are found."""
-    found: list[str] = []
-    for text in texts:
-        found += [*split(text)[:MAX_INDEXED], BETWEEN]
+def of_content(content: str) -> str:
+    """Return the words of the content of a post; those of a large one are remembered for a moment."""
+    content = content[:MAX_INDEXED]
+    return _of_large(content) if len(content) > LARGE else _indexed(content)
+
+
+def key_of(tag: str) -> str:
+    """Return what stands for a whole tag among its words."""
+    return f"={fold(tag)}"
+
+
+@lru_cache(maxsize=1000)
+def of_tag(tag: str) -> str:
+    """Return a JSON array: the key of a tag, its words with spaces around each, and its key and each word once."""
+    key, found = key_of(tag), _indexed(tag)
+    return dump([key, f" {found} ", list({key: 0} | dict.fromkeys(found.split()))])
+
+
+def _indexed(text: str) -> str:
+    """Return the words of a text, and the first letters by which they are found."""
+    found = [*split(text)[:MAX_INDEXED], BETWEEN]
     different = dict.fromkeys(found)
     if len(different) > MAX_DIFFERENT:
         del found[found.index(next(islice(different, MAX_DIFFERENT, None))) :]
@@ -112,6 +131,4 @@ def _indexed(*texts: str) -> str:
     return " ".join(found + [START + letter for letter in letters])
 
 
-def label(tag: str) -> str:
-    """Return the word that stands for a folded tag, or one that no post has for the tag ""."""
-    return fold(tag).encode().hex() or "none"
+_of_large = lru_cache(maxsize=4)(_indexed)

@@ -4,18 +4,25 @@ import errno
 import os
 import sqlite3
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from peewee import SQL
+
+from blogapi.storage.database import Database
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import APPLICATION_ID, EMPTY, MISSING, SCHEMA, TABLE, TABLES, complete_copy, section, set_up
 from blogapi.storage.sqlite import Sqlite
+from blogapi.wings.search import index
 
+Progress = Callable[[Iterable, int], Iterator]
 # Tables that a database fills by itself, from the others
-FILLED = ("image_total", "search_retagged", "upload")
+FILLED = ("image_total", "search_label", "search_rebuild", "upload")
 
 
 def backup(engine: Engine, path: Path) -> None:
@@ -26,9 +33,7 @@ def backup(engine: Engine, path: Path) -> None:
         copy(engine, Sqlite(path))
 
 
-def copy(
-    source: Engine, target: Engine, progress: Callable[[Iterable[tuple], int], Iterator[tuple]] | None = None
-) -> None:
+def copy(source: Engine, target: Engine, progress: Progress | None = None) -> None:
     """Copy one consistent state of a database to an empty one; all of it or nothing.
 
     `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
@@ -46,6 +51,18 @@ def copy(
             filled.add(table, columns, rows)
         filled.last_ids = contents.last_ids
         filled.complete(contents.version)
+    _index_posts(target, progress)
+
+
+def _index_posts(target: Engine, progress: Progress | None) -> None:
+    """Index the posts of a new copy. If that is interrupted, the server continues."""
+    with closing(target), target.peewee.bind_ctx(BaseModel.__subclasses__()):  # Afterwards, the source has the models.
+        target.open()
+        database = Database(target)
+        posts: Iterable = index.rebuild(database)
+        ((count,),) = database.rows(SQL("SELECT count(*) FROM post"))
+        deque(progress(posts, count) if progress else posts, maxlen=0)
+        index.tidy(database)
 
 
 def tables() -> list[str]:
