@@ -23,7 +23,7 @@ def test_a_unix_time_is_written_in_utc():
     assert rfc3339(1_795_176_000.9) == "2026-11-20T12:00:00Z"
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     [
         *(

@@ -99,7 +99,7 @@ def test_the_end_of_a_long_name_is_kept(client):
 IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "status", "expected"),
     [
         (b"", 415, IS_ONE_OF),
@@ -107,14 +107,10 @@ IS_ONE_OF = "file: must be a JPEG, PNG, GIF, WebP or AVIF image"
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, f"{IS_ONE_OF}; an SVG can run scripts"),
         (b"\0\0\0\x18ftypheic\0\0\0\0", 415, f"{IS_ONE_OF}; convert HEIC to JPEG first"),
         (jpeg()[:300], 400, "file: the file ends early"),
-        pytest.param(
-            b"\0" * (20 * 1024**2 + 1),
-            413,
-            "an image must have at most 20,971,520 bytes",
-            marks=pytest.mark.in_process,  # Another server may close the connection before the whole body has arrived.
-        ),
+        (b"\0" * (20 * 1024**2 + 1), 413, "an image must have at most 20,971,520 bytes"),
     ],
 )
+@pytest.mark.in_process  # Another server may close the connection before the whole body has arrived.
 def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, content, status, expected):
     assert message(send(client, content), status) == expected
     assert message(upload(client, content), status) == expected

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from blogapi.wings.markdown.files import parse
 from blogapi.wings.markdown.front_matter import MarkdownError
+from tests.cases import cases
 from tests.markdown.test_files import front
 
 MIB = 1024**2
@@ -109,7 +110,7 @@ FILES = [
 REFUSED = [(front(text), message) for text, message in YAML] + [(toml(text), message) for text, message in TOML] + FILES
 
 
-@pytest.mark.parametrize(("data", "message"), REFUSED, ids=[message for _, message in REFUSED])
+@cases(("data", "message"), REFUSED)
 def test_the_message_for_a_refused_file_names_the_line_and_what_is_wrong(data, message):
     assert error(data) == message
 
@@ -120,7 +121,7 @@ def test_toml_may_have_names_with_16_parts_and_many_of_anything():
     assert parse(toml("".join(f"b{n} = ',,,,'\n" for n in range(1900)))).lines["b1899"] == 1901
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "2026-13-01", "2026-02-30", "2026-11-20T24:00:00Z", "2026-11-20T10:61:00Z", "2026-11-20T10:10:00+99:00",
@@ -191,7 +192,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE], ids=range(50))
+@cases("data", [*map(front, HOSTILE_YAML), *map(toml, HOSTILE_TOML), *HOSTILE])
 def test_hostile_files_are_refused_quickly(data):
     """Anything that takes many times as long as it should is quadratic."""
     start = time.process_time()
@@ -199,13 +200,12 @@ def test_hostile_files_are_refused_quickly(data):
     assert time.process_time() - start < 2
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
     [
         "---\n" * MIB, "#\n" * 2 * MIB, "# " + "# " * 2 * MIB, "#" + " " * 4 * MIB + "x", "#" * 4 * MIB,
         "\u200b" * MIB + "\n# A", "\n" * 4 * MIB, "# " + "#" * 4 * MIB + "x",
     ],
-    ids=range(8),
 )  # fmt: skip
 def test_large_contents_are_read_quickly(content):
     start = time.process_time()

@@ -38,7 +38,15 @@ def test_sources_come_in_pages(client, post):
     assert bad(query(client, q="source", after="x")).startswith("after: must be")
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def five(client, post, clock):
+    for title, status in (("1", "published"), ("2", "draft"), ("3", "draft"), ("4", "draft")):
+        client.post("/v1/posts", json={"title": title, "content": "A", "status": status})
+    client.patch("/v1/posts/4", json={"status": "scheduled", "published_at": "2026-11-20T12:01:00Z"})
+    clock.now += 60  # It is due.
+
+
+@cases(
     ("asked", "names"),
     [
         ({"limit": 2}, "43"),
@@ -53,11 +61,8 @@ def test_sources_come_in_pages(client, post):
         ({"post-status": "scheduled", "offset": 1}, ""),
     ],
 )
-def test_sources_can_be_selected_by_offset_and_status(client, post, clock, asked, names):
-    for title, status in (("1", "published"), ("2", "draft"), ("3", "draft"), ("4", "draft")):
-        client.post("/v1/posts", json={"title": title, "content": "A", "status": status})
-    client.patch("/v1/posts/4", json={"status": "scheduled", "published_at": "2026-11-20T12:01:00Z"})
-    clock.now += 60  # It is due.
+@pytest.mark.usefixtures("five")
+def test_sources_can_be_selected_by_offset_and_status(client, asked, names):
     found = query(client, q="source", **asked).json["items"]
     assert "".join(each["properties"]["name"][0] for each in found) == names
 

@@ -4,6 +4,7 @@ import pytest
 
 from blogapi.wings.history.models import Revision
 from tests.api.fixtures import with_key
+from tests.cases import cases
 from tests.owner.pages import enter, follow, pages, send, view
 
 WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}
@@ -94,12 +95,18 @@ def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, p
     assert get(client)["content"] == "One.\n2.\n"
 
 
-@pytest.mark.parametrize("path", ["posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"])
-def test_versions_that_are_not_kept_are_not_found(owner, client, post, path):
+@pytest.fixture
+def one_forgotten(owner, client, post):
+    """A post after one that was deleted for good."""
     post()
     client.delete("/v1/posts/1")
     view(owner, "/settings/trash/1").press("Yes, delete for good")
     post()
+
+
+@cases("path", ["posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"])
+@pytest.mark.usefixtures("one_forgotten")
+def test_versions_that_are_not_kept_are_not_found(owner, path):
     assert view(owner, f"/settings/{path}").status == 404
 
 

@@ -114,7 +114,7 @@ LISTS = ["status=x", "before=x", "limit=3", "nothing=1", "q=?!"]
 TRASH = ["before=x", "q=a", "status=draft", "before=1&limit=2"]
 
 
-@pytest.mark.parametrize("path", [*(f"posts?{query}" for query in LISTS), *(f"trash?{query}" for query in TRASH)])
+@cases("path", [*(f"posts?{query}" for query in LISTS), *(f"trash?{query}" for query in TRASH)])
 def test_an_unknown_query_of_a_list_is_refused(owner, path):
     page = view(owner, f"/settings/{path}")
     assert (page.status, page.all("main a")) == (400, ["Back to the first page"])

@@ -163,9 +163,9 @@ def test_a_page_ends_after_the_post_that_brings_it_past_4_mib(client, post):
     assert walk(client, "/v1/posts") == [["5", "4", "3", "2", "1"], ["0"]]
 
 
-@pytest.mark.parametrize("status", [None, *STATUSES])
-@pytest.mark.parametrize("by_tag", [True, False])
-@pytest.mark.parametrize("of_second", [True, False])
+@cases("status", [None, *STATUSES])
+@cases("by_tag", [True, False])
+@cases("of_second", [True, False])
 def test_a_list_by_publication_uses_its_indexes_by_time(plan, status, by_tag, of_second):
     steps = plan(lists.time_query("published_at", status, by_tag, of_second))
     found = "_by_time (status=? AND tag=?" if by_tag else "_published (status=?"

@@ -14,6 +14,7 @@ from blogapi.server.proxies import network
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.wings.owner import sessions
+from tests.cases import cases
 from tests.service import add_key
 
 
@@ -189,7 +190,7 @@ def test_a_request_gives_up_on_a_place_that_is_not_free_in_time():
     assert places.acquire(timeout=0.01)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("address", "client"),
     [
         ("192.0.2.1", "192.0.2.1"),

@@ -10,6 +10,7 @@ from blogapi.posts import storage as posts
 from blogapi.text import fold
 from blogapi.wings.tags import storage as stored_tags
 from tests.api.fixtures import LATER
+from tests.cases import cases
 from tests.conftest import NOON
 from tests.invariants import sound_posts
 from tests.tags.test_tags import tags
@@ -97,7 +98,7 @@ def test_after_any_operation_the_tags_agree_with_the_posts(client, database, con
             sound_posts(config.database)
 
 
-@pytest.mark.parametrize("status", [None, *STATUSES])
+@cases("status", [None, *STATUSES])
 def test_a_page_of_tags_scans_no_table_and_reads_no_index_of_other_posts(plan, status):
     steps = [step.split(maxsplit=2)[2] for step in plan(stored_tags.tags_query(status)) if step.startswith("SEARCH")]
     spelled = "USING PRIMARY KEY (tag=? AND status=? AND post_id=?)"

@@ -13,6 +13,7 @@ from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.models import DEFAULT_EVENTS, EVENTS, Delivery, Event
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
+from tests.cases import cases
 from tests.conftest import message
 
 ABSOLUTE = "url: must be an absolute http or https URL without white space"
@@ -66,7 +67,7 @@ def test_a_change_can_leave_out_fields(client, subscribe):
     assert client.patch("/v1/webhooks/1", data='{"active": true}', headers=merge_patch).json["active"] is True
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "expected"),
     [
         ({"url": None}, "url: must not be null"),
@@ -109,12 +110,19 @@ def test_a_change_can_leave_out_fields(client, subscribe):
 def test_a_bad_field_is_refused_at_creation_and_at_a_change(client, subscribe, body, expected):
     assert message(client.post("/v1/webhooks", json={"url": URL} | body)).startswith(expected)
     assert client.get("/v1/webhooks").json == []
-    subscribe()
-    assert message(client.patch("/v1/webhooks/1", json=body)).startswith(expected)
-    assert client.get("/v1/webhooks/1").json == SHOWN
+    path = f"/v1/webhooks/{subscribe()['id']}"
+    before = client.get(path).json
+    assert message(client.patch(path, json=body)).startswith(expected)
+    assert client.get(path).json == before
+    client.delete(path)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def one(subscribe):
+    return subscribe()
+
+
+@cases(
     ("method", "path", "body", "expected"),
     [
         ("POST", "", {}, "url: missing"),
@@ -124,8 +132,7 @@ def test_a_bad_field_is_refused_at_creation_and_at_a_change(client, subscribe, b
         ("PATCH", "/1", {"secret": "2"}, f'"secret": {FIELDS}, active'),
     ],
 )
-def test_a_bad_creation_or_change_is_refused(client, subscribe, method, path, body, expected):
-    subscribe()
+def test_a_bad_creation_or_change_is_refused(client, one, method, path, body, expected):
     assert message(client.open(f"/v1/webhooks{path}", method=method, json=body)) == expected
     assert client.get("/v1/webhooks").json == [SHOWN]
 
@@ -157,7 +164,7 @@ def test_there_are_at_most_50(client, subscribe):
     assert subscribe()["id"] == "51"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("method", "path"),
     [
         ("GET", ""),
@@ -168,9 +175,8 @@ def test_there_are_at_most_50(client, subscribe):
         ("POST", "/deliveries/msg_p5jXN8AQM9LWM0D4loKWxJ/redeliver"),
     ],
 )
-@pytest.mark.parametrize("name", ["2", str(2**63)])
-def test_an_unknown_webhook_is_404(client, subscribe, method, path, name):
-    subscribe()
+@cases("name", ["2", str(2**63)])
+def test_an_unknown_webhook_is_404(client, one, method, path, name):
     assert message(client.open(f"/v1/webhooks/{name}{path}", method=method), 404) == "no such webhook"
 
 
