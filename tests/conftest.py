@@ -85,13 +85,20 @@ def clock():
 
 SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that need a database file
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
+# The folders and files whose tests run each query at least once; parsing, rendering and HTTP do not differ by engine.
+BOTH_ENGINES = {"posts", "tags", "history", "search", "storage", "webhooks", "images", "server", "docs/test_metrics.py"}
+BOTH_ENGINES |= {f"owner/test_{name}.py" for name in ("copies", "images", "keys", "sessions", "shares", "tags")}
+BOTH_ENGINES |= {"micropub/test_queries.py", "api/test_keys_scope.py"}
+ONE_ENGINE = {"test_create.py", "test_params_http.py", "test_endpoint.py", "test_events.py"}  # of these folders
 
 
 def pytest_generate_tests(metafunc):
-    """Run the tests of the application and the server on both engines if PostgreSQL's programs are found."""
+    """Run the tests of the database and the server on both engines if PostgreSQL's programs are found."""
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
-    if PROGRAMS and "backend" in metafunc.fixturenames and not is_of_sqlite:
+    path = metafunc.definition.path.relative_to(Path(__file__).parent)
+    is_of_both = {path.parts[0], path.as_posix()} & BOTH_ENGINES and path.name not in ONE_ENGINE
+    if PROGRAMS and "backend" in metafunc.fixturenames and is_of_both and not is_of_sqlite:
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
 
