@@ -88,8 +88,9 @@ POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 # The folders and files whose tests run each query at least once; parsing, rendering and HTTP do not differ by engine.
 BOTH_ENGINES = {"posts", "tags", "history", "search", "storage", "webhooks", "images", "server", "docs/test_metrics.py"}
 BOTH_ENGINES |= {f"owner/test_{name}.py" for name in ("copies", "images", "keys", "sessions", "shares", "tags")}
-BOTH_ENGINES |= {"micropub/test_queries.py", "api/test_keys_scope.py"}
-ONE_ENGINE = {"test_create.py", "test_params_http.py", "test_endpoint.py", "test_events.py"}  # of these folders
+BOTH_ENGINES |= {f"micropub/test_{name}.py" for name in ("access", "queries", "updates")}
+BOTH_ENGINES |= {"api/test_common.py", "api/test_keys_scope.py"}
+ONE_ENGINE = {"test_create.py", "test_params_http.py", "test_endpoint.py"}  # of these folders
 
 
 def pytest_generate_tests(metafunc):
