@@ -240,7 +240,7 @@ class Connections:
         self.name = f"postgresql://{user}{user and '@'}{host}/{database}"
         self._address = make_conninfo("", **parameters)
         self._idle: list[PostgresConnection] = []  # last in, first out
-        self._free = loop.places(size)
+        self._free = loop.semaphore(size)
         self._loop = loop
         self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 

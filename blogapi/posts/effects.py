@@ -46,7 +46,7 @@ def check_permitted(author: str, *posts: Fields, kind: Kind = "updated") -> None
                 raise NotPermitted(f"this post is {post['status']}, or would be")
 
 
-def changed(tx: Transaction, change: Change) -> None:
+def run(tx: Transaction, change: Change) -> None:
     """Run all side effects of a post change. Raises NotPermitted before anything is written."""
     kind, post_id, old, new, author, version, with_events = change
     check_permitted(author, old, new, kind=kind)
@@ -62,14 +62,14 @@ def changed(tx: Transaction, change: Change) -> None:
         webhooks.record(tx, {"post": new or old}, *_events(change))
 
 
-def retagged(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
+def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
     """Record that a site-wide tag change touched this post; the event is sent for the tag, not for the post."""
     check_permitted(author, old, new)
     if tx.keeps_history:
         history.add_retagging(tx, post_id, author, old["tags"])
 
 
-def damaged_deleted(tx: Transaction, post_id: int, author: str) -> None:
+def run_for_damaged(tx: Transaction, post_id: int, author: str) -> None:
     """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
     check_permitted(author, {"status": "damaged"})
     history.forget(tx, post_id)
@@ -84,7 +84,7 @@ def proposed(tx: Transaction, post: Fields, proposal: Fields) -> None:
     webhooks.record(tx, {"post": post, "proposal": proposal}, "post.proposed")
 
 
-def tag_changed(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
+def run_for_tag(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
     """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
     staged.retag(tx, change)
     name = data["tag"]["name"]

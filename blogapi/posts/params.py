@@ -6,7 +6,7 @@ from typing import Any
 
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 
-MAX_NAME = 64  # characters
+MAX_PARAM_NAME = 64  # characters
 MAX_DEPTH = 8
 MAX_VALUES = 500
 MAX_BYTES = 32 * 1024  # size as JSON
@@ -55,13 +55,13 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
 
 def is_name(text: str) -> bool:
     """Return whether a string can be a name in params."""
-    return len(text) <= MAX_NAME and not CONTROL_OR_BREAK.search(text) and VISIBLE.search(text) is not None
+    return len(text) <= MAX_PARAM_NAME and not CONTROL_OR_BREAK.search(text) and VISIBLE.search(text) is not None
 
 
 def _check_names(names: Iterable[str], place: str) -> None:
     for name in names:
         if not is_name(name):
-            bounds = f"a name must be one line of 1 to {MAX_NAME} characters, at least one of them visible"
+            bounds = f"a name must be one line of 1 to {MAX_PARAM_NAME} characters, at least one of them visible"
             raise ParamsError(place, bounds)
 
 

@@ -86,7 +86,7 @@ def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     shown = documents.as_of(tx.now, status, document)
     if shown is not document:
         old, new = documents.load(document), documents.load(shown)
-        effects.changed(tx, Change("published", post_id, old, new))
+        effects.run(tx, Change("published", post_id, old, new))
         _update(tx, old, new, shown.decode())
     return StoredPost(post_id, shown, version)
 
@@ -149,7 +149,7 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
-    effects.changed(tx, Change("created", post_id, {}, post, author, with_events=with_events))
+    effects.run(tx, Change("created", post_id, {}, post, author, with_events=with_events))
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
     return StoredPost(post_id, document.encode(), version)
 
@@ -172,7 +172,7 @@ def change(
     old = documents.load(post.document)
     new = as_changed(tx, old, changes, plans_drafts)
     if is_same(old, new):
-        effects.changed(tx, Change("repeated", post.id, old, new, author))
+        effects.run(tx, Change("repeated", post.id, old, new, author))
         return post.document
     return replace(tx, post, old, new, author).document
 
@@ -262,7 +262,7 @@ def replace(
     slugs.check_former(tx, post.id, old, new)
     new = new | {"updated_at": tx.now}
     document = documents.dump(new)
-    effects.changed(tx, Change("updated", post.id, old, new, author, post.version, with_events=with_events))
+    effects.run(tx, Change("updated", post.id, old, new, author, post.version, with_events=with_events))
     _update(tx, old, new, document, author)
     return StoredPost(post.id, document.encode(), post.version + 1)
 
@@ -300,11 +300,11 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = no_check, 
         old = documents.load(post.document)
     except Damaged:
         post_id = _find(tx, ref)[0]
-        effects.damaged_deleted(tx, post_id, author)
+        effects.run_for_damaged(tx, post_id, author)
         tx.defer(DELETE, id=post_id)
         return
     kind: Kind = "purged" if permanent else "deleted"
-    effects.changed(tx, Change(kind, post.id, old, {}, author, post.version))
+    effects.run(tx, Change(kind, post.id, old, {}, author, post.version))
     tx.defer(DELETE, id=post.id)
 
 

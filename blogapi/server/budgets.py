@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from blogapi.config import Config
-from blogapi.server.loop import Client, Places, Turns
+from blogapi.server.loop import Client, RoundRobinSemaphore, Turns
 from blogapi.storage.keys import PREFIX
 
 MB = 1024 * 1024
@@ -88,7 +88,7 @@ def stalled(budget: Budget, connection: Holder) -> Holder | None:
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
 
-class Shared:
+class SharedState:
     """State shared by all connections.
 
     Each pair, indexed by `is_known`, is for strangers and for known clients, whom strangers cannot evict.
@@ -105,7 +105,7 @@ class Shared:
         # Connections that wait for their clients, longest wait first
         self.waiting: tuple[dict[Holder, None], dict[Holder, None]] = {}, {}
         self._known: set[str] = set()  # keys and sessions
-        self._changes: dict[Client, Places] = {}
+        self._changes: dict[Client, RoundRobinSemaphore] = {}
 
     def client(self, data: bytes, address: str) -> Client:
         """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
@@ -124,17 +124,17 @@ class Shared:
         """Forget a key or a session that is no longer valid."""
         self._known.discard(credential)
 
-    def place_for_change(self, connection: Holder) -> Places:
+    def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
         """Wait until the client may make a change; return what to release. Evicts the client's own stalled reads."""
-        places = self._changes.get(connection.client)
-        if places is None:
+        semaphore = self._changes.get(connection.client)
+        if semaphore is None:
             if len(self._changes) >= MAX_KNOWN:
                 self._changes.clear()
-            places = self._changes[connection.client] = Places(MAX_CHANGES)
+            semaphore = self._changes[connection.client] = RoundRobinSemaphore(MAX_CHANGES)
         budget = self.responses[True]
-        while not places.acquire(timeout=POLL_SECONDS):
+        while not semaphore.acquire(timeout=POLL_SECONDS):
             before = time.monotonic() - OWN_STALLED_SECONDS
             for holder in budget.held:
                 if holder.client == connection.client and holder.progress_at < before:
                     holder.end()
-        return places
+        return semaphore

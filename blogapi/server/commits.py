@@ -20,7 +20,7 @@ from blogapi.storage.errors import Busy, NeedsThread
 GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
 LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
-SHARED_PARTS = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
+SHARED_WRITES = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 COMPUTING = 2  # at most this many slow functions run at a time
 
 P = ParamSpec("P")
@@ -118,7 +118,7 @@ class PartlyApplied(Exception):
     """An operation changed something in a shared transaction before it failed."""
 
 
-class Part:
+class PendingWrite:
     """An operation in a shared transaction, and later its result or error."""
 
     result: Any = None
@@ -140,8 +140,8 @@ class GroupCommit:
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):
-        self.waiting: deque[Part] = deque()
-        self._alone: deque[Part] = deque()  # each gets a transaction of its own
+        self.waiting: deque[PendingWrite] = deque()
+        self._alone: deque[PendingWrite] = deque()  # each gets a transaction of its own
         self._engine = engine
         self._begin = begin  # (until), by the monotonic clock
         self._arrived = threading.Event()
@@ -156,21 +156,21 @@ class GroupCommit:
         Raises the operation's errors, and Unavailable if the database fails or another program holds the lock for
         BUSY_SECONDS.
         """
-        part = Part(operation)
-        self.waiting.append(part)
+        pending = PendingWrite(operation)
+        self.waiting.append(pending)
         if self._has_thread:
             self._arrived.set()
-            part.done.wait()
+            pending.done.wait()
         else:
             with self._committing:
-                while not part.done.is_set():
+                while not pending.done.is_set():
                     self._commit()
         try:
-            if part.error:
-                raise part.error
-            return part.result
+            if pending.error:
+                raise pending.error
+            return pending.result
         finally:
-            part.error = None  # breaks a cycle through its frames that would keep a large post alive
+            pending.error = None  # breaks a cycle through its frames that would keep a large post alive
 
     def _work(self) -> None:
         while self._arrived.wait():
@@ -181,7 +181,7 @@ class GroupCommit:
     def _commit(self) -> None:
         """Run waiting operations in a transaction, and wake their requests, whatever fails."""
         self._gather()
-        taken: list[Part] = []
+        taken: list[PendingWrite] = []
         error: BaseException | None = None
         try:
             deadline = (self._alone or self.waiting)[0].deadline
@@ -200,9 +200,9 @@ class GroupCommit:
             error = error or failure
             taken += self._take_hopeless(failure)
         finally:
-            for part in taken:
-                part.error = error or part.error
-                part.done.set()
+            for pending in taken:
+                pending.error = error or pending.error
+                pending.done.set()
             del taken, error  # The error's frames refer to this one.
 
     def _gather(self) -> None:
@@ -212,29 +212,29 @@ class GroupCommit:
         while self._engine.loop.requests_wait() and time.monotonic() < until:
             time.sleep(0)
 
-    def _take_hopeless(self, error: BaseException) -> list[Part]:
+    def _take_hopeless(self, error: BaseException) -> list[PendingWrite]:
         """Take the operations whose deadline has passed, or all if the database fails: a retry could take seconds."""
         is_busy, now = isinstance(error, Busy), time.monotonic()
-        hopeless = [part for part in (*self._alone, *self.waiting) if not is_busy or part.deadline < now]
-        for part in hopeless:
-            (self._alone if part in self._alone else self.waiting).remove(part)
+        hopeless = [pending for pending in (*self._alone, *self.waiting) if not is_busy or pending.deadline < now]
+        for pending in hopeless:
+            (self._alone if pending in self._alone else self.waiting).remove(pending)
         return hopeless
 
-    def _run_waiting(self, tx: Transaction, taken: list[Part]) -> None:
+    def _run_waiting(self, tx: Transaction, taken: list[PendingWrite]) -> None:
         """Run waiting operations until the transaction is full."""
-        count = 1 if self._alone else min(len(self.waiting), SHARED_PARTS)
+        count = 1 if self._alone else min(len(self.waiting), SHARED_WRITES)
         until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
         while len(taken) < count and (not taken or time.monotonic() < until):
-            part = (self._alone or self.waiting).popleft()
-            taken.append(part)
-            part.error = None
+            pending = (self._alone or self.waiting).popleft()
+            taken.append(pending)
+            pending.error = None
             changes = tx.changes
             try:
-                part.result = part.operation(tx)
+                pending.result = pending.operation(tx)
             except Exception as error:
                 if count == 1 or tx.is_fatal(error):
                     raise
                 if tx.changes != changes:
                     raise PartlyApplied from error
                 clear_frames(error.__traceback__)  # so that many errors do not keep many large posts alive
-                part.error = error
+                pending.error = error

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
-from blogapi.server.budgets import KEPT_BYTES, MB, Shared
+from blogapi.server.budgets import KEPT_BYTES, MB, SharedState
 from blogapi.server.loop import CLIENT, Client
 
 BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
@@ -47,7 +47,7 @@ class Allowance:
 class ClientConnection:
     """A client's socket, from which gunicorn's body readers read."""
 
-    def __init__(self, sock: socket.socket, address: str, shared: Shared):
+    def __init__(self, sock: socket.socket, address: str, shared: SharedState):
         self.sock = sock
         self.address = address  # identifies it while it has no key or session
         self.client = Client(address)

@@ -19,7 +19,7 @@ from blogapi.api.errors import error_body, with_id
 from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
-from blogapi.server.budgets import KEPT_BYTES, Shared
+from blogapi.server.budgets import KEPT_BYTES, SharedState
 from blogapi.server.connection import ClientConnection
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.loop import Client
@@ -47,7 +47,7 @@ class Handler:
         self.service = service
         self.config = service.config
         self.connections: dict[ClientConnection, None] = {}  # oldest first
-        self.shared = Shared(self.config, self.service.loop.turns)  # type: ignore[attr-defined]
+        self.shared = SharedState(self.config, self.service.loop.turns)  # type: ignore[attr-defined]
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.closing = False
@@ -141,11 +141,11 @@ class Handler:
             return self.call(exchange, body)
         if not self.shared.responses[True].reserve(connection, 0):  # if the budget was exceeded, and nobody has stalled
             return self.refuse(exchange, BUSY[0], f"{BUSY[1]}; nothing was changed")
-        places = self.shared.place_for_change(connection)
+        semaphore = self.shared.place_for_change(connection)
         try:
             return self.call(exchange, body)
         finally:
-            places.release()
+            semaphore.release()
 
     def call(self, exchange: "Exchange", body: Body) -> bool:
         """Call the application and send its response; return whether another request may follow."""

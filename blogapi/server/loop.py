@@ -101,7 +101,7 @@ class Turns(Queue):
                 self.timer.start(self._give)
 
 
-class Places(Queue):
+class RoundRobinSemaphore(Queue):
     """A semaphore that serves clients round-robin rather than first-come, first-served."""
 
     def __init__(self, size: int) -> None:
@@ -141,9 +141,9 @@ class EventLoop(Loop):
         threadpool.maxsize = THREADS
         self.threads, self.background = threadpool, ThreadPool(BACKGROUND_THREADS)
 
-    def places(self, size: int) -> Places:
+    def semaphore(self, size: int) -> RoundRobinSemaphore:
         """Return a semaphore that serves clients round-robin."""
-        return Places(size)
+        return RoundRobinSemaphore(size)
 
     def timeout(self, seconds: float) -> gevent.Timeout:
         """Return a context manager that raises TimeoutError if its block takes longer."""

@@ -14,7 +14,7 @@ class Loop:
     is_cooperative = False  # whether requests share one thread, and waiting lets others run
     wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events that occurred
 
-    def places(self, size: int) -> Any:
+    def semaphore(self, size: int) -> Any:
         """Return a semaphore. Our server's serves clients round-robin."""
         return threading.Semaphore(size)
 

@@ -322,7 +322,7 @@ def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, c
 
 
 def test_too_many_concurrent_uploads_are_503(client):
-    place = uploads.places.hold
+    place = uploads.slots.hold
     with place("other"), place("other"), place("another"), place("one more"):
         answer = upload(client, jpeg())
         assert without_id(message(answer, 503)) == "too many uploads at a time; try again"

@@ -7,9 +7,9 @@ from gevent.core import READ
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
-from blogapi.server.budgets import Budget, Shared, oldest_of_busiest
+from blogapi.server.budgets import Budget, SharedState, oldest_of_busiest
 from blogapi.server.handler import Handler
-from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, Places, Turns
+from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, RoundRobinSemaphore, Turns
 from blogapi.server.proxies import network
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
@@ -140,54 +140,54 @@ def test_a_client_that_disconnects_passes_its_turn_to_the_next():
 
 @pytest.mark.parametrize("wait", ["turn", "place"])
 def test_a_failing_request_does_not_end_another(wait):
-    turns, places, order = Turns(), Places(1), []
+    turns, semaphore, order = Turns(), RoundRobinSemaphore(1), []
 
     def ask(client):
         if wait == "turn":
             turns.wait(Client(client))
         else:
-            places.wait(Client(client))
-            places.release()
+            semaphore.wait(Client(client))
+            semaphore.release()
         order.append(client)
         raise MemoryError
 
-    places.free = 0
+    semaphore.free = 0
     for client in ("a", "b", "c"):
         gevent.spawn_raw(ask, client)
     gevent.sleep(0)
-    places.release()
+    semaphore.release()
     with gevent.Timeout(20):
         while len(order) < 3:
             gevent.sleep(0.001)
     assert order == ["a", "b", "c"]
 
 
-def served_in_places(*clients):
+def served_by_semaphore(*clients):
     """The clients of some requests that compete for the only place, in the order in which they get it."""
-    places, order = Places(1), []
+    semaphore, order = RoundRobinSemaphore(1), []
 
     def use(client):
         CLIENT.set(client)
-        assert places.acquire(timeout=20)
+        assert semaphore.acquire(timeout=20)
         order.append(client.name)
         gevent.sleep(0)
-        places.release()
+        semaphore.release()
 
     gevent.joinall([gevent.spawn(use, client) for client in clients], raise_error=True)
-    assert places.acquire(timeout=1)  # All gave it back.
+    assert semaphore.acquire(timeout=1)  # All gave it back.
     return order
 
 
 def test_a_client_that_wants_many_places_does_not_keep_others_from_getting_one():
-    order = served_in_places(STRANGER, STRANGER, STRANGER, A, SERVICE)
+    order = served_by_semaphore(STRANGER, STRANGER, STRANGER, A, SERVICE)
     assert order == ["127.0.0.1", "127.0.0.1", "a", "127.0.0.1", ""]
 
 
 def test_a_request_gives_up_on_a_place_that_is_not_free_in_time():
-    places = Places(1)
-    assert [places.acquire(timeout=0.01) for _ in range(2)] == [True, False]
-    places.release()
-    assert places.acquire(timeout=0.01)
+    semaphore = RoundRobinSemaphore(1)
+    assert [semaphore.acquire(timeout=0.01) for _ in range(2)] == [True, False]
+    semaphore.release()
+    assert semaphore.acquire(timeout=0.01)
 
 
 @cases(
@@ -205,7 +205,7 @@ def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
 
 
 def test_strangers_cannot_end_requests_of_known_clients():
-    strangers, known = Shared(Config(), Turns()).small
+    strangers, known = SharedState(Config(), Turns()).small
     sizes = known.left, strangers.left
     keyed, others = Connection(), [Connection() for _ in range(3)]
     assert known.reserve(keyed, known.left * 6 // 10)

@@ -40,7 +40,7 @@ class Upload(NamedTuple):
     file: BinaryIO
 
 
-class Places:
+class Slots:
     """Limits the number of concurrent uploads, in total and per client."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Places:
                 self._of_clients[client] -= 1
 
 
-places = Places()
+slots = Slots()
 
 
 def store_body(request: Request, name: str) -> tuple[StoredImage, bool]:
@@ -125,7 +125,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
         return form.files[0]
     if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
-    opened.enter_context(places.hold(request.client))
+    opened.enter_context(slots.hold(request.client))
     file = new_file(request, opened)
     for piece in pieces(request, MAX_BYTES, TOO_LARGE):
         save(piece, file)
@@ -148,7 +148,7 @@ class FileForm(Form):
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:
-            self.opened.enter_context(places.hold(self.request.client))
+            self.opened.enter_context(slots.hold(self.request.client))
         file = new_file(self.request, self.opened)
         self.files.append(Upload(part.name.removesuffix("[]"), part.filename or "", file))
         return partial(save, target=file)

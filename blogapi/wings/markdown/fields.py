@@ -33,7 +33,7 @@ def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
         )
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
     lower = {name.lower(): name for name in values}
-    given = {FIELD_READERS[known][0] for name, known in names.items() if known in FIELD_READERS and values[name]}
+    given = {FIELD_CONVERTERS[known][0] for name, known in names.items() if known in FIELD_CONVERTERS and values[name]}
     for field, theirs in (program.names or {}).items():
         for name in (lower[each] for each in theirs if each in lower and values[lower[each]]):
             is_begun = name.lower() in program.begun and "status" not in given
@@ -65,7 +65,7 @@ def read_fields(
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
     left_out = () if program else (*IGNORED, *IMPORTED)
-    for name in [name for name in FIELD_READERS if name in values and name not in left_out]:
+    for name in [name for name in FIELD_CONVERTERS if name in values and name not in left_out]:
         if program and name == "date" and program.no_date.fullmatch(str(values[name])):
             others[name] = values[name]
             continue
@@ -91,7 +91,7 @@ def read_fields(
 def _read_field(name: str, value: Any, line: int, program: Program | None, zone: tzinfo) -> tuple[str, Any]:
     """Return the field for a name, and its value."""
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
-    field, convert = FIELD_READERS["published_at" if is_day else name]
+    field, convert = FIELD_CONVERTERS["published_at" if is_day else name]
     if program:
         value = value if program is OURS else _simplified(name, field, value)
     try:
@@ -170,18 +170,18 @@ def _status(if_true: str, if_false: str, value: Any) -> str:
     return if_true if FLAGS[value.lower()] else if_false
 
 
-READERS: dict[str, Callable[..., Any]] = {
+CONVERTERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("title", "slug", "status", "excerpt"), _text),
     **dict.fromkeys(("tags", "former_slugs"), _tags),
     **dict.fromkeys(("published_at", "created_at"), _time),
     **{"cover_image": _address, "params": _params},
 }
-FLAG_READERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
+FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
 # The field for each name, and the function that reads its value. A field's own name comes first.
-FIELD_READERS: dict[str, tuple[str, Callable[..., Any]]] = {
-    name: (field, FLAG_READERS.get(name, READERS[field])) for field, names in NAMES.items() for name in names
+FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
+    name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[field])) for field, names in NAMES.items() for name in names
 }
 IGNORED = ("id", "created_at")  # in a request
 FIELD_NAMES = tuple(field for field in NAMES if field not in IGNORED)
 # Names with a meaning at the top level, by their lower case
-BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_READERS, *IGNORED)}
+BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_CONVERTERS, *IGNORED)}

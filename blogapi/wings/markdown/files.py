@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from blogapi.config import zone_named
 from blogapi.documents import ID
 from blogapi.text import CONTROL, VISIBLE
-from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_NAMES, FIELD_READERS, IGNORED, adapted, read_fields
+from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_CONVERTERS, FIELD_NAMES, IGNORED, adapted, read_fields
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
 from blogapi.wings.markdown.headers import read_headers, split_headers
 from blogapi.wings.markdown.programs import ANY, BY_HEADER, IMPORTED, OURS, Program, by_names, dated_from
@@ -121,7 +121,7 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     if is_exported and rules.keeps_others and ("status" not in values or "draft" in values):  # It is flat.
         head = {*[*values][: [*values].index("created_at")]} & {CHANGED, UNPUBLISHED}
         values = {name: value for name, value in values.items() if name not in head}
-    known = FIELD_READERS.keys() - IMPORTED if rules.strict else FIELD_READERS.keys()
+    known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
     if others and not rules.keeps_others:
         name = next(iter(others))

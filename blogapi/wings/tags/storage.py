@@ -116,7 +116,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
         tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
     tag = find(tx, new)
     if changed or tag.name != before.name:
-        effects.tag_changed(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name}, change)
+        effects.run_for_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name}, change)
     return tag
 
 
@@ -126,7 +126,7 @@ def delete(tx: Transaction, tag: str, author: str) -> None:
     change = partial(_without, tag)
     _rewrite(tx, tag, change, author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
-    effects.tag_changed(tx, "tag.deleted", {"tag": {"name": name}}, change)
+    effects.run_for_tag(tx, "tag.deleted", {"tag": {"name": name}}, change)
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
@@ -140,7 +140,7 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
             old = documents.load(*(tx.row(STORED, id=post_id) or [None]))
             new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
             if new["tags"] != old["tags"]:
-                effects.retagged(tx, post_id, old, new, author)
+                effects.run_for_retagging(tx, post_id, old, new, author)
                 tx.execute(SET_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
                 copies = {"status": old["status"], "post_id": post_id}
                 tx.execute_many(RESPELL, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])

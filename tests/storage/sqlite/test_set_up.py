@@ -104,7 +104,10 @@ def test_a_sqlite_without_fts5_is_reported_and_leaves_no_file(path, monkeypatch)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("PRAGMA user_version = 9", f"its version 9 is newer than this program's {VERSION}; upgrade the program"),
+        (
+            f"PRAGMA user_version = {VERSION + 2}",
+            f"its version {VERSION + 2} is newer than this program's {VERSION}; upgrade the program",
+        ),
         (f"PRAGMA user_version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
         ("PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name", "export its posts with the old program"),
         ("ALTER TABLE post_tag RENAME name TO spelling", "export its posts with the old program, and import them with"),
