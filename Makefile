@@ -1,7 +1,7 @@
 PYTHON := $(or $(PYTHON),python3)
 BIN = .venv/bin
 
-.PHONY: help install postgresql run test test-all coverage soak bench instructions check lock
+.PHONY: help install postgresql run man test test-all coverage soak bench instructions check lock
 
 help:  # list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*# *\(.*\)/\1@\2/p' Makefile | while IFS=@ read -r name what; do printf 'make %-13s %s\n' "$$name" "$$what"; done
@@ -12,6 +12,10 @@ postgresql: .venv/postgresql  # install psycopg, for BLOGAPI_DATABASE=postgresql
 
 run: .venv/installed $(wildcard .venv/postgresql)  # start the service, with blog.db in this folder
 	@exec $(BIN)/blogapi serve
+
+man: .venv/installed  # write a manual page for each command into man/
+	@$(BIN)/pip install --quiet --no-deps --upgrade --target .venv-man click-man==0.6.0
+	@mkdir -p man && PYTHONPATH=.venv-man $(BIN)/python -c "import sys; from click_man.core import write_man_pages; from blogapi.cli import command_line as group; [group.get_command(None, name) for name in group.list_commands(None)]; write_man_pages('blogapi', group, target_dir='man')"
 
 PYTEST = $(BIN)/pytest -n auto
 

@@ -23,7 +23,7 @@ from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
 # Imported only when called: the other commands start faster without the Markdown and HTML parsers.
 LAZY = {
-    "backup": "blogapi.cli.transfer:backup",
+    "backup": "blogapi.cli.backup:backup",
     "copy": "blogapi.cli.transfer:copy_database",
     "doctor": "blogapi.cli.doctor:doctor",
     "export": "blogapi.cli.transfer:export_posts",
@@ -40,6 +40,7 @@ ALIASES = {"settings": "login"}  # earlier names of commands
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
 SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # in a URL
+STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
 ITEMS_A_LINE = 1000  # without a terminal, progress is shown after this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
@@ -53,18 +54,29 @@ Once the server runs, this creates a post:
 """
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group whose commands name the exit statuses in their help."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if command := super().get_command(ctx, name):
+            command.epilog = STATUSES
+        return command
+
+
+class LazyGroup(Group):
     """A group that imports the commands in LAZY only when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *LAZY])
+        return sorted({*super().list_commands(ctx), *LAZY})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         name = ALIASES.get(name, name)
-        return resolve_name(LAZY[name]) if name in LAZY else super().get_command(ctx, name)
+        if name in LAZY and name not in self.commands:
+            self.add_command(resolve_name(LAZY[name]))
+        return super().get_command(ctx, name)
 
 
-@click.group(name="blogapi", cls=LazyGroup)
+@click.group(name="blogapi", cls=LazyGroup, epilog=STATUSES)
 @click.option("--config", metavar="FILE", help="The settings file, instead of /etc/blogapi.env or ./.env.")
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 @click.pass_context
@@ -165,7 +177,7 @@ def show_config(source: tuple[str, set[str]]) -> None:
     Config.from_environ(os.environ)  # says what is wrong
 
 
-@command_line.group()
+@command_line.group(cls=Group)
 def keys() -> None:
     """Create, list, regenerate and revoke API keys."""
 

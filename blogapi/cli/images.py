@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -17,6 +18,13 @@ from blogapi.storage.errors import Rejected
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.rebase import BY, rebase
 from blogapi.wings.markdown.front_matter import shown
+
+
+def given_path(value: str) -> Path:
+    """Return a path; refuse "", which an unset shell variable gives, and which Path takes for the current folder."""
+    if not value:
+        raise click.BadParameter("must not be empty")
+    return Path(value)
 
 
 def given_url(value: str) -> str:

@@ -1,4 +1,4 @@
-"""The commands for many posts at once: import, export, undo, backup, copy."""
+"""The commands for many posts at once: import, export, undo, copy."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from typing import IO, Any
 import click
 
 from blogapi.cli.commands import opened, with_progress
-from blogapi.cli.images import given_url
+from blogapi.cli.images import given_path, given_url
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.posts import lists
@@ -34,13 +34,6 @@ from blogapi.wings.transfer.sources import Sources
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` can do with a post
-
-
-def given_path(value: str) -> Path:
-    """Return a path; refuse "", which an unset shell variable gives, and which Path takes for the current folder."""
-    if not value:
-        raise click.BadParameter("must not be empty")
-    return Path(value)
 
 
 def pattern(value: str) -> str:
@@ -203,19 +196,6 @@ def print_undone(results: Iterable[Undone], would_be: str) -> int:
     finally:
         click.echo(would_be + counted(counts))
     return counts["left"]
-
-
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-def backup(file: Path) -> None:
-    """Write a consistent copy of the database to FILE.
-
-    FILE must not exist yet. The server can keep running.
-    """
-    try:
-        copy.backup(engine_for(Config.from_environ(os.environ).database), file)
-    except OSError as error:
-        raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
 
 
 @click.command("copy")

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from blogapi.cli.commands import with_progress
-from blogapi.cli.transfer import FOLDER, given_path
+from blogapi.cli.images import given_path
+from blogapi.cli.transfer import FOLDER
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.folder import Folder

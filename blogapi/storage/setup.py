@@ -58,7 +58,8 @@ def check_version(version: int, is_released: bool) -> None:
         remedy = "export its posts with the old program, and import them with this one"
         raise Unavailable(f"it was written before version 1.0.0: {remedy}")
     if version > VERSION:
-        raise Unavailable(f"its version {version} is newer than this program's {VERSION}; upgrade the program")
+        remedy = "upgrade the program, or restore the backup from before the upgrade"
+        raise Unavailable(f"its version {version} is newer than this program's {VERSION}; {remedy}")
 
 
 def check_tables(schema: Iterable[str], found: set[str], version: int) -> None:

@@ -1,5 +1,9 @@
 """Options and arguments that the commands refuse."""
 
+import click
+from click.shell_completion import ShellComplete
+
+from blogapi.cli import command_line
 from tests.cases import cases
 from tests.cli.conftest import stored
 
@@ -31,3 +35,23 @@ def test_a_senseless_argument_is_refused(run, storage, tmp_path, monkeypatch, ar
     status, output, error = run(*arguments)
     assert (status, output, message in error[-1]) == (2, [], True), error
     assert stored(storage) == {}
+
+
+def test_the_help_of_every_command_names_the_exit_statuses(run):
+    def check(group, *path):
+        for name in group.list_commands(None):
+            command = group.get_command(None, name)
+            _, output, _ = run(*path, name, "--help")
+            assert "Exit status: 0 for success" in " ".join(output), (*path, name)
+            if isinstance(command, click.Group):
+                check(command, *path, name)
+
+    check(command_line)
+    assert "Exit status: 0 for success" in " ".join(run("--help")[1])
+
+
+def test_a_shell_completes_commands_and_options():
+    for words, expected in (("blogapi ba", {"backup"}), ("blogapi backup --k", {"--keep"})):
+        *before, last = words.split()
+        completion = ShellComplete(command_line, {}, "blogapi", "_BLOGAPI_COMPLETE").get_completions(before[1:], last)
+        assert {each.value for each in completion} == expected

@@ -199,7 +199,9 @@ def test_the_readme_commands_for_undoing_mistakes_work(sh):
         assert json.loads(restored) | TIMES == created | TIMES
         changed = json.loads(sh(CHANGE))
 
-    dry_run, undo = UNDO.splitlines()
+    dry_run = UNDO.strip()
+    undo = dry_run.removesuffix(" --dry-run")
+    assert undo != dry_run
     assert "Hello" in sh(dry_run)
     sh(DELETE)
     assert [each["post"]["id"] for each in json.loads(sh(trash))] == ["1"]

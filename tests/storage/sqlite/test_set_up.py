@@ -106,7 +106,8 @@ def test_a_sqlite_without_fts5_is_reported_and_leaves_no_file(path, monkeypatch)
     [
         (
             f"PRAGMA user_version = {VERSION + 2}",
-            f"its version {VERSION + 2} is newer than this program's {VERSION}; upgrade the program",
+            f"its version {VERSION + 2} is newer than this program's {VERSION}; "
+            "upgrade the program, or restore the backup from before the upgrade",
         ),
         (f"PRAGMA user_version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
         ("PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name", "export its posts with the old program"),

@@ -1,0 +1,91 @@
+"""The command that backs the database up, and removes old backups."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from http.client import HTTPException
+from pathlib import Path
+from urllib.request import urlopen
+
+import click
+
+from blogapi.cli.images import given_path, given_url
+from blogapi.config import Config
+from blogapi.storage import engine_for
+from blogapi.wings.transfer import copy
+
+NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
+PERIODS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
+PING_SECONDS = 10
+
+
+def numbers(value: str) -> dict[str, int]:
+    """Return how many backups to keep of each period."""
+    if not re.fullmatch("([1-9][0-9]{0,3}[dwmy](,|$))+", value) or value.endswith(","):
+        raise click.BadParameter("must be numbers of days, weeks, months or years, such as 7d,4w,12m")
+    return {each[-1]: int(each[:-1]) for each in value.split(",")}
+
+
+def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
+    """Return the names of the backups that are not the last of any of the last periods that have one."""
+    times = {name: time for name in sorted(names) if (time := time_of(name))}
+    kept = {*[*times][-1:]}
+    for unit, count in periods.items():
+        latest = {time.strftime(PERIODS[unit]): name for name, time in times.items()}
+        kept.update([*latest.values()][-count:])
+    return times.keys() - kept
+
+
+def time_of(name: str) -> datetime | None:
+    """Return the time in the name of a backup, or None for any other file."""
+    with suppress(ValueError):
+        time = datetime.strptime(name, NAME)
+        return time if time.strftime(NAME) == name else None
+    return None
+
+
+@click.command()
+@click.argument("path", type=given_path, metavar="FILE|DIR")
+@click.option(
+    "--keep",
+    metavar="7d,4w,12m",
+    type=numbers,
+    help="Remove other backups from DIR, but the last of each day, week, month or year.",
+)
+@click.option("--quiet", is_flag=True, help="Print nothing if all goes well.")
+@click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="A file to touch after success.")
+@click.option("--ping", metavar="URL", type=given_url, help="An address to request after success.")
+def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | None, ping: str | None) -> None:
+    """Write a consistent copy of the database to FILE, or into DIR, named by the time.
+
+    FILE must not exist yet, and DIR must exist. The copy is checked. The server can keep running.
+    """
+    if keep and not path.is_dir():
+        raise click.BadParameter("must be a folder that exists, because of --keep", param_hint="'DIR'")
+    is_folder, file = path.is_dir(), path
+    if is_folder:
+        file = path / datetime.now(UTC).strftime(NAME)
+    try:
+        copy.backup(engine_for(Config.from_environ(os.environ).database), file)
+    except OSError as error:
+        raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
+    old = superfluous((each.name for each in os.scandir(path) if each.is_file()), keep) if keep else set()
+    old -= {file.name}  # if the others are from the future
+    for name in old:
+        (path / name).unlink()
+    if is_folder and not quiet:
+        click.echo(f"wrote {file}, {file.stat().st_size:,} bytes" + (f"; removed {len(old)} old ones" if keep else ""))
+    if touch:
+        touch.touch()
+    if ping:
+        call(ping)
+
+
+def call(url: str) -> None:
+    """Request an address. Raises OSError."""
+    try:
+        urlopen(url, timeout=PING_SECONDS).close()
+    except (HTTPException, OSError) as error:
+        raise OSError(f"the backup is written, but {url} does not answer: {error}") from error

@@ -1,0 +1,116 @@
+"""`blogapi backup DIR --keep`: names, what is removed, and what happens after success."""
+
+import sqlite3
+from contextlib import closing
+from datetime import datetime, timedelta
+
+from click.testing import CliRunner
+
+from blogapi.cli import command_line
+from blogapi.cli.backup import NAME, superfluous, time_of
+from blogapi.storage.errors import Unavailable
+from tests.receiver import Receiver
+from tests.service import free_port
+
+
+def at(time):
+    return f"blog-{time}T03-10-00Z.db"
+
+
+def test_the_last_backups_of_days_weeks_and_months_are_kept():
+    start = datetime(2024, 1, 1, 3, 10)
+    names = {(start + timedelta(days=day, hours=hour)).strftime(NAME) for day in range(1062) for hour in (0, 12)}
+    kept = sorted(names - superfluous(names, {"d": 3, "w": 2, "m": 4, "y": 2}))
+    evening = "T15-10-00Z.db"
+    days, weeks = ["2026-11-25", "2026-11-26", "2026-11-27"], ["2026-11-22"]  # The week of the 27th has not ended.
+    months, years = ["2026-08-31", "2026-09-30", "2026-10-31"], ["2025-12-31"]
+    assert kept == [f"blog-{day}{evening}" for day in sorted(years + months + weeks + days)]
+    assert superfluous(names - superfluous(names, {"d": 3}), {"d": 3}) == set()
+
+
+def test_gaps_are_bridged_and_the_newest_is_always_kept():
+    names = {at(day) for day in ("2020-02-29", "2020-03-01", "2026-11-27")}
+    for periods, expected in (({"d": 2}, 1), ({"m": 1}, 2), ({"y": 9}, 1), ({"d": 9999}, 0), ({"w": 2}, 1)):
+        gone = superfluous(names, periods)
+        assert (len(gone), at("2026-11-27") in gone) == (expected, False), periods
+    assert superfluous([], {"d": 1}) == set()
+
+
+def test_only_names_of_backups_are_looked_at():
+    others = ["blog.db", "blog-2026-11-20.db", "blog-2026-1-2T3-4-5Z.db", "blog-2026-13-20T03-10-00Z.db", "x" * 5000]
+    others += [at("2026-11-20") + end for end in ("-wal", ".part", "\n")] + [f"x{at('2026-11-20')}", "blog-٢٠٢٦-11"]
+    assert [time_of(name) for name in others] == [None] * len(others)
+    assert superfluous([*others, at("2026-11-20")], {"d": 1}) == set()
+
+
+def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, tmp_path):
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for name in (at("2020-01-01"), at("2020-01-02"), "mine.db"):
+        (folder / name).write_text("old")
+    (folder / at("2020-01-03")).mkdir()
+    status, (line,), error = run("backup", folder, "--keep", "1d")
+    new = max(folder.glob("blog-*.db"))
+    assert (status, error) == (0, [])
+    assert line == f"wrote {new}, {new.stat().st_size:,} bytes; removed 2 old ones"
+    assert {path.name for path in folder.iterdir()} == {new.name, "mine.db", at("2020-01-03")}
+    with closing(sqlite3.connect(new)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_after_success_a_file_is_touched_and_an_address_requested(run, storage, tmp_path):
+    stamp = tmp_path / "stamp"
+    with Receiver() as receiver:
+        assert run("backup", tmp_path, "--quiet", "--touch", stamp, "--ping", receiver.url) == (0, [], [])
+    assert (stamp.exists(), [message.path for message in receiver.messages]) == (True, ["/hook"])
+
+
+def test_an_address_that_does_not_answer_is_a_failure_of_its_own(storage, tmp_path):
+    address = f"http://127.0.0.1:{free_port()}/ping"
+    result = CliRunner().invoke(command_line, ["backup", str(tmp_path / "copy.db"), "--ping", address])
+    assert (result.exit_code, (tmp_path / "copy.db").exists()) == (1, True)
+    assert str(result.exception).startswith(f"the backup is written, but {address} does not answer: ")
+
+
+def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, tmp_path):
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    (folder / at("2999-01-01")).write_text("wrong clock")
+    assert run("backup", folder, "--keep", "1d")[0] == 0
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_backup_that_fails_removes_nothing_and_announces_nothing(storage, tmp_path, monkeypatch):
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    old = {at("2020-01-01"), at("2020-01-02")}
+    for name in old:
+        (folder / name).write_text("old")
+    (tmp_path / "damaged.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "damaged.db"))
+    with Receiver() as receiver:
+        options = ["--keep", "1d", "--touch", str(tmp_path / "stamp"), "--ping", receiver.url]
+        result = CliRunner().invoke(command_line, ["backup", str(folder), *options])
+    assert (result.exit_code, result.output, receiver.messages) == (1, "", [])
+    assert isinstance(result.exception, Unavailable)
+    assert {each.name for each in folder.iterdir()} == old
+    assert not (tmp_path / "stamp").exists()
+
+
+def test_an_impossible_option_is_refused_before_anything_is_written(run, storage, tmp_path):
+    folder = str(tmp_path)
+    for arguments in (
+        *(
+            (folder, "--keep", text)
+            for text in ("", "7", "d", "0d", "7d,", "7x", "7d 4w", "12345d", "-1d", "٧d", "7d" * 9)
+        ),
+        (f"{folder}/none", "--keep", "7d"),
+        (folder, "--touch", folder),
+        ("",),
+        (folder, "--ping", "ftp://a.example"),
+        (folder, "--ping", "healthchecks.example"),
+    ):
+        status, output, error = run("backup", *arguments)
+        assert (status, output) == (2, []), arguments
+        assert "Invalid value" in error[-1], error
+    assert list(tmp_path.glob("blog-*")) == []
