@@ -33,6 +33,7 @@ LAZY = {
     "openapi": "blogapi.cli.docs:openapi",
     "pull": "blogapi.cli.transfer_remote:pull",
     "push": "blogapi.cli.transfer_remote:push",
+    "status": "blogapi.cli.transfer_remote:status",
     "undo": "blogapi.cli.transfer:undo_posts",
 }
 ALIASES = {"settings": "login"}  # earlier names of commands

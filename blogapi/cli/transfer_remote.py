@@ -1,10 +1,13 @@
-"""The commands that sync a folder with a service: push and pull."""
+"""The commands that sync a folder with a service: push, pull and status."""
 
+import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from datetime import tzinfo
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,91 +21,252 @@ from blogapi.cli.images import given_path
 from blogapi.cli.transfer import FOLDER
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
+from blogapi.wings.transfer.client import Client, Left, RemoteError
+from blogapi.wings.transfer.differences import differences
 from blogapi.wings.transfer.folder import Folder
+from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
-from blogapi.wings.transfer.remote import Left, Remote, RemoteError
+from blogapi.wings.transfer.remote import Remote
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
-from blogapi.wings.transfer.working import WorkingFolder
+from blogapi.wings.transfer.state import STATE, State
+from blogapi.wings.transfer.working import Options, Result, WorkingFolder, lock
 
-CHANGED, LEFT = ("created", "updated", "deleted"), ("conflict", "failed")
+CHANGED = ("created", "updated", "deleted")
+CONFLICT, FAILED, SKIPPED, UNCHANGED = "conflict", "failed", "skipped", "unchanged"
+HAPPENED = (*CHANGED, "renamed", CONFLICT, FAILED)
+WAYS = "--overwrite replaces changes there, --recreate creates posts again, --move-to URL takes another address"
+PATHS = click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]...")
+Starter = Callable[[WorkingFolder], Push | Pull]
+
+
+def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """Refuse --force, and name the options that it has become."""
+    if value:
+        raise click.UsageError(f"--force has become several options: {WAYS}, --delete-all deletes many.")
+
+
+SHARED = (
+    PATHS,
+    click.option("--move-to", metavar="URL", help="The service's address if it is not the recorded one any more."),
+    click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, which a repository can contain."),
+    click.option("--static", metavar="DIR", type=FOLDER, help="Folder of images whose addresses begin with a slash."),
+    click.option("--no-gitignore", is_flag=True, help="Read only .blogapiignore, and no .gitignore."),
+    click.option("--diff", is_flag=True, help="Show how files and posts in conflict differ."),
+    click.option("--quiet", is_flag=True, help="Print nothing if nothing happened."),
+    click.option("--json", "as_json", is_flag=True, help="Print an object a line."),
+    click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
+)
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
+DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if most of them are gone.")
 
 
-def address(flag: str) -> Callable:
-    """Return the option for the address of the service."""
-    described: dict[str, Any] = {"metavar": "URL", "show_envvar": True, "help": "The address of the service."}
-    return click.option(flag, "address", envvar="BLOGAPI_REMOTE", required=True, **described)
+def shared(flag: str) -> Callable[[Callable], Callable]:
+    """Return a decorator with the options of all commands, and one for the address of the service."""
+    help_text = "The address of the service."
+    address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=help_text)
+
+    def decorate(function: Callable) -> Callable:
+        for option in (address, *reversed(SHARED)):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 @click.command()
-@click.argument("folder", type=FOLDER)
-@address("--to")
+@shared("--to")
 @click.option("--delete", is_flag=True, help="Move the posts of files that are gone to the trash.")
-@click.option("--force", is_flag=True, help="Replace posts that have changed, too; accept another address.")
+@DELETE_ALL
+@click.option("--overwrite", is_flag=True, help="Send files whose posts have changed, too.")
+@click.option("--recreate", is_flag=True, help="Create posts again that are gone.")
 @DRY_RUN
-def push(delete: bool, **where: Any) -> None:
-    """Send what has changed in the Markdown files in FOLDER to a service, with the key in BLOGAPI_KEY.
+def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
+    """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.
 
-    A file whose post has changed, too, is reported and not sent; the exit status is then 1. After an interruption,
-    repeat the command.
+    The key is read from BLOGAPI_KEY. A file whose post has changed, too, is reported and not sent; the exit status is
+    then 2. After an interruption, repeat the command.
     """
-    run(partial(Push, delete=delete), **where)
+    deletes = delete or delete_all
+    start = partial(Push, delete=deletes, delete_all=delete_all, overwrite=overwrite, recreate=recreate)
+    run({"push": start}, deletes=deletes, **where)
 
 
 @click.command()
-@click.argument("folder", type=given_path)
-@address("--from")
+@shared("--from")
 @click.option("--delete", is_flag=True, help="Remove the files of posts that are gone.")
+@DELETE_ALL
 @click.option("--theirs", is_flag=True, help="Write files that have changed, too, and keep yours as NAME.mine.md.")
 @click.option("--published", is_flag=True, help="Create no files for posts that are not published.")
 @click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and let the files lead to them.")
-@click.option("--force", is_flag=True, help="Accept another address, and a blog without posts.")
 @DRY_RUN
-def pull(delete: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
-    """Write what has changed in the posts of a service to Markdown files in FOLDER, with the key in BLOGAPI_KEY.
+def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
+    """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
 
-    A file that has changed, too, is reported and not written; the exit status is then 1. After an interruption, repeat
-    the command.
+    The key is read from BLOGAPI_KEY. A file that has changed, too, is reported and not written; the exit status is
+    then 2. After an interruption, repeat the command.
     """
-    run(partial(Pull, delete=delete, theirs=theirs, published=published, images=images), **where)
+    deletes = delete or delete_all
+    start = partial(Pull, delete=deletes, delete_all=delete_all, theirs=theirs, published=published, images=images)
+    run({"pull": start}, deletes=deletes, **where)
+
+
+@click.command()
+@shared("--from")
+def status(**where: Any) -> None:
+    """Print what a push and a pull of FOLDER would do."""
+    run({"push": Push, "pull": Pull}, dry_run=True, **where)
+
+
+@dataclass
+class Output:
+    """How the results are printed."""
+
+    as_json: bool
+    quiet: bool
+
+    def result(self, what: str, name: str, why: str) -> None:
+        """Print what was done with a file, or a post."""
+        if what == UNCHANGED or (self.quiet and not what.endswith(HAPPENED)):
+            return
+        if self.as_json:
+            self.object(action=what, file=name, reason=why)
+        else:
+            self.line(f"{what} {name}" + (f": {why}" if why else ""), is_error=what in (CONFLICT, FAILED, SKIPPED))
+
+    def object(self, **values: Any) -> None:
+        """Print a JSON object."""
+        self.line(json.dumps(values))
+
+    def line(self, text: str, is_error: bool = False) -> None:
+        """Print a line. Raises ValueError: an OSError would seem to be one of the folder."""
+        try:
+            say(text, err=is_error)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python tries again
+            raise ValueError(f"cannot print the results: {error.strerror}; run the command again") from error
+
+    def summary(self, counts: Counter[str], would_be: str) -> None:
+        """Print the counts, and in a quiet run only if something happened."""
+        if self.as_json:
+            self.object(counts=counts)
+        elif not self.quiet or any(counts[what] for what in HAPPENED):
+            self.line(would_be + counted(counts))
 
 
 def run(
-    start: Callable[[WorkingFolder, Remote], Push | Pull], folder: Path, address: str, force: bool, dry_run: bool
+    commands: dict[str, Starter],
+    paths: tuple[Path, ...],
+    address: str | None,
+    move_to: str | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+    diff: bool,
+    deletes: bool = False,
+    **options: Any,
 ) -> None:
-    """Push or pull. The exit status is 1 if any file or post was left alone."""
-    zone = Config.from_environ(os.environ).timezone
+    """Push, pull or both. The exit status is 2 if there is a conflict, else 1 if a file failed."""
+    if move_to and deletes:
+        raise click.UsageError("--move-to and --delete need two runs: look at the results of the first.")
+    if not (address := move_to or address):
+        raise click.UsageError("Set BLOGAPI_REMOTE to the address of the service.")
+    folder, names = folder_and_names(paths)
+    options |= {"names": names, "moves": bool(move_to), "dry_run": dry_run}
     with ExitStack() as stack:
-        if dry_run and not folder.exists():
-            folder = Path(stack.enter_context(TemporaryDirectory()))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remote = Remote(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
-            opened = stack.enter_context(closing(Folder(folder)))
-            working = WorkingFolder(opened, remote, force, dry_run, zone)
-            counts = print_results(start(working, remote), working)
+            if "pull" not in commands or len(commands) > 1 or folder.exists():
+                pass
+            elif dry_run:
+                folder = Path(stack.enter_context(TemporaryDirectory()))
+            else:
+                folder.mkdir(parents=True)
+            client = Client(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
+            working = stack.enter_context(opened(folder, Remote(client), **options))
+            counts = print_results(commands, working, Output(as_json, quiet), diff)
         except (RemoteError, Left) as error:
             raise ValueError(shown(error.args[-1])) from None
         except OSError as error:
             raise ValueError(shown(f"{folder}: {error.strerror}")) from None
-    sys.exit(1 if counts["conflict"] or counts["failed"] else 0)
+    sys.exit(2 if counts[CONFLICT] else 1 if counts[FAILED] else 0)
 
 
-def print_results(action: Push | Pull, working: WorkingFolder) -> Counter[str]:
-    """Push or pull; print each change, what was left out, and the counts; return the counts."""
+def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
+    """Return the folder among the arguments, or the synced one that contains the files, and the names of these."""
+    folder, files = paths[0], paths[1:]
+    if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
+        files, above = paths, Path(os.path.realpath(folder.parent))
+        found = next((each for each in (above, *above.parents) if (each / STATE).is_file()), None)
+        if not found:
+            raise click.UsageError(f"{folder} is in no folder that is kept in sync: give that folder first.")
+        folder = found
+    top = os.path.realpath(folder)
+    names = [os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), top) for file in files]
+    if outside := [name for name in names if name.startswith("../")]:
+        raise click.UsageError(f"{outside[0]} is not in {folder}.")
+    return folder, frozenset(names)
+
+
+@contextmanager
+def opened(
+    folder: Path, remote: Remote, *, state: Path | None, no_gitignore: bool, **options: Any
+) -> Iterator[WorkingFolder]:
+    """Open and lock a folder with its state."""
+    with ExitStack() as stack:
+        top = stack.enter_context(closing(Folder(folder)))
+        lock(top)
+        place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else top
+        known = stack.enter_context(closing(State(place, state.name if state else STATE)))
+        yield WorkingFolder(top, known, remote, Options(zone_of(known), with_git=not no_gitignore, **options))
+
+
+def zone_of(state: State) -> tzinfo:
+    """Return the time zone of times without an offset: the recorded one if the environment does not set one."""
+    zone = Config.from_environ(os.environ).timezone
+    if not state.zone or state.zone == str(zone):
+        return zone
+    if os.environ.get("BLOGAPI_TIMEZONE"):
+        way = f"set it to that, or delete {state.name}, and all files are compared with the posts"
+        raise RemoteError(f"the folder was synced with BLOGAPI_TIMEZONE={state.zone}, which is {zone} now: {way}")
+    return Config.from_environ({"BLOGAPI_TIMEZONE": state.zone}).timezone
+
+
+def print_results(
+    commands: dict[str, Starter], working: WorkingFolder, output: Output, shows_differences: bool
+) -> Counter[str]:
+    """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
-    would_be = "would be " if working.dry_run else ""
-    length = action.prepare()
+    working.read()
+    actions = {name: start(working) for name, start in commands.items()}
+    lengths = [action.prepare() for action in actions.values()]
     try:
-        for what, name, why in chain(working.results, with_progress(action.results(), length)):
-            counts[what] += 1
-            if what != "unchanged":
-                text = f"{would_be if what in CHANGED else ''}{what} {name}"
-                say(f"{text}: {why}" if why else text, err=what in LEFT)
-        for line in (*refused_images(working.files), *settings_of(working.files), *left_out(working.files, "Left out")):
-            say(line)
+        results = chain(working.results, *map(partial(results_of, working), actions, actions.values(), lengths))
+        for what, name, why in unique(results):
+            counts[what.rpartition(" be ")[2]] += 1
+            output.result(what, name, why)
+            if what == CONFLICT and shows_differences:
+                for line in differences(working, name):
+                    output.line(line)
+        files = working.files
+        for line in (*refused_images(files), *settings_of(files), *left_out(files, "Left out")):
+            if not output.quiet:
+                output.line(line, is_error=True)
     finally:
-        working.save()
-        say(would_be + counted(counts), err=False)
+        output.summary(counts, "would be " if working.dry_run else "")
     return counts
+
+
+def results_of(working: WorkingFolder, command: str, action: Push | Pull, length: int) -> Iterator[Result]:
+    """Yield the results of a command; those of a dry run say so, and those of `status` which command it is."""
+    would_be = "would be "
+    for what, file, why in with_progress(action.results(), length):
+        yield (would_be + what if working.dry_run and what in CHANGED else what), file, why
+
+
+def unique(results: Iterable[Result]) -> Iterator[Result]:
+    """Yield the first result for each file: for `status`, push and pull name the same conflicts."""
+    found = set()
+    for result in results:
+        if result[0] == "renamed" or result[1] not in found:
+            yield result
+            found.add(result[1] if result[0] != "renamed" else "")

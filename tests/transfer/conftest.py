@@ -1,5 +1,6 @@
 """Fixtures that write and read files, and keep a folder and a service in sync."""
 
+import json
 from functools import partial
 
 import pytest
@@ -29,10 +30,12 @@ def item(write):
 
 # Push and pull
 
-WAYS_OUT = "push --force keeps the file, pull --theirs the post"
-GONE_THERE = "gone there {}: pull --delete removes the file, push --force creates the post again"
-GONE_HERE_CHANGED = "it is gone here, and has changed there: push --delete --force deletes it, pull --theirs writes it"
-GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --force creates it again"
+WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
+GONE_THERE = "gone there {}: pull --delete removes the file, push --recreate creates the post again"
+GONE_HERE_CHANGED = "it is gone here, and has changed there: pull --theirs writes it"
+CHANGED_THERE = "changed there {}: pull writes it"
+CHANGED_HERE = "changed here {}: push sends it"
+GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --recreate creates it again"
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,11 @@ def blog(shared):
 @pytest.fixture
 def run(blog, monkeypatch):
     """Run a command with the key of the service; return the exit status and the lines of its output."""
+    return command_runner(blog, monkeypatch)
+
+
+def command_runner(blog, monkeypatch):
+    """Return a function that runs a command against a service."""
     monkeypatch.setenv("BLOGAPI_KEY", blog.key)
     monkeypatch.setenv("BLOGAPI_REMOTE", f"http://127.0.0.1:{blog.port}")
 
@@ -93,6 +101,16 @@ def there(blog):
 def counts(created=0, updated=0, unchanged=0, conflict=0, failed=0, **others):
     found = {"created": created, "updated": updated, "unchanged": unchanged, "conflict": conflict, "failed": failed}
     return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in (found | others).items())
+
+
+def read_state(folder):
+    """Return the first line of the state, and the entries in the others."""
+    head, *entries = map(json.loads, (folder / ".blogapi.json").read_text().splitlines())
+    return head, dict(entries)
+
+
+def write_state(folder, head, entries):
+    (folder / ".blogapi.json").write_text("".join(f"{json.dumps(line)}\n" for line in (head, *entries.items())))
 
 
 def contents(folder):

@@ -1,6 +1,5 @@
 """Push and pull where files, posts or a whole database seem to be gone, and with copies of a folder."""
 
-import json
 import shutil
 import subprocess
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.blogs import write_files
 from tests.service import BIN, without_rights
-from tests.transfer.conftest import GONE_THERE, contents, counts
+from tests.transfer.conftest import GONE_THERE, WAYS_OUT, contents, counts, edit, read_state, write_state
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
@@ -16,14 +15,14 @@ def test_another_address_or_another_database_is_refused(run, folder, command, bl
     here = folder(a="# A\n")
     run("push", here)
     address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
-    refused = f"{here} belongs to {address}: pull --force connects it with {other}"
+    refused = f"{here} belongs to {address}: --move-to {other} connects it with that address"
     assert run(command, here, to=other) == (1, [refused])
-    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
+    assert run(command, here, "--move-to", other) == (0, [counts(unchanged=1)])
     state = (here / ".blogapi.json").read_text().replace('"created_at": "20', '"created_at": "19')
     (here / ".blogapi.json").write_text(state)
-    refused = f"{other} has none of these posts: --force compares all files with it"
+    refused = f"{other} has none of these posts: --move-to {other} compares all files with it"
     assert run(command, here, to=other) == (1, [refused])
-    assert run(command, here, "--force", to=other) == (0, [counts(unchanged=1)])
+    assert run(command, here, "--move-to", other) == (0, [counts(unchanged=1)])
 
 
 def test_connecting_another_address_overwrites_and_creates_nothing(run, folder, change, there, blog):
@@ -32,7 +31,7 @@ def test_connecting_another_address_overwrites_and_creates_nothing(run, folder, 
     change("a", content="Theirs.")
     blog.request("DELETE", "/v1/posts/by-slug/b")
     other = f"http://localhost:{blog.port}"
-    assert run("pull", here, "--force", to=other)[1][:2] == ["updated a.md", GONE_THERE.format("b.md")]
+    assert run("pull", here, "--move-to", other)[1][:2] == ["updated a.md", GONE_THERE.format("b.md")]
     assert run("push", here, to=other)[1][0] == GONE_THERE.format("b.md")
     assert there().keys() == {"a", "c"}
 
@@ -40,19 +39,18 @@ def test_connecting_another_address_overwrites_and_creates_nothing(run, folder, 
 def test_pull_removes_no_file_because_a_database_was_replaced(run, folder, blog):
     here = folder(a="# A\n", b="# B\n", c="# C\n")
     run("push", here)
-    state = json.loads((here / ".blogapi.json").read_text())
-    state["files"]["c.md"]["id"] = "999999"  # as if it was created after a backup that was restored since
-    state["files"]["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post got its id after that
-    (here / ".blogapi.json").write_text(json.dumps(state))
-    lost = "its post was not deleted, but is gone, as after restoring a backup: push --force creates it again"
-    lost += ", pull --delete --force removes the file"
+    head, entries = read_state(here)
+    entries["c.md"]["id"] = "999999"  # as if it was created after a backup that was restored since
+    entries["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post got its id after that
+    write_state(here, head, entries)
+    lost = "its post was not deleted, but is gone, as after restoring a backup: push --recreate creates it again"
     assert [line for line in run("pull", here, "--delete")[1] if "conflict" in line and ":" in line] == [
         f"conflict {name}.md: {lost}" for name in "bc"
     ]
-    for entry in state["files"].values():
+    for entry in entries.values():
         entry["id"] += "000000"
-    (here / ".blogapi.json").write_text(json.dumps(state))
-    assert run("pull", here, "--delete")[1][0].endswith("has none of these posts: --force compares all files with it")
+    write_state(here, head, entries)
+    assert run("pull", here, "--delete")[1][0].endswith(" compares all files with it")
     assert contents(here).keys() >= {"a.md", "b.md", "c.md"}
 
 
@@ -67,7 +65,8 @@ def test_a_file_that_cannot_be_seen_is_not_gone(run, folder, blog, there):
         for command in ("push", "pull"):
             arguments = without_rights(str(BIN / "blogapi"), command, "--delete", str(here))
             ended = subprocess.run(arguments, env=environ, capture_output=True, text=True)
-            assert (ended.returncode, "gone" in ended.stdout, "deleted" in ended.stdout) == (1, False, False)
+            found = ended.returncode, "gone" in ended.stdout, "deleted" in ended.stdout
+            assert found == (command == "push", False, False)  # The second time, nobody needs to be told.
             assert "shut: Permission denied" in ended.stderr
     finally:
         (here / "shut").chmod(0o755)
@@ -93,9 +92,9 @@ def test_a_file_renamed_together_with_its_slug_is_still_the_file_of_its_post(run
     folder(tea="---\nslug: tea\nstatus: published\n---\nTea.\n")
     here = tmp_path / "folder"
     run("push", here)
-    post_id = there()["tea"]["id"]
+    post_id, created_at = there()["tea"]["id"], there()["tea"]["created_at"]
     (here / "tea.md").unlink()
-    folder(green=f'---\nid: "{post_id}"\nslug: green-tea\nstatus: published\n---\nTea.\n')
+    folder(green=f'---\nid: "{post_id}"\ncreated_at: {created_at}\nslug: green-tea\nstatus: published\n---\nTea.\n')
     assert run("push", here)[1] == ["renamed green.md: was tea.md", "updated green.md", counts(updated=1, renamed=1)]
     assert (there()["green-tea"]["id"], there()["green-tea"]["former_slugs"]) == (post_id, ["tea"])
 
@@ -107,4 +106,102 @@ def test_a_folder_below_that_is_kept_in_sync_itself_is_left_out(run, folder, the
         "Left out: 1 file of another folder that is kept in sync.",
         counts(),
     ]
+    assert there().keys() == {"a"}
+
+
+# A database that was restored from a backup, and files that change or vanish
+
+
+def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, folder, there, tmp_path):
+    here = folder(one="# One\n\nFirst.\n")
+    run("push", here)
+    post_id = there()["one"]["id"]
+    (here / "one.md").unlink()
+    folder(note=f"---\nid: {post_id}\n---\n# Note\n\nOther.\n")
+    run("push", here)
+    assert {slug: post["content"] for slug, post in there().items()} == {
+        "one": "# One\n\nFirst.\n",
+        "note": "# Note\n\nOther.\n",
+    }
+
+
+def test_a_file_that_is_renamed_and_edited_is_known_by_its_slug(run, folder, there):
+    here = folder(old="---\nslug: keep\n---\nOne.\n")
+    run("push", here)
+    (here / "old.md").unlink()
+    folder(new="---\nslug: keep\n---\nTwo.\n")
+    assert run("push", here, "--delete")[1][:2] == ["renamed new.md: was old.md", "updated new.md"]
+    assert there()["keep"]["content"] == "Two.\n"
+
+
+@pytest.mark.parametrize("side", ["files", "posts"])
+def test_most_are_not_deleted_unless_that_is_said(run, folder, blog, there, side):
+    here = folder(**{f"p{number}": f"# {number}\n" for number in range(8)})
+    run("push", here)
+    for number in range(6):
+        if side == "files":
+            (here / f"p{number}.md").unlink()
+        else:
+            blog.request("DELETE", f"/v1/posts/by-slug/p{number}")
+    command = "push" if side == "files" else "pull"
+    assert run(command, here, "--delete") == (1, [f"6 of 8 {side} are gone: if that is right, use --delete-all"])
+    assert run(command, here, "--delete-all")[1][-1] == counts(unchanged=2, deleted=6)
+
+
+def test_a_state_from_elsewhere_is_believed_only_for_files_that_are_as_it_says(run, folder, there, tmp_path):
+    here = folder(a="# A\n", b="# B\n")
+    run("push", here)
+    other = shutil.copytree(here, tmp_path / "other")
+    edit(here / "a.md", "# A", "# A, newer")
+    folder(c="# C\n")
+    run("push", here)
+    shutil.copy(here / ".blogapi.json", other)  # before the files
+    assert run("push", other, "--delete")[1] == [
+        f"conflict a.md: the post a differs from the file: {WAYS_OUT}",
+        counts(unchanged=1, conflict=1),
+    ]
+    assert there().keys() == {"a", "b", "c"}
+
+
+def test_a_folder_in_one_that_is_kept_in_sync_is_refused(run, folder, there):
+    here = folder(a="# A\n")
+    write_files(here / "sub", {"b.md": "# B\n"})
+    run("push", here)
+    assert run("push", here / "sub") == (
+        1,
+        [f"{here}/sub is part of {here}, which is kept in sync: give {here} instead"],
+    )
+    assert there().keys() == {"a", "b"}
+
+
+def test_the_recorded_time_zone_counts_where_none_is_set_and_no_other_is_accepted(run, folder, there, monkeypatch):
+    here = folder(a="---\ndate: 2025-01-02 10:00\n---\n# A\n")
+    monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
+    run("push", here)
+    monkeypatch.delenv("BLOGAPI_TIMEZONE")
+    assert run("push", here) == (0, [counts(unchanged=1)])
+    edit(here / "a.md", "# A", "# B")
+    run("push", here)
+    assert there()["a"]["published_at"] == "2025-01-02T01:00:00Z"
+    monkeypatch.setenv("BLOGAPI_TIMEZONE", "Europe/Berlin")
+    status, lines = run("push", here)
+    assert status == 1
+    assert lines[0].startswith("the folder was synced with BLOGAPI_TIMEZONE=Asia/Tokyo, which is Europe/Berlin now: ")
+
+
+def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, folder, change):
+    here = folder(a="# A\n")
+    run("push", here)
+    change("a", slug="b", status="published", published_at="2020-01-01T00:00:00Z")
+    assert run("push", here)[1] == [counts(unchanged=1)]
+    run("pull", here)
+    added = "---\nstatus: published\nslug: b\npublished_at: 2020-01-01T00:00:00Z\n---\n\n"
+    assert contents(here) == {"a.md": added.encode() + b"# A\n"}
+
+
+def test_conflicted_copies_are_left_out(run, folder, there):
+    here = folder(a="# A\n")
+    names = "a (Ann's conflicted copy 2026-11-20).md", "a.sync-conflict-20261120-101010-ABCDEFG.md"
+    write_files(here, dict.fromkeys(names, "# A\n"))
+    assert "Left out: 2 duplicates made of a conflict." in run("push", here)[1]
     assert there().keys() == {"a"}

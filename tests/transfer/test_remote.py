@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blogapi.wings.transfer.remote import MAX_TOKENS, TRIES, Answer, Remote, RemoteError, date_of, parse
+from blogapi.wings.transfer.client import MAX_TOKENS, TRIES, Answer, Client, RemoteError, date_of, parse
+from blogapi.wings.transfer.remote import Remote
 
 KEY = b'{"name": "a", "scope": "full"}'
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -60,10 +61,12 @@ def service(answer, repeated=b"", pause=0.0):
 
 def refused(address, waits=None, path="/v1/posts", max_seconds=0.3):
     """Send a request that fails, after others; return the reason."""
-    remote = Remote(address, "blog_x", lambda line: None, [].append if waits is None else waits.append, max_seconds)
+    remote = Remote(
+        Client(address, "blog_x", lambda line: None, [].append if waits is None else waits.append, max_seconds)
+    )
     remote.scope()
     with pytest.raises(RemoteError) as error:
-        list(remote.posts()) if path == "/v1/posts" else remote.send("GET", path)
+        list(remote.posts()) if path == "/v1/posts" else remote.client.send("GET", path)
     return str(error.value).removeprefix(address).strip()
 
 
@@ -143,14 +146,14 @@ def test_the_images_of_a_service_have_ids_and_short_addresses():
     for each in wrong:
         body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | each]).encode()
         with service(response(body)) as address, pytest.raises(RemoteError, match="sent an invalid image"):
-            Remote(address, "blog_x", print).images()
+            Remote(Client(address, "blog_x", print)).images()
 
 
 def test_an_etag_that_is_none_is_not_kept():
     post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
     for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):
         with service(response(post.encode(), b"ETag: " + etag)) as address:
-            found = Remote(address, "blog_x", print).post("1")
+            found = Remote(Client(address, "blog_x", print)).post("1")
         assert found
         assert found[1] == kept
 

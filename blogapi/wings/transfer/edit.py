@@ -1,6 +1,7 @@
 """Edit a Markdown file to match a post, changing only the lines that differ."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -33,11 +34,15 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
     return data[: len(data) - len(content.encode())] + "\n".join(lines).encode()
 
 
-def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: Mapping[str, Any]) -> bytes:
-    """Return a file with its front matter, whose fields are `said`, changed to match a post.
+def with_fields(
+    data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str] = ()
+) -> bytes:
+    """Return a file with its front matter, whose fields are `said`, changed to match a post; add those it is `lacking`.
 
     This is best-effort, and may leave the file as it was: the caller must check the result.
     """
+    if not split(data, skip_blank=True)[0]:
+        data = b"---\n---\n\n" + data
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0
     stop = start + len(text.encode())
@@ -46,10 +51,11 @@ def with_fields(data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: 
     changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
         old, new = said.get(field) or None, post.get(field) or None
-        if old == new or field == "content" or (old is None and field in STAYS):
+        is_kept = old == new or (old is None and field in STAYS)
+        if field == "content" or (is_kept and not (field in lacking and field not in file.sources)):
             continue
         if field == "params":
-            changes |= _params(file, old or {}, new or {})
+            changes |= _params(file, old or {}, new or {}, text)
         elif (name := file.sources.get(field, field)) in ("draft", "published"):
             changes |= _flag(name, str(new))
         else:
@@ -70,26 +76,62 @@ def _flag(name: str, status: str) -> dict[str, str]:
     return {name: f"{name}: {str((status == 'draft') == (name == 'draft')).lower()}\n"}
 
 
-def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
+def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], text: str) -> dict[str, str]:
     """Return the new lines of names at the top level and, if the file has it, of the mapping `params`."""
-    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    lines = {name: block({name: new[name]}) if name in new else "" for name in changed}
-    if "params" not in file.lines:
-        return lines
-    own = {name: value for name, value in new.items() if name not in file.others}
-    return {name: lines[name] for name in changed if name in file.others} | {"params": _lines("params", own)}
+    own: dict[str, tuple[Any, Any]] = {"params": ({}, {})} if "params" in file.lines else {}
+    values = {name: (old.get(name), new.get(name)) for name in {**old, **new} if name in file.others or not own}
+    if own:
+        own["params"] = (
+            {name: old[name] for name in old if name not in values},
+            {name: new[name] for name in new if name not in values},
+        )
+    lines = text.split("\n")[:-1]
+    return {
+        name: _value(lines[slice(*_span(lines, file.lines, name))], name, before, after)
+        for name, (before, after) in (values | own).items()
+        if before != after
+    }
+
+
+def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
+    """Return the new lines of a name, whose value is `old` in the lines `written`. Comments in mappings stay."""
+    fresh = block({name: new}) if new not in (None, {}) else ""
+    first, *below = [line.removesuffix("\r") for line in written] or [""]
+    indent = next(
+        (line[: len(line) - len(line.lstrip())] for line in below if line.strip() and line.lstrip()[0] != "#"), ""
+    )
+    inner = [line.removeprefix(indent) for line in below]
+    keys = {match[1]: line for line, text in enumerate(inner, 2) if (match := re.match(r"([\w.-]+):(?: |$)", text))}
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping) and fresh and indent and keys.keys() == old.keys()):
+        return fresh
+    if not re.search(r":\s*(?:#.*)?$", first):
+        return fresh
+    changes = {
+        key: _value(inner[slice(*_span(inner, keys, key))], key, old.get(key), new.get(key))
+        for key in {**old, **new}
+        if old.get(key) != new.get(key)
+    }
+    replaced = _replaced("".join(f"{line}\n" for line in inner), keys, changes).split("\n")[:-1]
+    return "".join(f"{line}\n" for line in (first, *(f"{indent}{line}" if line else "" for line in replaced)))
+
+
+def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> tuple[int, int]:
+    """Return where the lines of a name begin and end, without comments and empty lines after them."""
+    if name not in places:
+        return 0, 0
+    start = places[name] - 2  # The text begins in the second line.
+    stop = min((other - 2 for other in places.values() if other > places[name]), default=len(lines))
+    while stop - 1 > start and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
+        stop -= 1
+    return start, stop
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
     """Replace the lines of names in front matter, which begin at `places` in the file; append new names."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
-    starts = sorted({*places.values()})
     for name in sorted(changes.keys() & places.keys(), key=places.__getitem__, reverse=True):
-        start = places[name] - 2  # The text begins in the second line.
-        stop = next((other - 2 for other in starts if other > places[name]), len(lines))
-        while stop - 1 > start and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
-            stop -= 1
+        start, stop = _span(lines, places, name)
         new = changes[name].replace("\n", end).split("\n")[:-1]
         if new:  # The spelling of the name stays.
             new[0] = f"{lines[start].partition(':')[0]}:{new[0].partition(':')[2]}"

@@ -3,11 +3,11 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from stat import S_IMODE, S_ISREG
 from typing import IO, Any
 
@@ -94,6 +94,30 @@ class Folder:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.file)
         return "deleted"
+
+    def exists(self, name: str) -> bool:
+        """Return whether a file, or anything else, has this name, or may have it: its folder cannot be read."""
+        try:
+            os.stat(name, dir_fd=self.file, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
+
+    @contextmanager
+    def place(self, name: str, create: bool = False) -> Iterator[tuple["Folder", str]]:
+        """Open the folder of a file without following links; yield it and the file's name in it. Raises OSError."""
+        folder, (*folders, last) = self, PurePosixPath(name).parts
+        with ExitStack() as opened:
+            for part in folders:
+                folder = opened.enter_context(closing(folder.below(part, create)))
+            yield folder, last
+
+    def read_bytes(self, name: str) -> bytes:
+        """Read a file that is not a link. Raises OSError."""
+        with self.place(name) as (folder, last), folder.open(last, "rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
 
 
 def export(

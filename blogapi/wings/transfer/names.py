@@ -40,7 +40,7 @@ LAST = "~"  # after every time
 def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
     """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
     stem, dot, language = path.stem.partition(".")
-    name = path.absolute().parent.name + (dot + language).replace(".", "-") if stem == "index" else path.stem
+    name = (path.parent.name or stem) + (dot + language).replace(".", "-") if stem == "index" else path.stem
     name = program.ends.sub("", name) or name
     above = folders[:-1] if stem == "index" else folders
     for text in dict.fromkeys((name, "/".join((*above, name)))):

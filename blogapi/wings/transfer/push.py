@@ -1,44 +1,26 @@
 """The push: change the posts of a service to match the files in a folder."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
+from blogapi.wings.transfer.client import Left, RemoteError
+from blogapi.wings.transfer.decide import OTHERS, Action
 from blogapi.wings.transfer.folder import with_addresses
-from blogapi.wings.transfer.images import IMAGE_ERRORS, open_below, reason_of
+from blogapi.wings.transfer.images import open_below
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.remote import Answer, Left, Post, Remote, RemoteError
-from blogapi.wings.transfer.working import Entry, Result, WorkingFolder, entry_of, is_same_post
+from blogapi.wings.transfer.state import Entry, entry_of
+from blogapi.wings.transfer.working import Result, WorkingFolder
 
-FEW = 20  # posts that are fetched one by one; for more, all posts are listed
-GONE_THERE = "pull --delete removes the file, push --force creates the post again"
-GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --force creates it again"
-GONE_HERE_CHANGED = "it is gone here, and has changed there: push --delete --force deletes it, pull --theirs writes it"
 MAX_NAMED = 5  # images
+MAX_SLUG = 70  # characters that are kept of a slug in a free one
 TRIES = 3  # attempts to write a post that other clients change at the same moment
-
-
-def look(remote: Remote, wanted: set[str]) -> Iterator[tuple[Post, str]]:
-    """Yield the posts with these ids, each with its ETag if that is known."""
-    if len(wanted) <= FEW:
-        yield from filter(None, map(remote.post, sorted(wanted, key=int)))
-    else:
-        yield from ((post, "") for post in remote.posts() if post["id"] in wanted)
-
-
-def attempt(act: Callable[..., Result], name: str, *arguments: Entry | Post | str) -> Result:
-    """Return the result for a file: "conflict" or "failed" if it is left as it is."""
-    try:
-        return act(name, *arguments)
-    except Left as left:
-        what, why = left.args
-        return what, name, why
-    except IMAGE_ERRORS as error:
-        return "failed", name, reason_of(error)
 
 
 def what_differs(item: Item) -> str:
@@ -56,122 +38,132 @@ class Push:
     """A push of a folder."""
 
     working: WorkingFolder
-    remote: Remote
-    delete: bool  # moves the posts of files that are gone to the trash
+    delete: bool = False  # moves the posts of files that are gone to the trash
+    delete_all: bool = False  # even if most files are gone
+    overwrite: bool = False  # sends files whose posts have changed, too
+    recreate: bool = False  # creates posts again that are gone
     uploaded: dict[str, str] | None = field(default=None, init=False)  # addresses of images by id
-    # Posts that may differ from their files, by the names of these; None if there is no post
-    there: dict[str, Entry | None] = field(default_factory=dict, init=False)
 
     def prepare(self) -> int:
-        """Read both sides; return the number of results."""
-        if (scope := self.remote.scope()) in ("read-only", "published-only"):
-            raise RemoteError(f"this key is {scope}: a push needs one that may write")
-        self.working.read()
-        self.gone = [name for name in self.working.entries if not self.working.exists(name)]
-        if self.delete and self.gone and not self.working.items and not self.working.force:
-            raise RemoteError("the folder has no posts: --force moves all of them to the trash")
-        self._look()
-        return len(self.working.items) + len(self.gone)
+        """Find the files to send, and announce how long that will take; return the number of results."""
+        working = self.working
+        gone = [name for name in working.entries if not working.folder.exists(name) and name not in working.items]
+        if self.delete and not self.delete_all:
+            working.refuse_many(gone, working.items, "files")
+        self.names = [name for name in (*working.items, *gone) if working.is_wanted(name)]
+        is_same = {name: working.is_same(name, working.entries.get(name)) for name in self.names}
+        requests = {name for name in self.names if name in working.items and not is_same[name]}
+        self.working.client.announce(len(requests.union(*(working.items[name].images for name in requests))))
+        is_asked = requests or gone or not all(map(working.post_of.get, working.entries))
+        if is_asked and working.scope in (() if working.dry_run else ("read-only",)) + ("published-only",):
+            raise RemoteError(f"this key is {working.scope}: a push needs one that may write")
+        # By name, the files that want a slug which the post of another file has, and will give up
+        self.waiting = {name: other for name in requests if (other := self._holder(name)) in requests}
+        self.same = {name for name in self.names if is_same[name] and not self.overwrite}
+        return len(self.names)
 
-    def _look(self) -> None:
-        """Find the files to send, look at their posts, and announce how long the push will take."""
-        wanted: dict[str, str] = {}  # ids of the posts to look at, by the names of files
-        requests: set[str] = set()  # the files to send
-        for name, item in self.working.items.items():
-            entry = self.working.entries.get(name)
-            listed = self.working.listed(entry) if entry else self.working.by_slug.get(item.fields["slug"])
-            if not entry or self.working.has_changed(name):
-                requests |= {name, *item.images}
-            elif listed and listed["updated_at"] >= entry["updated_at"]:
-                continue
-            self.there[name] = entry if self.working.is_as_known(entry, listed) else None
-            if listed and not self.there[name]:
-                wanted[name] = listed["id"]
-        self.remote.announce(len(requests))
-        found = {post["id"]: entry_of(post, etag) for post, etag in look(self.remote, {*wanted.values()})}
-        self.there |= {name: found.get(post_id) for name, post_id in wanted.items()}
+    def _holder(self, name: str) -> str:
+        """Return the file whose post has the slug that the post of another file is to get."""
+        slug, post = self.working.fields(name).get("slug"), self.working.post_of.get(name)
+        holder = self.working.by_slug.get(slug or "")
+        return self.working.names[holder["id"]] if post and holder and holder["id"] != post["id"] else ""
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
-        for name in self.working.items:
-            yield attempt(self._push, name) if name in self.there else ("unchanged", name, "")
-        yield from (attempt(self._push_gone, name) for name in self.gone)
+        wanted, last = [], []
+        for name in self.names:
+            if name in self.same and (result := self._known(name)):
+                yield result
+            else:
+                wanted.append(name)
+        for name, _, there in self.working.looked(wanted):
+            if name in self.waiting and there:
+                last.append((name, there))
+            else:
+                yield self.working.attempt(self._push, name, there)
+        for name, there, freed in [(name, there, self._free_slug(name, there)) for name, there in last]:
+            yield self.working.attempt(self._push, name, freed or there)
+            with suppress(Left):
+                if freed and there:
+                    self._change(name, there, former_slugs=there.get("former_slugs"))
 
-    def _push(self, name: str) -> Result:
-        item, entry, there = self.working.items[name], self.working.entries.get(name), self.there[name]
+    def _known(self, name: str) -> Result | None:
+        """Return the result for a file that has not changed, unless its post must be looked at."""
+        entry, listed = self.working.entries[name], self.working.post_of[name]
+        if not listed or listed["updated_at"] < entry["updated_at"]:
+            return None
+        # In the second of the entry, the post may have changed, too: that is for a pull to see.
+        what, why = ("unchanged", "") if listed["updated_at"] == entry["updated_at"] else OTHERS[Action.WRITE]
+        return what, name, why
+
+    def _push(self, name: str, there: Entry | None) -> Result:
         for _ in range(TRIES):
-            if result := self._settled(name, entry, there):
-                return result
-            what = "updated" if there else "created"
-            if self.working.dry_run:
-                return what, name, what_differs(item)
-            if not there or there["etag"]:
-                answer = self._put(name, there)
-                if answer.status not in (404, 412):
-                    self.working.record(name, entry_of(*self.remote.post_in(answer)))
-                    return what, name, what_differs(item)
-            there = self._get(there["id"] if there else f"by-slug/{item.fields['slug']}")
+            action, why = self.working.decide(name, there, verify=self.overwrite)
+            is_forced = action in (Action.CONFLICT, Action.UNLINK) and (self.overwrite if there else self.recreate)
+            if action is Action.TRASH and self.delete and there:
+                done = self._trash(name, there)
+            elif (action is Action.SEND or is_forced) and name in self.working.items:
+                done = self._send(name, there)
+            else:
+                return self.working.left(name, there, action, why)
+            if done:
+                return done
+            there = self._get(there["id"] if there else f"by-slug/{self.working.items[name].fields['slug']}")
         raise Left("conflict", "its post keeps changing: try again later")
 
     def _get(self, where: str) -> Entry | None:
-        found = self.remote.post(where)
+        found = self.working.remote.post(where)
         return entry_of(*found) if found else None
 
-    def _settled(self, name: str, entry: Entry | None, there: Entry | None) -> Result | None:
-        """Return the result for a file that need not be sent, or None. Raises Left."""
-        if not there:
-            if not entry or self.working.force:
-                return None
-            if self.working.has_changed(name):
-                raise Left("conflict", GONE_THERE_CHANGED)
-            return "gone there", name, GONE_THERE
-        for other, each in self.working.entries.items():
-            if other != name and is_same_post(each, there):
-                raise Left("conflict", f"{other} has the slug {there['slug']}, too")
-        relation = self.working.compare(name, there)
-        if relation == "same":
-            self.working.record(name, there, at_once=False)
-        if relation in ("same", "there"):
-            return "unchanged", name, ""
-        if relation == "here" or self.working.force:
-            return None
-        raise Left("conflict", relation)
-
-    def _put(self, name: str, there: Entry | None) -> Answer:
-        """Send a post after its images. Raises Left, IMAGE_ERRORS."""
-        item, files = self.working.items[name], self.working.image_names(self.working.items[name].images)
+    def _send(self, name: str, there: Entry | None) -> Result | None:
+        """Send a file, after its images; return None if its post has changed. Raises Left, IMAGE_ERRORS."""
+        item = self.working.items[name]
+        done = "updated" if there else "created", name, what_differs(item)
+        if self.working.dry_run or (there and not there["etag"]):
+            return done if self.working.dry_run else None
+        files = self.working.image_names(item.images)
         addresses = {image.encode(): self._upload(image, file).encode() for image, file in files.items()}
         fields = each_text(self.working.fields(name), with_addresses(addresses))
         if there:
-            return self.remote.send("PUT", f"/v1/posts/{there['id']}", fields, (404, 412), If_Match=there["etag"])
-        fields.pop("slug", None)
-        return self.remote.send("PUT", f"/v1/posts/by-slug/{item.fields['slug']}", fields, (412,), If_None_Match="*")
+            found = self.working.remote.put(there["id"], fields, If_Match=there["etag"])
+        else:
+            fields.pop("slug", None)
+            found = self.working.remote.put(f"by-slug/{item.fields['slug']}", fields, If_None_Match="*")
+        if found:
+            self.working.record(name, entry_of(*found))
+        return done if found else None
 
     def _upload(self, name: str, file: str) -> str:
         """Upload the image in a file, unless the service has it under this name; return its address."""
-        self.uploaded = self.remote.images() if self.uploaded is None else self.uploaded
+        self.uploaded = self.working.remote.images() if self.uploaded is None else self.uploaded
         image_id, _, extension = name.partition(".")
         if image_id not in self.uploaded:
             with open_below(file, self.working.images.roots) as opened:
                 data = opened.read(MAX_BYTES + 1)
             kind = f"image/{extension.replace('jpg', 'jpeg')}"
-            self.uploaded[image_id] = self.remote.upload(shown(os.path.basename(file)), kind, data)
+            self.uploaded[image_id] = self.working.remote.upload(shown(os.path.basename(file)), kind, data)
         return self.uploaded[image_id]
 
-    def _push_gone(self, name: str) -> Result:
-        """Handle a post whose file is gone."""
-        entry = self.working.entries[name]
-        listed = self.working.listed(entry)
-        if listed and not self.delete:
-            return "gone here", name, "push --delete moves its post to the trash"
-        is_known = self.working.is_as_known(entry, listed) and entry["etag"]
-        there = entry if is_known else self._get(entry["id"]) if listed else None
-        while there:
-            if there["said"] != entry["said"] and not self.working.force:
-                raise Left("conflict", GONE_HERE_CHANGED)
-            path, etag = f"/v1/posts/{there['id']}", there["etag"]
-            if self.working.dry_run or self.remote.send("DELETE", path, None, (404, 412), If_Match=etag).status != 412:
-                break
-            there = self._get(entry["id"])
-        self.working.forget(name)
-        return "deleted" if listed else "unchanged", name, ""
+    def _free_slug(self, name: str, there: Entry) -> Entry | None:
+        """Give a post another slug, so that another can take its own, if the file is to be sent; return the post."""
+        with suppress(Left):
+            if self.working.decide(name, there, verify=False)[0] is Action.SEND and not self.working.dry_run:
+                slug = f"{there['slug'][:MAX_SLUG].rstrip('-')}-{there['id']}"
+                freed = self._change(name, there, slug=slug)  # The old slug may become a former one.
+                return freed and self._change(name, freed, former_slugs=there.get("former_slugs"))
+        return None
+
+    def _change(self, name: str, there: Entry, **fields: Any) -> Entry | None:
+        """Change fields of a post that a file lacks, or will replace."""
+        found = self.working.remote.patch(there["id"], fields)
+        if found:
+            self.working.record(name, entry_of(*found), self.working.entries[name]["sha256"])
+        return entry_of(*found) if found else None
+
+    def _trash(self, name: str, there: Entry) -> Result | None:
+        """Move the post of a file that is gone to the trash; return None if the post has changed."""
+        if not self.working.dry_run:
+            if not self.working.remote.delete(there["id"], there["etag"]):
+                return None
+            self.working.state.put(name, None)
+        return "deleted", name, ""

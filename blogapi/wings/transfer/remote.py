@@ -1,40 +1,21 @@
-"""A client of another service's API, which retries requests and validates responses."""
+"""The posts and images of another service, over its API; each response is validated."""
 
-import json
-import math
 import re
-import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import urllib3
 from marshmallow import EXCLUDE, ValidationError
-from urllib3.exceptions import HTTPError, SSLError
 
-from blogapi.config import BASE_URL, is_loopback
-from blogapi.documents import dump
 from blogapi.posts.schemas import PostSchema
+from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.storage import IMAGE_ID
+from blogapi.wings.transfer.client import MAX_JSON_BYTES, MAX_REASON, PACE, Answer, Client, RemoteError
 
-MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
-MAX_TOKENS = 1_500_000  # strings, commas and opening brackets in a response; parsed, each takes up to 100 bytes
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 FEW_PAGES = 100  # a longer list must have at least ten posts a page
-PIECE_BYTES = 64 * 1024
-MAX_SECONDS = 60  # for a request, and for all pages of a list, unless their bytes keep the pace
-PACE = 16 * 1024  # bytes a second
-TRIES = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
-MAX_WAIT = 3600  # seconds between the first and the last attempt, if each is answered with 429
-MAX_REASON = 500  # characters of a message from the service
-OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
+FEW = 20  # posts that are fetched one by one; for more, all posts are listed
 NEXT = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
-NUMBER = re.compile("[0-9]{1,9}")
-TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED = ("id", "slug", "status", "created_at", "updated_at")
@@ -43,204 +24,39 @@ SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # by th
 Post = dict[str, Any]
 
 
-class RemoteError(Exception):
-    """The service cannot be used; the message says why."""
+class Revision(NamedTuple):
+    """An earlier version of a post."""
 
-
-class Left(Exception):
-    """A file or a post is left as it is. The arguments are "conflict" or "failed", and the reason."""
-
-
-class Answer(NamedTuple):
-    """A response, read to its end."""
-
-    status: int
-    headers: Any
-    data: bytes
-
-
-def parse(data: bytes) -> Any:
-    """Parse JSON. Raises ValueError, also if the result could need more than 150 MB."""
-    if any(number == MAX_TOKENS for number, _ in enumerate(TOKEN.finditer(data))):
-        raise ValueError("large or deep JSON")
-    try:
-        return json.loads(data)
-    except RecursionError:
-        raise ValueError("large or deep JSON") from None
-
-
-def number_in(answer: Answer, header: str) -> int:
-    """Return the number in a header, or 0."""
-    text = answer.headers.get(header, "")
-    return int(text) if NUMBER.fullmatch(text) else 0
-
-
-def date_of(answer: Answer) -> float:
-    """Return the Unix time in the header Date, or 0."""
-    try:
-        date = parsedate_to_datetime(answer.headers.get("Date", ""))
-    except (ValueError, OverflowError):
-        return 0
-    return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
-
-
-@contextmanager
-def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None]]:
-    """Raise `late` in a block that takes more seconds than this. Yield a function that sets another number of them.
-
-    It interrupts whatever the main thread waits for: a timeout of a socket starts again with each byte that arrives.
-    """
-
-    def end(*_: object) -> None:
-        raise late
-
-    def set_to(seconds: float) -> None:
-        left = begun + seconds - time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), 1)  # again if a destructor swallows the exception
-
-    begun, before = time.monotonic(), signal.signal(signal.SIGALRM, end)
-    try:
-        set_to(seconds)
-        yield set_to
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    number: str
+    begun: str
+    ended: str
 
 
 class Remote:
-    """A service and a key for it. `say` prints a line for the user. It works in the main thread only."""
+    """A service. What a method sends can arrive twice. All raise RemoteError and, if it concerns one post, Left."""
 
-    def __init__(
-        self,
-        address: str,
-        key: str,
-        say: Callable[[str], None],
-        sleep: Callable[[float], None] = time.sleep,
-        max_seconds: float = MAX_SECONDS,
-    ):
-        if not BASE_URL.fullmatch(address):
-            raise RemoteError(f"{address[:80]!r} must be the address of a service, such as https://blog.example.org")
-        if not re.fullmatch("[!-~]+", key):
-            raise RemoteError("BLOGAPI_KEY must be a key of the service, such as blog_…")
-        if address.startswith("http:") and not is_loopback(address):
-            say(f"{address} is not encrypted: others on the network can read the key")
-        self.address, self.say, self.sleep, self.max_seconds = address, say, sleep, max_seconds
-        self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
-        self.limit = self.remaining = 0  # requests a minute, and how many of them remain
-        self.seconds = 0.0  # the time that all requests took
-        self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
-        self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        also: tuple[int, ...] = (),
-        max_bytes: int = MAX_JSON_BYTES,
-        **headers: str,
-    ) -> Answer:
-        """Send a request, and retry it where that may help, so it can arrive twice. Raises Left, RemoteError.
-
-        Statuses in `also` are not errors.
-        """
-        if body is not None and not isinstance(body, bytes):
-            body, headers = dump(body).encode(), headers | {"Content_Type": "application/json"}
-        named = self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
-        failures = tries = waited = asked = 0
-        while True:
-            try:
-                answer = self._attempt(method, path, body, named, max_bytes)
-                if answer.status < 300 or answer.status in also:
-                    return answer
-                reason, asked = self._reason(answer), number_in(answer, "Retry-After")
-                failures += answer.status != 429
-            except HTTPError as error:
-                reason, asked = f"{self.address} does not answer: {error}"[:MAX_REASON], 0
-                if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
-                    raise RemoteError(reason) from None
-                failures += 1
-            wait = min(max(asked, 2**tries), MAX_WAIT - waited)
-            if failures == TRIES or not wait:
-                raise RemoteError(reason)
-            self.say(f"{reason}; trying again in {wait} s")
-            self.sleep(wait)
-            tries, waited = tries + 1, waited + wait
-
-    def _attempt(self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int) -> Answer:
-        url, data, begun = f"{self.address}{path}", bytearray(), time.monotonic()
-        seconds = self.max_seconds + len(body or b"") / PACE
-        with deadline(seconds, RemoteError(f"{self.address} takes too long to answer")) as set_to:
-            response = self._pool.request(
-                method, url, body=body, headers=headers, redirect=False, preload_content=False
-            )
-            with response:  # A connection is reused once its response was read to the end.
-                while piece := response.read(PIECE_BYTES, decode_content=False):
-                    data += piece
-                    set_to(seconds + len(data) / PACE)
-                    if len(data) > max_bytes:
-                        raise RemoteError(f"a response of {self.address} is too large")
-        self.seconds += time.monotonic() - begun
-        answer = Answer(response.status, response.headers, bytes(data))
-        self.limit, self.remaining = (number_in(answer, f"X-RateLimit-{name}") for name in ("Limit", "Remaining"))
-        self.now = date_of(answer) or time.time()
-        return answer
-
-    def _reason(self, answer: Answer) -> str:
-        """Return the message of an error. Raises Left or RemoteError if a retry is pointless."""
-        try:
-            reason = str(parse(answer.data)["message"])[:MAX_REASON]
-        except (ValueError, KeyError, TypeError):
-            reason = f"{self.address} answers {answer.status}"
-        if answer.status == 429:
-            return "the rate limit is reached"
-        if answer.status in OF_ONE_POST:
-            raise Left("failed", reason)
-        if answer.status < 400:
-            target = answer.headers.get("Location", "")[:200].partition("/v1/")[0]
-            raise RemoteError(f"{self.address} redirects to {target}: use that address")
-        if answer.status < 500:
-            raise RemoteError(reason)
-        return reason
-
-    def announce(self, requests: int) -> None:
-        """Say how long these requests will take if the quota of this minute is not enough."""
-        if self.limit and requests > self.remaining:
-            minutes = math.ceil((requests - self.remaining) / self.limit)
-            self.say(f"{requests} requests, at {self.limit} a minute: about {minutes} minute{'s' * (minutes > 1)}")
+    def __init__(self, client: Client):
+        self.client = client
 
     def scope(self) -> str:
         """Return what the key may do."""
-        found = self.parsed(self.send("GET", "/v1/key", also=(404,)), dict)
+        found = self.client.parsed(self.client.send("GET", "/v1/key", also=(404,)), dict)
         if "scope" not in found:
-            raise self._is_other()
+            raise self.client.is_other()
         return str(found["scope"])
-
-    def parsed(self, answer: Answer, kind: type) -> Any:
-        """Return the JSON in a response. Raises RemoteError."""
-        try:
-            value = parse(answer.data)
-        except ValueError:
-            value = None
-        if not isinstance(value, kind):
-            raise self._is_other()
-        return value
-
-    def _is_other(self) -> RemoteError:
-        return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
 
     def _pages(self, path: str, query: str) -> Iterator[Any]:
         count = pages = moved = 0
-        begun = self.seconds
+        begun = self.client.seconds
         while query:
-            answer = self.send("GET", f"{path}?{query}")
-            page = self.parsed(answer, list)
+            answer = self.client.send("GET", f"{path}?{query}", also=(404,))
+            page = self.client.parsed(answer, list)
             count, pages, moved = count + len(page), pages + 1, moved + len(answer.data)
             following = NEXT.search(answer.headers.get("Link", ""))
-            is_slow = self.seconds - begun > self.max_seconds + moved / PACE
+            is_slow = self.client.seconds - begun > self.client.max_seconds + moved / PACE
             is_endless = count > MAX_POSTS or pages > FEW_PAGES + count / 10 or is_slow
             if len(page) > MAX_PAGE or (following and is_endless):
-                raise RemoteError(f"the list at {self.address}{path} never ends")
+                raise RemoteError(f"the list at {self.client.address}{path} never ends")
             yield from page
             query = following[1] if following else ""
 
@@ -250,30 +66,84 @@ class Remote:
         for post in self._pages("/v1/posts", f"{limit}&fields={fields}" if fields else limit):
             yield self._checked(post, fields)
 
+    def look(self, wanted: Collection[str]) -> Iterator[tuple[Post, str]]:
+        """Yield the posts with these ids, each with its ETag if that is known."""
+        if len(wanted) <= FEW:
+            yield from filter(None, map(self.post, sorted(wanted, key=int)))
+        else:
+            yield from ((post, "") for post in self.posts() if post["id"] in wanted)
+
     def post(self, where: str) -> tuple[Post, str] | None:
         """Return a post with its ETag, by its id or `by-slug/…`; None if it does not exist."""
-        answer = self.send("GET", f"/v1/posts/{where}", also=(404,))
-        return None if answer.status == 404 else self.post_in(answer)
+        answer = self.client.send("GET", f"/v1/posts/{where}", also=(404,))
+        return None if answer.status == 404 else self._post_in(answer)
 
-    def post_in(self, answer: Answer) -> tuple[Post, str]:
-        """Return the post in a response, with its ETag."""
+    def put(self, where: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
+        """Replace or create a post; return it with its ETag, or None if the condition does not hold."""
+        return self._written(
+            self.client.send("PUT", f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
+        )
+
+    def patch(self, post_id: str, fields: Post) -> tuple[Post, str] | None:
+        """Change some fields of a post; return it with its ETag, or None if it does not exist."""
+        return self._written(self.client.send("PATCH", f"/v1/posts/{post_id}", fields, (404, 412)))
+
+    def _written(self, answer: Answer) -> tuple[Post, str] | None:
+        return None if answer.status in (404, 412) else self._post_in(answer)
+
+    def delete(self, post_id: str, etag: str) -> bool:
+        """Move a post to the trash; return whether it is gone, which it is not if it has another ETag."""
+        return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
+
+    def revisions(self, post_id: str) -> list[Revision]:
+        """Return the earlier versions of a post that are kept, newest first; none if the key may not see them."""
+        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit=100", also=(403, 404))
+        found = [] if answer.status >= 400 else self.client.parsed(answer, list)
+        try:
+            return [
+                Revision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
+                for each in found[:100]
+            ]
+        except (TypeError, KeyError, ValueError):
+            raise self.client.is_other() from None
+
+    def revision(self, post_id: str, begun: str) -> Post | None:
+        """Return the version of a post that began at a time, if it is kept."""
+        numbers = [revision.number for revision in self.revisions(post_id) if revision.begun == begun]
+        found = self.post(f"{post_id}/revisions/{numbers[0]}") if numbers else None
+        return found[0] if found else None
+
+    def trashed(self, post_id: str) -> tuple[str, str] | None:
+        """Return the id of a post and when it was created if it is in the trash."""
+        answer = self.client.send("GET", f"/v1/trash/{post_id}", also=(403, 404))
+        if answer.status >= 400:
+            return None
+        post, _ = self._post_in(answer)
+        return post["id"], post["created_at"]
+
+    def _post_in(self, answer: Answer) -> tuple[Post, str]:
         etag = answer.headers.get("ETag", "")
-        return self._checked(self.parsed(answer, dict)), etag if ETAG.fullmatch(etag) else ""
+        return self._checked(self.client.parsed(answer, dict)), etag if ETAG.fullmatch(etag) else ""
 
     def _checked(self, post: Any, fields: str = "") -> Post:
         try:
             return SCHEMAS[fields].load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
         except (ValidationError, TypeError, ValueError) as error:
-            raise RemoteError(f"{self.address} sent an invalid post: {error}"[:MAX_REASON]) from None
+            raise RemoteError(f"{self.client.address} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
         """Return the addresses of all images by id."""
         return dict(map(self._image, self._pages("/v1/images", f"limit={MAX_PAGE}")))
 
+    def image(self, path: str) -> bytes | None:
+        """Return the bytes of an image, or None if it does not exist."""
+        answer = self.client.send("GET", path, also=(404,), max_bytes=MAX_BYTES)
+        return None if answer.status == 404 else answer.data
+
     def upload(self, name: str, kind: str, data: bytes) -> str:
         """Upload an image; return its address."""
-        answer = self.send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
-        return self._image(self.parsed(answer, dict))[1]
+        answer = self.client.send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
+        return self._image(self.client.parsed(answer, dict))[1]
 
     def _image(self, image: Any) -> tuple[str, str]:
         try:
@@ -281,4 +151,4 @@ class Remote:
                 return image["id"], image["url"]
         except (TypeError, KeyError):
             pass
-        raise RemoteError(f"{self.address} sent an invalid image")
+        raise RemoteError(f"{self.client.address} sent an invalid image")

@@ -1,5 +1,6 @@
 """Read the posts in folders of Markdown files and in exports, in the order of their dates, ready to be stored."""
 
+import hashlib
 import os
 import pickle
 from collections import Counter, defaultdict
@@ -60,6 +61,9 @@ class Sources:
     post_url: str = ""  # the pattern of present addresses
     date_from: str = ""  # a name in front matter for the date of posts that have none
     zone: tzinfo = UTC  # of times without an offset, unless the site's configuration names another
+    skip: Callable[[Path], str] = lambda path: ""  # why a Markdown file is left out, as a kind of file
+    is_movable: bool = False  # whether slugs must not depend on the place of a folder
+    sha256: dict[str, str] = field(default_factory=dict, init=False)  # of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
     unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by kind
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
@@ -158,8 +162,8 @@ class Sources:
 
     def _why_not(self, file: Path) -> str:
         """Return why a Markdown file in a folder is left out, as a kind of file; "" if it is read."""
-        if file.name.partition(".")[0] == SECTION:
-            return "page of a section"
+        if reason := "page of a section" if file.name.partition(".")[0] == SECTION else self.skip(file):
+            return reason
         is_outside = file.is_symlink() and not os.path.realpath(file).startswith(self.roots)
         return "link out of the folders" if is_outside else ""
 
@@ -178,7 +182,8 @@ class Sources:
                 data = opened.read(MAX_FILE_BYTES + 1)
             if len(data) > MAX_FILE_BYTES:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
-            if item := self._item_of_file(data, path, top):
+            self.sha256[str(path)] = hashlib.sha256(data).hexdigest()
+            if item := self.item_of(data, path, top):
                 yield item
         except (OSError, MarkdownError) as error:
             yield Failure.of(path, error)
@@ -193,7 +198,7 @@ class Sources:
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
-    def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
+    def item_of(self, data: bytes, path: Path, top: Path) -> Item | None:
         """Return the post in a Markdown file below `top`; None if it was in the trash. Raises MarkdownError."""
         place, bound = Path(os.path.abspath(path)), bound_of(top)
         site = site_of(place.parent, bound, self.zone)
@@ -210,7 +215,8 @@ class Sources:
             return None
         folders = path.parent.parts[len(top.parts) :]
         address = next(iter(permalinks.read_paths(file.others)[0]), "")
-        name, is_title_made = names.infer(file, path, folders, top.absolute().name, address, site.zone)
+        placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
+        name, is_title_made = names.infer(file, placed, folders, top.absolute().name, address, site.zone)
         item = Item(
             str(path),
             file.fields,
@@ -218,7 +224,7 @@ class Sources:
             file,
             own_path="/".join(("", *_meaningful(folders), name)),
             notes={**without_controls(file.fields)},
-            parents=_meaningful(path.absolute().parts[1 : -2 if path.stem.partition(".")[0] == "index" else -1]),
+            parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] == "index" else -1]),
             zone=site.zone,
             front=names.language_of(path, file.values) or permalinks.parted(address)[0],
         )

@@ -1,247 +1,272 @@
-"""A folder of Markdown files that is synced with the posts of a service: the files, and the recorded state of each."""
+"""A folder of Markdown files that is synced with the posts of a service: both sides, and what to do with each file."""
 
 import fcntl
 import hashlib
-import json
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import timedelta, tzinfo
-from pathlib import Path, PurePosixPath
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from marshmallow import ValidationError, fields
-
-from blogapi.clock import earlier, rfc3339
-from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED, is_slug
+from blogapi.clock import rfc3339
+from blogapi.documents import is_slug
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import PostSchema
 from blogapi.storage.errors import Rejected
-from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.transfer.folder import ADDRESS, Folder
-from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages
+from blogapi.wings.transfer.client import Left, RemoteError
+from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, OTHERS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.transfer.folder import Folder
+from blogapi.wings.transfer.ignored import Ignored
+from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages, reason_of
 from blogapi.wings.transfer.importer import checked, schema
-from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.remote import LISTED, Left, Post, Remote, RemoteError
+from blogapi.wings.transfer.items import Failure, Item
+from blogapi.wings.transfer.remote import LISTED, Post, Remote, Revision
 from blogapi.wings.transfer.sources import Sources
+from blogapi.wings.transfer.state import STATE, Entry, State, above, entry_of, identity, meaning
 
-STATE = ".blogapi.json"
-MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
-MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
-SECOND = timedelta(seconds=1)
-WAYS_OUT = "push --force keeps the file, pull --theirs the post"
-CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
+CHANGING = "it is changing right now"
+MANY = 5  # files or posts; if more and over half of all are gone, nothing is deleted
 
-Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
 Result = tuple[str, str, str]  # what was done with a file, its name, and a message for the user
 
 
-class EntrySchema(PostSchema):
-    """An Entry in the state: the fields that a file can lack, and digests of the post and the file."""
+@dataclass(frozen=True)
+class Options:
+    """What the user says of a folder."""
 
-    etag, said, sha256 = fields.String(), fields.String(), fields.String()  # the last is that of the file
-
-    class Meta:
-        fields = (*(name for name in FIELDS if name not in CLEARED), "etag", "said", "sha256")
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required, field_obj.allow_none = field_name in REQUIRED | {"etag", "said", "sha256"}, False
-
-
-ENTRY = EntrySchema()
+    zone: tzinfo  # of times without an offset
+    names: frozenset[str] = frozenset()  # only these files; all if there are none
+    moves: bool = False  # whether the folder may belong to another service
+    dry_run: bool = False
+    static: Path | None = None  # the folder of images whose addresses begin with a slash
+    with_git: bool = True  # whether .gitignore counts, too
 
 
-def meaning(post: Post) -> str:
-    """Return a digest of a post, ignoring line endings and image hosts; a scheduled post counts as published."""
-    said = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
-    said["content"] = said["content"].replace("\r\n", "\n")
-    said["status"] = "published" if said["status"] == "scheduled" else said["status"]
-    data = ADDRESS.sub(rb"images/\1", json.dumps(said, sort_keys=True).encode())
-    return hashlib.sha256(data).hexdigest()[:32]
-
-
-def entry_of(post: Post, etag: str) -> Entry:
-    """Return what to remember of a post."""
-    return {name: post[name] for name in post if name not in CLEARED} | {"etag": etag, "said": meaning(post)}
-
-
-@dataclass(eq=False)
-class Files(Sources):
-    """The posts in the files of a folder, without links and without files that a pull has kept aside."""
-
-    sha256: dict[str, str] = field(default_factory=dict, init=False)  # of each file that was read
-
-    def _why_not(self, file: Path) -> str:
-        if file.name.endswith(MINE):
-            return "file that a pull kept aside"
-        if any((folder / STATE).exists() for folder in file.parents if self.paths[0] in folder.parents):
-            return "file of another folder that is kept in sync"
-        return "link" if file.is_symlink() else super()._why_not(file)
-
-    def _item_of_file(self, data: bytes, path: Path, top: Path) -> Item | None:
-        self.sha256[path.relative_to(top).as_posix()] = hashlib.sha256(data).hexdigest()
-        return super()._item_of_file(data, path, top)
-
-    def item_of(self, name: str, data: bytes) -> Item:
-        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
-        item = super()._item_of_file(data, self.paths[0] / name, self.paths[0])
-        assert item  # No post has the status "trash".
-        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
-        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
+def lock(folder: Folder) -> None:
+    """Lock a folder until it is closed. Raises RemoteError if it is locked already."""
+    try:
+        fcntl.flock(folder.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RemoteError(f"another push or pull of {folder.path} is running") from None
 
 
 class WorkingFolder:
-    """A folder, locked until it is closed, and its state.
+    """A folder and its state. Raises RemoteError if it belongs to another service, or is part of a synced folder."""
 
-    Raises RemoteError if it is locked already, or belongs to another service.
-    """
-
-    def __init__(self, folder: Folder, remote: Remote, force: bool, dry_run: bool, zone: tzinfo):
-        self.folder, self.top, self.remote, self.zone = folder, folder.path, remote, zone
-        self.force, self.dry_run = force, dry_run
+    def __init__(self, folder: Folder, state: State, remote: Remote, options: Options):
+        self.folder, self.top, self.state, self.remote, self.options = folder, folder.path, state, remote, options
+        self.client, self.dry_run, self.entries = remote.client, options.dry_run, state.entries
         self.items: dict[str, Item] = {}  # by the names of files, like those below
-        self.entries: dict[str, Entry] = {}  # of files that matched their posts at the last sync
+        self.left_out: dict[str, str] = {}  # why
         self.results: list[Result] = []  # of files that cannot be read or were renamed
-        self._saved = self._took = 0.0
         # Until images are uploaded, their addresses begin with that of the service.
-        self.images = LocalImages([self.top], remote.address, None, is_stored=bool)
-        try:
-            fcntl.flock(folder.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RemoteError(f"another push or pull of {self.top} is running") from None
-        self._load()
+        self.images = LocalImages([self.top], self.client.address, options.static, is_stored=bool)
+        self.ignored = Ignored(self.folder.read_bytes, self.folder.exists, options.with_git)
+        if state.remote not in ("", self.client.address) and not options.moves:
+            way = f"--move-to {self.client.address} connects it with that address"
+            raise RemoteError(f"{self.top} belongs to {state.remote}: {way}")
+        if not self.folder.exists(STATE) and (parent := above(folder)):
+            raise RemoteError(f"{self.top} is part of {parent}, which is kept in sync: give {parent} instead")
 
-    # The state
+    @cached_property
+    def scope(self) -> str:
+        """What the key may do: asked for only if something is to be done."""
+        return self.remote.scope()
 
-    def _load(self) -> None:
-        try:
-            with self.folder.open(STATE, "rb") as file:
-                state = json.loads(file.read(MAX_STATE_BYTES))
-            address = state["remote"]
-            self.entries = {checked_name(name): ENTRY.load(entry) for name, entry in state["files"].items()}
-        except FileNotFoundError:
-            return
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError):
-            reason = "is damaged: delete it, and all files are compared with the posts"
-            raise RemoteError(f"{self.top / STATE} {reason}") from None
-        if address != self.remote.address and not self.force:
-            raise RemoteError(f"{self.top} belongs to {address}: pull --force connects it with {self.remote.address}")
-
-    def save(self, at_once: bool = True) -> None:
-        """Write the state: at once, or so rarely that writing takes at most a tenth of the time."""
-        begun = time.monotonic()
-        if self.dry_run or not (at_once or begun - self._saved > 10 * self._took):
-            return
-        state = {"remote": self.remote.address, "files": self.entries}
-        self.write(STATE, json.dumps(state).encode(), rfc3339(time.time()))  # ASCII: a file name need not be UTF-8
-        self._saved = time.monotonic()
-        self._took = self._saved - begun
-
-    def record(self, name: str, known: Entry, sha256: str = "", at_once: bool = True) -> None:
+    def record(self, name: str, known: Entry, sha256: str = "") -> None:
         """Record that a file and its post now have the same content."""
-        # Another change in this second would not show in `updated_at`: an earlier time makes the next run look again.
-        updated_at = min(known["updated_at"], earlier(rfc3339(self.remote.now), SECOND))
-        self.entries[name] = known | {"sha256": sha256 or self.files.sha256[name], "updated_at": updated_at}
-        self.save(at_once)
-
-    def forget(self, name: str) -> None:
-        """Forget a file that is gone on both sides."""
         if not self.dry_run:
-            del self.entries[name]
-            self.save(at_once=False)
+            added = {"sha256": sha256 or self.sha256[name], "seen": rfc3339(self.client.now)}
+            self.state.put(name, known | added)
+            self.holders[identity(known)] = name
+
+    def is_wanted(self, name: str) -> bool:
+        """Return whether the user wants something to be done with this file."""
+        return not self.options.names or name in self.options.names
 
     # Both sides
 
     def read(self) -> None:
         """List the posts of the service and read the files."""
         self.posts = {post["id"]: post for post in self.remote.posts(fields=",".join(LISTED))}
-        self.by_slug = {post["slug"]: post for post in self.posts.values()}
-        if self.entries and self.posts and not any(map(self.listed, self.entries.values())):
-            if not self.force:
-                raise RemoteError(f"{self.remote.address} has none of these posts: --force compares all files with it")
-            self.entries = {}
+        if not any(map(self.listed, self.entries.values())):
+            if self.entries and self.posts and not self.options.moves:
+                way = f"--move-to {self.client.address} compares all files with it"
+                raise RemoteError(f"{self.client.address} has none of these posts: {way}")
+            if self.options.moves:
+                self.entries.clear()
+        self._read_files()
+        self._follow_names()
+        if self.state.is_foreign:  # Its files may not have arrived yet.
+            for name in [name for name, entry in self.entries.items() if self.sha256.get(name) != entry["sha256"]]:
+                del self.entries[name]
+        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
+        self._find_proofs()
+        self._find_posts()
+        if not self.dry_run:  # before anything else changes: it fails if the folder is read-only
+            self.state.start(self.client.address, str(self.options.zone))
+        for failure in self.unread:
+            self.results.append(self.failed(self._name_of(failure.source), failure.reason, failure.line))
+
+    def _find_proofs(self) -> None:
+        """Find what the database still has: then it has all that was seen with it, or later, and is older.
+
+        A version that was first seen after a backup was restored proves nothing of those seen before.
+        """
+        self.proofs: dict[str, str] = {}  # by when they were seen, the latest time of a version that is still current
+        for entry in filter(self.is_as_known, self.entries.values()):
+            self.proofs[entry["seen"]] = max(self.proofs.get(entry["seen"], ""), entry["updated_at"])
+            entry["seen"] = rfc3339(self.client.now)
+
+    def _read_files(self) -> None:
+        images, zone = self.images, self.options.zone
         with TemporaryFile() as spool:
-            self.files = Files([self.top], spool, self.remote.now, images=self.images, zone=self.zone)
+            options: dict[str, Any] = {"images": images, "zone": zone, "skip": self._skipped, "is_movable": True}
+            self.files = Sources([self.top], spool, self.client.now, **options)
+            self.sha256 = {self._name_of(path): digest for path, digest in self.files.sha256.items()}
+            self.unread: list[Failure] = []
             for found in map(checked, self.files):
                 if isinstance(found, Item):
-                    self.items[Path(found.source).relative_to(self.top).as_posix()] = found
+                    self.items[self._name_of(found.source)] = found
                 else:
-                    self.results += [("failed", str(failure), "") for failure in found]
-        self._follow_names()
-        self.save()  # before anything else changes: it fails if the folder is read-only
+                    self.unread += found
+        self.state.skipped = {name: why for name, why in self.state.skipped.items() if self.folder.exists(name)}
+
+    def _name_of(self, path: str) -> str:
+        return Path(path).relative_to(self.top).as_posix()
+
+    def _skipped(self, file: Path) -> str:
+        """Return why a file is not read, as a kind of file."""
+        name = self._name_of(str(file))
+        why = self.ignored.why(name)
+        if any((folder / STATE).exists() for folder in file.parents if self.top in folder.parents):
+            why = "file of another folder that is kept in sync"
+        elif file.is_symlink():
+            why = "link"
+        if why:
+            self.left_out[name] = why
+        return why
 
     def _follow_names(self) -> None:
-        """Recognize renamed files: by their bytes, or by the id in their front matter."""
-        gone = {name: entry for name, entry in self.entries.items() if not self.exists(name)}
-        by_sha256 = {entry["sha256"]: name for name, entry in gone.items()}
-        by_id = {entry["id"]: name for name, entry in gone.items()}
-        for name in self.items.keys() - self.entries.keys() if gone else ():
-            old = by_sha256.get(self.files.sha256[name]) or by_id.get(str(self.items[name].file.values.get("id")))
-            if old in gone:
+        """Recognize renamed files: by their bytes, by the post that their front matter names, or by its slug."""
+        gone = {name: entry for name, entry in self.entries.items() if not self.folder.exists(name)}
+        keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry), entry["sha256"])}
+        for name in sorted(self.items.keys() - self.entries.keys()) if gone else ():
+            old = next((keys[key] for key in (self.sha256[name], *self._named(name)) if keys.get(key) in gone), None)
+            if old:
                 self.entries[name] = self.entries.pop(old)
                 self.results.append(("renamed", name, f"was {old}"))
                 del gone[old]
 
+    def _named(self, name: str) -> Iterator[Any]:
+        """Yield the identity and the slug in the front matter of a file."""
+        file = self.items[name].file
+        if file.number and file.created_at:
+            yield str(file.number), file.created_at
+        if "slug" in file.sources:
+            yield self.items[name].fields["slug"]
+
+    def _find_posts(self) -> None:
+        """Find the listed post of each file: that of its entry, the one that it names, or the one with its slug.
+
+        A post without a file gets a name for one.
+        """
+        self.by_slug = {post["slug"]: post for post in self.posts.values()}
+        by_identity = {identity(post): post for post in self.posts.values()}
+        new = [name for name in self.items if name not in self.entries]
+        named = Counter(key for name in new for key in self._named(name))
+        self.post_of = {name: self.listed(entry) for name, entry in self.entries.items()}
+        for name in new:
+            free = [key for key in self._named(name) if key in by_identity and key not in self.holders]
+            own = [by_identity[key] for key in free if named[key] == 1]
+            self.post_of[name] = own[0] if own else self.by_slug.get(self.items[name].fields["slug"])
+        self.names: dict[str, str] = {}  # by the ids of posts
+        for name, post in self.post_of.items():
+            self.names.setdefault(post["id"] if post else "", name)  # A new file may have the slug of a known one.
+        for post_id, post in self.posts.items():
+            if post_id not in self.names:
+                name = f"{post['slug']}.md"
+                while name in self.post_of:
+                    name = f"{name.removesuffix('.md')}-{post_id}.md"
+                self.names[post_id], self.post_of[name] = name, post
+
     def listed(self, entry: Entry) -> Post | None:
         """Return the post of an entry from the list; in another database, its id belongs to another post."""
         post = self.posts.get(entry["id"])
-        return post if post and is_same_post(post, entry) else None
+        return post if post and identity(post) == identity(entry) else None
 
-    def is_as_known(self, entry: Entry | None, listed: Post | None) -> bool:
-        """Return whether a post has not changed since its entry was written."""
-        return bool(entry and listed and entry["updated_at"] == listed["updated_at"])
+    def is_as_known(self, entry: Entry | None) -> bool:
+        """Return whether a post has not changed since its entry was written, or maybe in the same second."""
+        listed = self.listed(entry) if entry else None
+        return bool(entry and listed and listed["updated_at"] == entry["updated_at"] < entry["seen"])
 
-    def exists(self, name: str) -> bool:
-        """Return whether a file, or anything else, has this name, or may have it: its folder cannot be read."""
-        try:
-            os.lstat(self.top / name)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            return True
-        return True
+    def looked(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
+        """Yield each file with its post, if that must be fetched, and what to remember of it; None if it is gone."""
+        without, wanted = [], defaultdict(list)
+        for name in names:
+            entry, listed = self.entries.get(name), self.post_of.get(name)
+            if self.is_as_known(entry):
+                yield name, None, entry
+            elif listed:
+                wanted[listed["id"]].append(name)
+            else:
+                without.append(name)
+        for post, etag in self.remote.look(wanted.keys()):
+            for name in wanted.pop(post["id"], ()):
+                yield name, post, entry_of(post, etag)
+        for name in (*chain(*wanted.values()), *without):
+            yield name, None, None
 
-    @contextmanager
-    def place(self, name: str, create: bool = False) -> Iterator[tuple[Folder, str]]:
-        """Open the folder of a file without following links; yield it and the file's name in it. Raises OSError."""
-        folder, (*above, last) = self.folder, PurePosixPath(name).parts
-        with ExitStack() as opened:
-            for part in above:
-                folder = opened.enter_context(closing(folder.below(part, create)))
-            yield folder, last
+    def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
+        """Refuse to delete what belongs to most of the files, as if a disk was missing. Raises RemoteError."""
+        if (len(gone) > MANY or not others) and 2 * len(gone) > len(self.entries):
+            raise RemoteError(f"{len(gone)} of {len(self.entries)} {what} are gone: if that is right, use --delete-all")
 
-    def read_bytes(self, name: str) -> bytes:
-        """Read a file that is not a link. Raises OSError."""
-        with self.place(name) as (folder, last), folder.open(last, "rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
+    # Files
 
     def bytes_of(self, name: str) -> bytes:
         """Return the bytes of a file that was read before. Raises OSError, and Left if it has changed since."""
-        data = self.read_bytes(name)
-        if hashlib.sha256(data).hexdigest() != self.files.sha256.get(name):
-            raise Left("conflict", "it is changing right now")
+        data = self.folder.read_bytes(name)
+        if hashlib.sha256(data).hexdigest() != self.sha256.get(name):
+            raise Left("conflict", CHANGING)
         return data
 
-    def write(self, name: str, data: bytes, when: str) -> None:
-        """Replace a file, with a time, unless this is a dry run. Raises OSError."""
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file, unless this is a dry run. Raises OSError, and Left if it has changed since it was read."""
+        if self.folder.exists(name):
+            self.bytes_of(name)
+        elif name in self.sha256:
+            raise Left("conflict", CHANGING)
         if not self.dry_run:
-            with self.place(name, create=True) as (folder, last):
-                folder.write_bytes(last, data, when)
+            with self.folder.place(name, create=True) as (folder, last):
+                folder.write_bytes(last, data, rfc3339(time.time()))  # An older time would hide the change from rsync.
+            self.sha256[name] = hashlib.sha256(data).hexdigest()
+
+    def remove(self, name: str) -> None:
+        """Remove a file, unless this is a dry run. Raises OSError, and Left if it has changed since it was read."""
+        self.bytes_of(name)
+        if not self.dry_run:
+            with self.folder.place(name) as (folder, last):
+                folder.remove(last)
 
     def image_names(self, files: Iterable[str]) -> dict[str, str]:
         """Return image files by the names that the images have on the service."""
         return {os.path.basename(self.images.address_of(file)): file for file in files}
 
-    def remove(self, name: str) -> None:
-        """Remove a file, unless this is a dry run. Raises OSError."""
-        if not self.dry_run:
-            with self.place(name) as (folder, last):
-                folder.remove(last)
-
     # Comparison
+
+    def item_of(self, name: str, data: bytes) -> Item:
+        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
+        item = self.files.item_of(data, self.top / name, self.top)
+        assert item  # No post has the status "trash".
+        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
+        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
 
     def fields(self, name: str, item: Item | None = None) -> Post:
         """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
@@ -253,40 +278,98 @@ class WorkingFolder:
 
     def says(self, fields: Post, known: Entry) -> str:
         """Return the digest that a post would have after a push of these fields; "" if they would be refused."""
-        now = rfc3339(self.remote.now)
+        now = rfc3339(self.client.now)
         if known["status"] == "scheduled" and known.get("published_at", "") <= now:
             known = known | {"status": "published"}
         with suppress(Rejected):
             return meaning(posts.as_put(known, fields, now))
         return ""
 
-    def has_changed(self, name: str) -> bool:
-        """Return whether a known file differs from its post at the last sync."""
-        entry = self.entries[name]
-        return name not in self.items or self.says(self.fields(name), entry) != entry["said"]
+    def is_same(self, name: str, known: Entry | None) -> bool:
+        """Return whether a file says the same as a post."""
+        return bool(known and name in self.items and self.says(self.fields(name), known) == known["said"])
 
-    def compare(self, name: str, there: Entry) -> str:
-        """Return "same", or the side that has changed ("here": the file, "there": the post), or why they conflict."""
+    def decide(self, name: str, there: Entry | None, verify: bool) -> tuple[Action, str]:
+        """Return what to do with a file and its post, and why they conflict, if they do. Raises Left.
+
+        If `verify`, a file is replaced or removed only because of a post that descends from what is recorded.
+        """
+        entry, is_there = self.entries.get(name), self.folder.exists(name)
+        if not is_there and name in self.sha256:
+            raise Left("conflict", CHANGING)
+        if there and (other := self.holders.get(identity(there), name)) != name:
+            raise Left("conflict", f"{other} has the slug {there['slug']}, too")
+        local = (SAME if self.is_same(name, entry) else CHANGED) if is_there else ABSENT
+        remote = CHANGED if there else ABSENT
+        if there and entry and there["said"] == entry["said"]:
+            remote = SAME
+        elif entry and not self._is_successor(entry, there, ask=verify and local is SAME):
+            remote = REWOUND
+        alike = is_there and self.is_same(name, there)
+        lacks = bool(alike and there and self.lacking(name, there))
+        return decide(local, entry, remote, alike, lacks), reason(local, entry, remote, there)
+
+    def left(self, name: str, there: Entry | None, action: Action, why: str) -> Result:
+        """Return the result for a file if its action is none of this command's; record what is alike. Raises Left."""
         entry = self.entries.get(name)
-        if name in self.items and self.says(self.fields(name), there) == there["said"]:
-            return "same"
-        if not entry:
-            return f"the post {there['slug']} differs from the file: {WAYS_OUT}"
-        if entry["said"] == there["said"]:
-            return "here"
-        if there["updated_at"] < entry["updated_at"]:
-            return f"the post is older than it was: {WAYS_OUT}"
-        return f"it has changed on both sides: {WAYS_OUT}" if self.has_changed(name) else "there"
+        if action is CONFLICT:
+            raise Left("conflict", why)
+        if action is Action.RECORD and there:
+            self.record(name, there)
+        elif entry and there and entry["said"] == there["said"]:  # It may have been touched.
+            self.record(name, there, entry["sha256"])
+        elif action is Action.FORGET and not self.dry_run:
+            self.state.put(name, None)
+        what, how = OTHERS.get(action, ("unchanged", ""))
+        return what, name, how
 
+    def attempt(self, act: Callable[..., Result], name: str, *arguments: Any) -> Result:
+        """Return the result for a file: "conflict", "failed" or "skipped" if it is left as it is. Raises OSError."""
+        try:
+            return act(name, *arguments)
+        except Left as left:
+            what, why = left.args
+        except IMAGE_ERRORS as error:
+            what, why = "failed", reason_of(error)
+        return self.failed(name, why) if what == "failed" else (what, name, why)
 
-def is_same_post(one: Entry, other: Entry) -> bool:
-    """Return whether two entries or posts belong to the same post: another database uses the same ids."""
-    return (one["id"], one["created_at"]) == (other["id"], other["created_at"])
+    def failed(self, name: str, why: str, line: int | None = None) -> Result:
+        """Return the result for a file that cannot be read or written: "skipped" if that was said of these bytes."""
+        digest = self.sha256.get(name) or hashlib.sha256(os.fsencode(why)).hexdigest()
+        is_known = self.state.skipped.get(name) == digest
+        if not is_known and not self.dry_run:
+            self.state.put(name, digest)
+        return "skipped" if is_known else "failed", f"{name}:{line}" if line else name, why
 
+    def lacking(self, name: str, there: Entry) -> set[str]:
+        """Return the fields that were set there and that the file lacks: without the state, a push needs them."""
+        entry, item = self.entries.get(name, there), self.items.get(name)
+        names = ("slug", "status", "published_at") if item else ()
+        return {
+            field
+            for field in names
+            if there.get(field) and there[field] not in (entry.get(field), item and item.fields.get(field))
+        }
 
-def checked_name(name: str) -> str:
-    """Return a name from a state, which must be that of a visible Markdown file in the folder. Raises ValueError."""
-    is_hidden = "\0" in name or any(part.startswith(".") or not part for part in name.split("/"))
-    if is_hidden or not name.lower().endswith(MARKDOWN_SUFFIXES):
-        raise ValueError
-    return name
+    def _is_successor(self, entry: Entry, there: Entry | None, ask: bool) -> bool:
+        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
+
+        Another version that was current before and after the time of the recorded one shows that it does not.
+        """
+        if there and there["updated_at"] < entry["updated_at"]:
+            return False
+        is_proven = any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in self.proofs.items())
+        if is_proven or not ask:
+            return True
+        if not there:
+            return self.remote.trashed(entry["id"]) == identity(entry)
+        revisions = self.remote.revisions(entry["id"])
+        if own := [each for each in revisions if each.begun == entry["updated_at"]]:
+            if is_kept := any(map(partial(self._is_recorded, entry), own)):
+                self.proofs[entry["seen"]] = max(self.proofs.get(entry["seen"], ""), entry["updated_at"])
+            return is_kept
+        return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
+
+    def _is_recorded(self, entry: Entry, revision: Revision) -> bool:
+        found = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
+        return found is not None and meaning(found[0]) == entry["said"]

@@ -1,0 +1,152 @@
+"""What a folder remembers of its last sync: a journal with one line for each file, and a first line on the folder."""
+
+import hashlib
+import json
+import os
+import socket
+from datetime import timedelta
+from typing import IO, Any
+
+from marshmallow import ValidationError, fields
+
+from blogapi.clock import later
+from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED
+from blogapi.posts.schemas import PostSchema
+from blogapi.wings.transfer.client import RemoteError
+from blogapi.wings.transfer.folder import ADDRESS, Folder
+from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
+from blogapi.wings.transfer.remote import Post
+
+STATE = ".blogapi.json"
+MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
+CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
+ADDED = ("etag", "said", "seen", "sha256")  # of the post; of its meaning; when it was seen; of the file
+ERRORS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
+SECOND = timedelta(seconds=1)
+
+Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
+
+
+class EntrySchema(PostSchema):
+    """An Entry in the state: the fields that a file can lack, and what is ADDED."""
+
+    etag, said, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
+
+    class Meta:
+        fields = (*(name for name in FIELDS if name not in CLEARED), *ADDED)
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.required, field_obj.allow_none = field_name in REQUIRED | {*ADDED}, False
+
+
+ENTRY = EntrySchema()
+
+
+def meaning(post: Post) -> str:
+    """Return a digest of a post, ignoring line endings and image hosts; a scheduled post counts as published."""
+    said = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
+    said["content"] = said["content"].replace("\r\n", "\n")
+    said["status"] = "published" if said["status"] == "scheduled" else said["status"]
+    data = ADDRESS.sub(rb"images/\1", json.dumps(said, sort_keys=True).encode())
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def entry_of(post: Post, etag: str) -> Entry:
+    """Return what to remember of a post."""
+    return {name: post[name] for name in post if name not in CLEARED} | {"etag": etag, "said": meaning(post)}
+
+
+def identity(post: Entry) -> tuple[str, str]:
+    """Return what no other post has: another database, or one restored from a backup, uses the same ids."""
+    return post["id"], post["created_at"]
+
+
+class State:
+    """The entries by the names of files. Each change is appended, so writing it does not depend on their number.
+
+    A state in another file than STATE belongs to no place: it may be kept in a repository, together with the files.
+    Raises RemoteError if it is damaged.
+    """
+
+    def __init__(self, folder: Folder, name: str = STATE):
+        self.folder, self.name = folder, name
+        self.remote = self.zone = ""  # "" if it is new or, the latter, from version 1.2
+        self.entries: dict[str, Entry] = {}
+        self.skipped: dict[str, str] = {}  # digests of files that could not be read or sent, which was said
+        self.is_foreign = False  # whether it was written elsewhere: the files may be older than it says
+        self._journal: IO[bytes] | None = None
+        try:
+            with folder.open(name, "rb") as file:
+                self._load(file.read(MAX_STATE_BYTES), self._places(file))
+        except FileNotFoundError:
+            return
+        except ERRORS:
+            reason = "is damaged: delete it, and all files are compared with the posts"
+            raise RemoteError(f"{folder.path / name} {reason}") from None
+
+    def _load(self, data: bytes, places: list[str]) -> None:
+        first, *lines = data.split(b"\n")
+        head = json.loads(first)
+        self.remote, self.zone = str(head["remote"]), str(head.get("zone", ""))
+        self.is_foreign = "places" in head and self.name == STATE and not {*head["places"]} & {*places}
+        for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
+            self.put(checked_name(name), ENTRY.load(entry | {"seen": later(entry["updated_at"], SECOND)}))
+        for line in lines[:-1]:  # The last one is empty, or was not written to its end.
+            name, entry = json.loads(line)
+            if isinstance(entry, str):
+                self.put(name.replace("\0", ""), entry)  # of a folder, perhaps
+            else:
+                self.put(checked_name(name), entry and ENTRY.load(entry))
+
+    def _places(self, file: IO[bytes]) -> list[str]:
+        """Return two names of the state: a copy has neither, but a container may have another name, and a disk ids."""
+        numbers = os.fstat(self.folder.file).st_ino, os.fstat(file.fileno()).st_ino
+        return ["{}-{}".format(*numbers), f"{socket.gethostname()}:{os.path.realpath(self.folder.path)}"]
+
+    def start(self, remote: str, zone: str) -> None:
+        """Write all entries, once, and open the journal. Raises OSError."""
+        part = f".{self.name}.part"
+        self.folder.remove(part)
+        with self.folder.open(part, "xb") as file:
+            head = {"remote": remote, "zone": zone, "places": self._places(file) if self.name == STATE else []}
+            file.writelines(map(_line, (head, *self.entries.items(), *self.skipped.items())))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self.name, src_dir_fd=self.folder.file, dst_dir_fd=self.folder.file)
+        self._journal = self.folder.open(self.name, "ab")
+
+    def put(self, name: str, entry: Entry | str | None) -> None:
+        """Remember a file, or the digest of one that is left as it is; without an entry, forget it. Raises OSError."""
+        for known in (self.skipped,) if isinstance(entry, str) else (self.skipped, self.entries):
+            known.pop(name, None)
+        if isinstance(entry, str):
+            self.skipped[name] = entry
+        elif entry:
+            self.entries[name] = entry
+        if self._journal:  # It is missing in a dry run.
+            self._journal.write(_line((name, entry)))
+            self._journal.flush()
+
+    def close(self) -> None:
+        """Close the journal."""
+        if self._journal:
+            self._journal.close()
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value).encode() + b"\n"  # ASCII: a file name need not be UTF-8
+
+
+def above(folder: Folder) -> str:
+    """Return the nearest folder above a folder that is kept in sync, or ""."""
+    parents = os.path.realpath(folder.path).split("/")[:-1]
+    found = ("/".join(parents[:count]) or "/" for count in range(len(parents), 0, -1))
+    return next((path for path in found if os.path.isfile(os.path.join(path, STATE))), "")
+
+
+def checked_name(name: str) -> str:
+    """Return a name from a state, which must be that of a visible Markdown file in the folder. Raises ValueError."""
+    is_hidden = "\0" in name or any(part.startswith(".") or not part for part in name.split("/"))
+    if is_hidden or not name.lower().endswith(MARKDOWN_SUFFIXES):
+        raise ValueError
+    return name

@@ -1,0 +1,39 @@
+"""The table that says what a push and a pull do with a file and its post."""
+
+import pytest
+
+from blogapi.wings.transfer.decide import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
+
+TABLE = {
+    # the file: the actions for a post that is gone, as recorded, changed, or no successor of the recorded one
+    ABSENT: "FORGET TRASH CONFLICT CONFLICT",
+    SAME: "UNLINK NOTHING WRITE CONFLICT",
+    CHANGED: "CONFLICT SEND CONFLICT CONFLICT",
+}
+CELLS = [(local, remote, name) for local, row in TABLE.items() for remote, name in zip(Side, row.split(), strict=True)]
+
+
+@pytest.mark.parametrize(("local", "remote", "name"), CELLS)
+def test_each_pair_has_one_action(local, remote, name):
+    assert decide(local, True, remote) is Action[name]
+    assert reason(local, True, remote, {"slug": "a"}) or name != "CONFLICT"
+
+
+@pytest.mark.parametrize(
+    ("local", "remote", "name"),
+    [(ABSENT, CHANGED, "WRITE"), (CHANGED, ABSENT, "SEND"), (CHANGED, CHANGED, "CONFLICT")],
+)
+def test_without_a_record_nothing_that_exists_is_replaced(local, remote, name):
+    assert decide(local, None, remote) is Action[name]
+
+
+@pytest.mark.parametrize("remote", [SAME, CHANGED, REWOUND])
+@pytest.mark.parametrize("local", [SAME, CHANGED])
+def test_sides_that_say_the_same_are_recorded_unless_the_file_lacks_what_has_changed(local, remote):
+    assert decide(local, True, remote, alike=True) is Action.RECORD
+    assert decide(local, True, remote, alike=True, lacks=True) is Action.WRITE
+
+
+def test_a_file_or_post_that_changed_is_only_replaced_by_what_knows_it():
+    assert [(local, remote) for local, remote, name in CELLS if name in ("WRITE", "UNLINK") and local is not SAME] == []
+    assert [(local, remote) for local, remote, name in CELLS if name in ("SEND", "TRASH") and remote is not SAME] == []

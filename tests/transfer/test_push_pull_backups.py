@@ -1,0 +1,118 @@
+"""Push and pull after a backup of the database was restored, and races with people who edit files."""
+
+import shutil
+import time
+
+import pytest
+
+from blogapi.storage import engine_for
+from blogapi.wings.transfer import copy
+from blogapi.wings.transfer.remote import Remote
+from tests.images.pictures import png
+from tests.service import Server
+from tests.transfer.conftest import command_runner, contents, edit
+
+
+@pytest.fixture
+def restored(tmp_path, monkeypatch):
+    """Return a service of its own, and functions that run a command, take a backup and restore it."""
+    with Server(tmp_path / "blog.db") as service:
+        backup = tmp_path / "backup.db"
+
+        def take():
+            copy.backup(engine_for(service.database), backup)
+            time.sleep(1.01 - time.time() % 1)  # Times have seconds: within one, nothing tells what came first.
+
+        def restore():
+            service.kill()
+            for file in tmp_path.glob("blog.db*"):
+                file.unlink()
+            shutil.copy(backup, service.database)
+            service.start()
+            time.sleep(1.01 - time.time() % 1)
+
+        yield service, command_runner(service, monkeypatch), take, restore
+
+
+def texts(folder):
+    return "".join(map(bytes.decode, contents(folder).values()))
+
+
+@pytest.mark.slow
+def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, folder):
+    service, run, take, restore = restored
+    here = folder(a="# A\n", b="# B\n")
+    run("push", here)
+    take()
+    edit(here / "a.md", "# A", "# A, only here")
+    folder(c="# C, only here\n")
+    run("push", here)
+    restore()
+    assert run("pull", here)[0] == 2
+    service.request("PATCH", "/v1/posts/by-slug/a", {"excerpt": "Changed after that."})
+    other = service.request("POST", "/v1/posts", {"title": "Other", "content": "It gets the id of c."})[2]
+    folder(d="# D\n")
+    run("push", here)  # What it records is newer, and proves nothing.
+    for arguments in ((), ("--delete",), ("--theirs",)):
+        assert run("pull", here, *arguments)[0] == 2
+        assert {"A, only here", "C, only here"} <= {line[2:] for line in texts(here).splitlines()}
+    assert "yours is a.mine.md" in run("pull", here, "--theirs")[1][0] or (here / "a.mine.md").exists()
+    run("push", here, "--recreate")
+    posts = {post["slug"]: post for post in service.request("GET", "/v1/posts")[2]}
+    assert posts["c"]["content"] == "# C, only here\n"
+    assert posts["other"]["id"] == other["id"]
+
+
+@pytest.mark.slow
+def test_the_history_shows_that_a_changed_post_descends_from_the_recorded_one(restored, folder):
+    service, run, take, restore = restored
+    here = folder(a="# A\n\nOne.\n")
+    run("push", here)
+    take()
+    restore()
+    service.request("PATCH", "/v1/posts/by-slug/a", {"content": "# A\n\nTwo.\n"})
+    assert run("pull", here)[1][0] == "updated a.md"
+    assert "Two." in texts(here)
+
+
+def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, folder, change, blog, monkeypatch):
+    _, _, image = blog.request("POST", "/v1/images", png(), Content_Type="image/png")
+    here = folder(a="# A\n")
+    run("push", here)
+    change("a", content=f"# A\n\n![x]({image['url']})\n")
+    blog.request("PUT", "/v1/posts/by-slug/new", {"title": "New", "content": f"![x]({image['url']})\n"})
+    fetch = Remote.image
+
+    def meanwhile(remote: Remote, path: str) -> bytes | None:
+        (here / "a.md").write_text("# A, mine\n")
+        (here / "new.md").write_text("# New, mine\n")
+        return fetch(remote, path)
+
+    monkeypatch.setattr(Remote, "image", meanwhile)
+    status, lines = run("pull", here, "--images")
+    assert status == 2
+    assert [line for line in lines if "it is changing right now" in line]
+    assert {name: data for name, data in contents(here).items() if name.endswith(".md")} == {
+        "a.md": b"# A, mine\n",
+        "new.md": b"# New, mine\n",
+    }
+
+
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_what_comes_back_at_the_last_moment_is_not_deleted(run, folder, there, blog, monkeypatch, command, tmp_path):
+    here = folder(a="# A\n", b="# B\n", c="# C\n")
+    run("push", here)
+    if command == "push":
+        (here / "a.md").rename(tmp_path / "away.md")
+    else:
+        blog.request("DELETE", "/v1/posts/by-slug/a")
+    looked = Remote.scope
+
+    def meanwhile(remote: Remote) -> str:
+        (here / "a.md").write_text("# A\n" if command == "push" else "# A, mine\n")
+        return looked(remote)
+
+    monkeypatch.setattr(Remote, "scope", meanwhile)
+    run(command, here, "--delete")
+    assert (here / "a.md").exists()
+    assert ("a" in there()) is (command == "push")
