@@ -71,7 +71,7 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- Slugs under which posts were published; the present one, too, while a post that was published is not. Each leads to
+-- Slugs under which posts were published; for a post that is no longer published, its current slug, too. Each leads to
 -- its post, and no other post can take it.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,

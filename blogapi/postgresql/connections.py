@@ -1,6 +1,6 @@
 """Connections to a PostgreSQL database: opening them, keeping them, and replacing broken ones.
 
-They use libpq's pipelines, because psycopg's cursors take five times as long. SETTINGS make query plans independent of
+They use libpq's pipelines, because psycopg's are too slow (docs/decisions.md). SETTINGS make query plans independent of
 statistics.
 """
 
@@ -60,7 +60,7 @@ SETTINGS = f"""
     SET max_parallel_workers_per_gather = 0;
     SET plan_cache_mode = force_generic_plan;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
-    SELECT set_config(name, 'lz4', false) FROM pg_settings  -- a large post in a fifth of the time
+    SELECT set_config(name, 'lz4', false) FROM pg_settings  -- much faster for large posts
     WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);
     SELECT repeat(' ', 65536)  -- libpq's buffer stays that large: a list arrives in one piece
 """
@@ -101,7 +101,7 @@ class Unreachable(Unavailable):
 class PostgresConnection(psycopg.Connection):
     """A connection that waits in the event loop, no matter when psycopg was imported.
 
-    It drives libpq's pipelines itself, because psycopg's cursors take five times as long.
+    It drives libpq's pipelines itself, because psycopg's are too slow.
     """
 
     wait_for_socket: Callable[[int, int], int] | None = None

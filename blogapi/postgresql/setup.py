@@ -19,7 +19,7 @@ from blogapi.storage.setup import (
 from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
 OWN_SCHEMA = Path(__file__).resolve().parent / "schema.sql"
-# What SQLite's SQL is on PostgreSQL. COLLATE "C" sorts by bytes, as SQLite does, whatever the database's collation is.
+# PostgreSQL's words for those of SQLite. COLLATE "C" sorts by bytes, as SQLite does.
 TRANSLATED = {
     " AUTOINCREMENT": "",
     " STRICT, WITHOUT ROWID": "",
@@ -31,7 +31,7 @@ TRANSLATED = {
 
 
 def statements(text: str) -> list[str]:
-    """Return PostgreSQL's statements in a file of SQL: those of both engines translated, then its own."""
+    """Return PostgreSQL's statements from a SQL file: those for both engines, translated, then its own."""
     shared, own = section(text, "PostgreSQL")
     translated = re.sub("|".join(TRANSLATED), lambda found: TRANSLATED[found[0]], shared)
     return (translated + own).strip().split("\n\n")

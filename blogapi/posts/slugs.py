@@ -53,7 +53,7 @@ def slug_of(title: str) -> str:
     """Return a slug for a title or any other text, which is first cut to a title's length."""
     title = title[:MAX_TITLE]
     if title.isascii() and len(title) <= SLUG_OPTIONS["max_length"] and not DIGITS_AND_COMMA.search(title):
-        slug = "-".join(title.translate(ASCII_SLUG).split())  # like slugify, in a twentieth of the time
+        slug = "-".join(title.translate(ASCII_SLUG).split())  # the same as slugify, but faster
     else:
         slug = slugify(title, **SLUG_OPTIONS)
     return slug or "untitled"
@@ -114,8 +114,8 @@ HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug")))
 def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = False) -> dict[str, Any]:
     """Return a new version of a post with its former slugs, newest first, at most MAX_FORMER_SLUGS of them.
 
-    If the slug changes under which the post is published, or `was_public`, the old one becomes a former slug. A former
-    slug that the post takes back is dropped from the list.
+    If the slug changes, the old one becomes a former slug, provided that the post is published or `was_public`. A slug
+    that the post takes back is not in the list.
     """
     former = new.get("former_slugs") or []
     if new["slug"] != old.get("slug") and (was_public or old.get("status") == "published"):
@@ -125,7 +125,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
 
 
 def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
-    """Return whether a post was published under its slug, if it is not now and some changes replace the slug."""
+    """Return whether some changes replace a slug under which the post was published before, but is not now."""
     if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
         return False
     return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
@@ -150,7 +150,7 @@ def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[st
 def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Write the former slugs of a changed post; {} stands for no post.
 
-    While a post that was published is not, its slug is kept with them, for `was_public`.
+    When a post is no longer published, its current slug is stored, too, for `was_public`.
     """
     before, after = (dict.fromkeys(post.get("former_slugs", ())) for post in (old, new))
     if new and new["status"] != "published" and new["slug"] in (old.get("slug"), *before):

@@ -240,7 +240,7 @@ def refuse_former_slug(post: Fields, slug: str) -> None:
 
 
 def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> Fields:
-    """Return a post as it will be after `put`; for `was_public`, see `slugs.with_former`.
+    """Return a post as it will be after `put`; `was_public` is for `slugs.with_former`.
 
     A file may still say `scheduled` after its post was published; that is not a change.
     """

@@ -136,7 +136,7 @@ class GroupCommit:
     A thread, which is a greenlet in our server, runs all waiting operations in one transaction. Where the loop may
     block, the request does so itself. If an operation fails, only its own request gets the error. If it had already
     changed something, which is rare, the transaction is rolled back and each operation runs again alone: savepoints
-    would cost every creation 3 %.
+    would slow down every creation.
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):

@@ -84,7 +84,7 @@ class Handler:
             del self.connections[connection]
 
     def end_overdue(self) -> None:
-        """End overdue waits for clients. A timer for each would cost 3 % of a list request."""
+        """End overdue waits for clients. A timer for each would be slower."""
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
@@ -182,7 +182,7 @@ class Handler:
         return self.shared.responses[connection.client.is_known].reserve(connection, len(content), needed=needed)
 
     def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:
-        """Return the WSGI environment. gunicorn's own takes three times as long and trusts a SCRIPT_NAME header."""
+        """Return the WSGI environment. gunicorn's own is slower, and trusts a SCRIPT_NAME header."""
         head = exchange.head
         return {
             **self.base_environ,

@@ -128,7 +128,7 @@ def timestamp(seconds: float) -> str:
 
 
 def open_standard_files() -> None:
-    """Open standard input, output and error if they are closed: another file would get their numbers."""
+    """Open standard input, output and error if they are closed; otherwise another file would take their descriptors."""
     while (file := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(file)

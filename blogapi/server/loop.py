@@ -173,7 +173,7 @@ class EventLoop(Loop):
         hub = gevent.get_hub()
         loop = hub.loop
         watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
-        timer.start(gevent.getcurrent().throw, TimeoutError)  # in half the time of a gevent.Timeout
+        timer.start(gevent.getcurrent().throw, TimeoutError)  # cheaper than a gevent.Timeout
         try:
             hub.wait(watcher)
         finally:

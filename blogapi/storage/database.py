@@ -56,7 +56,7 @@ class Database(Reader):
     def write_freeing(
         self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation as `write` does; if it frees disk space, and the disk is full, in the reserved space."""
+        """Run an operation that frees disk space. If the disk is full, it may use the reserved space."""
         try:
             return self.write(operation, *args, **kwargs)
         except DiskFull:

@@ -33,7 +33,7 @@ FIELDS = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 
 
 def model(table: str) -> Any:
-    """Return the Peewee model of a table in schema.sql, which describes it."""
+    """Build the Peewee model of a table from its definition in schema.sql."""
     attributes: dict[str, Any] = {}
     for name, kind, required, key, unique in COLUMN.findall(TABLES[table]):
         field = AutoField if (name, kind) == ("id", "INTEGER") else FIELDS[kind]

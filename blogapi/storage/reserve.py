@@ -6,8 +6,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-RESERVED_BYTES = 4 * 1024 * 1024  # the checkpoint before a deletion needs up to the size of the -wal
-ROOM_BYTES = 2 * 1024 * 1024  # The reserve leaves this much to others.
+RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint before a deletion, which can take as much as the -wal has
+ROOM_BYTES = 2 * 1024 * 1024  # always left to other programs
 CHUNK_BYTES = 64 * 1024
 
 

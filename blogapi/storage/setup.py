@@ -18,7 +18,7 @@ SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 3"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
-SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # what follows is for one engine
+SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
 # Has all posts indexed, which happens while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
 WORDS = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) ")  # a statement that sets up SQLite's index
@@ -63,19 +63,19 @@ def check_version(version: int, is_released: bool) -> None:
 
 
 def check_tables(schema: Iterable[str], found: set[str], version: int) -> None:
-    """Raise Unavailable if a database of this version, upgraded, lacks a table."""
+    """Raise Unavailable if a table is missing after the upgrade from this version."""
     if missing := {name for statement in schema for name in TABLE.findall(statement)} - found:
         raise Unavailable(f"it says that its version is {version}, but it has no table {min(missing)}")
 
 
 def section(text: str, engine: str) -> tuple[str, str]:
-    """Return the part of a file of SQL that both engines run, and the one that only this engine runs."""
+    """Split a SQL file into the statements for both engines and those for this engine only."""
     shared, *others = SECTION.split(text)
     return shared, dict(zip(others[::2], others[1::2], strict=True)).get(engine, "")
 
 
 def statements(text: str) -> list[str]:
-    """Return SQLite's statements in a file of SQL."""
+    """Return SQLite's statements from a SQL file."""
     return "".join(section(text, "SQLite")).strip().split("\n\n")
 
 

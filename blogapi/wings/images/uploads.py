@@ -29,7 +29,7 @@ MAX_NAME = 60  # at most this many characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
-MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # at a time
+MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # concurrent uploads: in all, and per client
 
 
 class Upload(NamedTuple):

@@ -35,7 +35,7 @@ MAX_FORM_BYTES = 64 * 1024  # in a form without a post or without a session, bec
 MAX_COPY_BYTES = 4 * 1024 * 1024  # in a copy of a form
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
-MAX_TRAIL = 100  # an address remembers at most this many newer pages
+MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."

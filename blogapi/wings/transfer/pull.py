@@ -117,7 +117,7 @@ class Pull:
         return render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces addresses of images with links to the files that the old file shows."""
+        """Return a function that replaces addresses of images with links to the files of the previous version."""
         folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.options.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
         links = {

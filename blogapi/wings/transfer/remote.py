@@ -61,7 +61,7 @@ class Remote:
             query = following[1] if following else ""
 
     def posts(self, fields: str = "") -> Iterator[Post]:
-        """Yield all posts, with all fields or those of a key of SCHEMAS."""
+        """Yield every post; `fields` must be a key of SCHEMAS."""
         limit = f"limit={MAX_PAGE}"
         for post in self._pages("/v1/posts", f"{limit}&fields={fields}" if fields else limit):
             yield self._checked(post, fields)

@@ -238,7 +238,7 @@ def refusal(text: str, private: bool) -> str | None:
 
 
 def embedded_in(address: IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address can lead to, by 6to4, Teredo or NAT64 with any prefix."""
+    """Return the IPv4 addresses embedded in an IPv6 address, by 6to4, Teredo or NAT64 with any prefix."""
     bits = int(address)
     joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which never belong to the address
     found = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
