@@ -80,7 +80,8 @@ def import_posts(
 ) -> None:
     """Import Markdown files, folders and exports.
 
-    Exports come from WordPress (.xml) or Ghost (.json). A post that already has the slug is updated, so a second import
+    Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). Feeds are
+    read, too. A post that already has the slug is updated, so a second import
     changes nothing. Images that are found are stored, too, and links lead to them. Invalid files are reported with the
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """

@@ -280,7 +280,11 @@ def test_a_folder_without_posts_is_an_error_that_lists_its_contents(run, folder)
     files = ("a.html", "b.mkdown", "c.rst", "d.textile", "e.xml")
     said = [f"Not imported: 1 file in .{name.partition('.')[2]} ({top}/{name})." for name in files]
     assert (status, printed[1:]) == (1, said)
-    assert errors == ["Nothing was found to import: give Markdown files, a folder with some, or an export."]
+    assert errors == [
+        f"{top}/d.textile: a text that `pandoc -t gfm` converts to Markdown",
+        f"{top}/b.mkdown: Markdown: rename it to .md",
+        "Nothing was found to import: give Markdown files, a folder with some, or an export.",
+    ]
 
 
 def test_tags_beyond_the_first_fifty_are_left_out_and_reported(run, folder, storage):

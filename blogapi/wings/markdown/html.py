@@ -83,15 +83,20 @@ def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] |
 
     If the set `dropped` is given, scripts, forms and drawings are left out, and their names are added to it.
     """
+    check_size(html, max_elements)
+    text = Preparation(html, dropped).markdown()
+    if len(text) > MAX_GROWTH * len(html) + 100:
+        raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
+    return f"{text}\n" if text else ""
+
+
+def check_size(html: str, max_elements: int = MAX_ELEMENTS) -> None:
+    """Refuse HTML that takes too much time or memory to parse. Raises MarkdownError."""
     if len(html) > MAX_HTML:
         raise MarkdownError(f"its HTML must have at most {MAX_HTML:,} characters")
     kinds = {match[0] if match["simple"] else match.start() for match in REOPENED.finditer(html)}
     if html.count("<") * (1 + 3 * len(kinds)) > max_elements:
         raise MarkdownError("its HTML has too many elements")
-    text = Preparation(html, dropped).markdown()
-    if len(text) > MAX_GROWTH * len(html) + 100:
-        raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
-    return f"{text}\n" if text else ""
 
 
 def image_of(label: str, address: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from blogapi.clock import rfc3339
 from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 from blogapi.wings.transfer.data import load_json
+from blogapi.wings.transfer.feeds import read_json_feed
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's placeholder for the address of the site, which is not in the export.
@@ -28,6 +29,9 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
         raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
     try:
         export = load_json(path.read_text(encoding="utf-8-sig"))
+        if isinstance(export, dict) and "jsonfeed.org" in str(export.get("version")):
+            yield from read_json_feed(export)
+            return
         data = export["db"][0]["data"] if "db" in export else export["data"]
         tags, authors = _tags(data), _authors(data)
         meta = {row["post_id"]: row for row in data.get("posts_meta", [])}

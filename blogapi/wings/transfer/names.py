@@ -23,12 +23,13 @@ LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 MAX_TITLE_TEXT = 2000  # characters in which a title is looked for
 # What is in a text and not in its title: code, HTML, images, imports, and the signs of blocks
 NOT_TITLE = re.compile(
-    r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)|^(?:import|export) .*$|^:::.*$",
+    r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
+    r"|^(?:import|export) .*$|^:::.*$|^ {0,3}(?:[-*_] *){3,}$",
     re.MULTILINE,
 )
 ANY_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.{0,300}?\S)?)[ \t#]*$", re.MULTILINE)
 CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
-MARKS = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*[-+*] |[*_`>#]", re.MULTILINE)
+MARKS = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
 PUBLISHED = re.compile("publish", re.IGNORECASE)

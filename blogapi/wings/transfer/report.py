@@ -59,7 +59,7 @@ class Report:
 
     def print(self, sources: Sources) -> None:
         """Print the counts of posts and images, what was left out, and the notes."""
-        for line in refused_images(sources):
+        for line in (*refused_images(sources), *(() if self.outcomes.total() else sources.advice())):
             say(line)
         would_be = "would be " if self.dry_run else ""
         lines = list(settings_of(sources))

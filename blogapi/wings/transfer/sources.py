@@ -18,10 +18,11 @@ from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, moment_of
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.markdown.programs import OURS, SCRIPTS
-from blogapi.wings.transfer import ghost, names, permalinks, wordpress
+from blogapi.wings.transfer import feeds, ghost, medium, names, permalinks, substack, wordpress
 from blogapi.wings.transfer.completion import complete, hide, note_dates
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
+from blogapi.wings.transfer.formats import BY_PATH, advice_on
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
 from blogapi.wings.transfer.items import Failure, Item
@@ -31,9 +32,14 @@ from blogapi.wings.transfer.sites import Site, bound_of, site_of
 
 # The readers of exports, by file extension
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
-    ".xml": wordpress.read_posts,
-    ".json": lambda path, zone: ghost.read_posts(path),  # Its times are UTC.
+    **dict.fromkeys((".xml", ".atom", ".rss"), lambda path, zone: reader_of(path)(path, zone)),
+    # Times in these are UTC.
+    ".json": lambda path, zone: ghost.read_posts(path),
+    ".html": lambda path, zone: medium.read_posts(path),
+    ".csv": lambda path, zone: substack.read_posts(path),
 }
+UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
+MAX_ADVISED = 100  # files of each kind that an advice may be about
 READABLE = (*MARKDOWN_SUFFIXES, *EXPORTS)
 # Folders of built or installed files, which are skipped like hidden ones
 OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
@@ -152,13 +158,17 @@ class Sources:
         suffix = file.suffix.lower()
         if file.name.startswith("."):
             self.left_out["file beginning with a dot"] += not file.name.startswith(OUR_FILES)
-        elif suffix not in MARKDOWN_SUFFIXES:
+        elif suffix not in MARKDOWN_SUFFIXES and not self._is_export(file):
             self.unread[f"file in {file.suffix}" if suffix else "file without a suffix"].append(str(file))
         else:
             if reason := self._why_not(file):
                 self.left_out[reason] += 1
             else:
                 yield from self._read(file, top, self.roots)
+
+    def _is_export(self, file: Path) -> bool:
+        """Return whether a file in a folder is part of an export that is read from its folder."""
+        return not self.is_movable and (medium.is_post(file) or file.name == substack.TABLE)
 
     def _why_not(self, file: Path) -> str:
         """Return why a Markdown file in a folder is left out, as a kind of file; "" if it is read."""
@@ -186,15 +196,26 @@ class Sources:
             if item := self.item_of(data, path, top):
                 yield item
         except (OSError, MarkdownError) as error:
-            yield Failure.of(path, error)
+            way = advice_on(path) if str(error).startswith(UNKNOWN) else ""
+            is_helpful = way and not way.endswith(BY_PATH)
+            yield Failure.of(path, MarkdownError(f"not read, as this is {way}") if is_helpful else error)
+
+    def advice(self) -> Iterator[str]:
+        """Yield what to do with files that were not read, once for each kind."""
+        files = [Path(name) for found in self.unread.values() for name in found[:MAX_ADVISED]]
+        ways = {way: file for file in files if file.is_file() and (way := advice_on(file))}
+        yield from (f"{file}: {way}" for way, file in ways.items())
 
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
         for post in EXPORTS[path.suffix.lower()](path, self.zone):
-            if post["kind"] != "post" and not (post["kind"] == "page" and self.pages):
+            if post == feeds.PARTIAL:
+                self.unread_settings[f"older posts than those in {path} (a feed often has only the latest)"] = None
+            elif post["kind"] != "post" and not (post["kind"] == "page" and self.pages):
                 self.left_out[post["kind"]] += 1
             elif "error" in post:
                 yield Failure(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
             else:
+                self.taken.add(os.path.realpath(substack.file_of(path.parent, f"{post['id']}.{post['slug']}")))
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 
@@ -277,6 +298,8 @@ class Sources:
                 fields["content"] = markdown_of(html)
         except MarkdownError as error:
             return Failure(source, None, error.reason)
+        if not post["title"] and (title := names.title_in(fields.get("content", ""))):
+            fields["title"], notes = title, notes | {Note.TITLES: None}
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         hide(item, post["values"], (), rfc3339(self.now))
         self._place_images(item)
@@ -293,6 +316,14 @@ class Sources:
         item.images = tuple(placement.files)
         self.taken.update(item.images)
         item.missing = tuple(placement.missing) if self.images else ()
+
+
+def reader_of(path: Path) -> Callable[[Path, tzinfo], Iterator[dict[str, Any]]]:
+    """Return what reads an XML file, by its beginning: a feed or an export of Blogger, or an export of WordPress."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    is_feed = any(root in head for root in (b"<feed", b"<rss", b"<rdf:RDF")) and b"wordpress.org/export" not in head
+    return feeds.read_posts if is_feed else wordpress.read_posts
 
 
 def why_not_entered(folder: Path) -> str:

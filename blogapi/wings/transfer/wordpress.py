@@ -1,6 +1,5 @@
 """Read the posts in exports of WordPress (WXR)."""
 
-import io
 import re
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
@@ -8,10 +7,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
-from xml.etree.ElementTree import Element, ParseError
-
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import iterparse
+from xml.etree.ElementTree import Element
 
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.fields import STATUS_WORDS
@@ -19,10 +15,8 @@ from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
 from blogapi.wings.markdown.html import paragraphs, text_of
 from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.xml_files import elements, text
 
-MAX_ITEM_BYTES = 32 * 1024 * 1024  # of one item, which is in memory as a whole
-# XML forbids them, but WordPress writes them.
-CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 # [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
     r"\[caption\b([^\[\]]*+)\](\s*(?:<a\b[^<>]*>)?\s*<img\b[^<>]*>\s*(?:</a>)?)((?:(?!\[/?caption\b).)*)\[/caption\]",
@@ -39,21 +33,6 @@ FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:
 STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
-class CleanFile(io.FileIO):
-    """A file without control characters. Reading more than `left` bytes raises MarkdownError."""
-
-    left = MAX_ITEM_BYTES
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read up to `size` bytes: fewer if some were control characters, none only at the end."""
-        while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
-            pass
-        self.left -= len(data)
-        if self.left < 0:
-            raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
-        return clean if data else b""
-
-
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
     """Yield the items of an export: their `kind`, and for posts and pages their fields. Raises MarkdownError.
 
@@ -62,75 +41,59 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
     # Posts refer to images and reusable blocks by number; these may come later in the file.
     images, blocks = {}, {}
     for item in _items(path, "attachment", "wp_block"):
-        number, content = _text(item, "post_id"), _text(item, "encoded", "content")
-        if url := _text(item, "attachment_url"):
+        number, content = text(item, "post_id"), text(item, "encoded", "content")
+        if url := text(item, "attachment_url"):
             images[number] = url
         elif len(content) <= MAX_BLOCK:
             blocks[number] = content
     for item in _items(path):
-        kind, status = _text(item, "post_type"), _text(item, "status")
+        kind, status = text(item, "post_type"), text(item, "status")
         if kind not in ("post", "page"):
             yield {"kind": kind}
         elif status not in STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
-            yield {"kind": kind, "id": _text(item, "post_id"), **_post(item, images, blocks, zone)}
+            yield {"kind": kind, "id": text(item, "post_id"), **_post(item, images, blocks, zone)}
 
 
 def _items(path: Path, *kinds: str) -> Iterator[Element]:
-    parents: list[Element] = []
     is_export = False
-    try:
-        with CleanFile(path) as file:
-            for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
-                if event == "start":
-                    parents.append(element)
-                    continue
-                parents.pop()
-                if len(parents) == 2:
-                    is_export |= element.tag.endswith("}wxr_version")
-                    if element.tag == "item" and is_export and (not kinds or _text(element, "post_type") in kinds):
-                        yield element
-                    parents[-1].clear()
-                    file.left = MAX_ITEM_BYTES
-    except ParseError as error:
-        raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
-    except DefusedXmlException:
-        raise MarkdownError("must not have a document type definition") from None
-    except (LookupError, ValueError):  # from the parser
-        raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
+    for element in elements(path):
+        is_export |= element.tag.endswith("}wxr_version")
+        if element.tag == "item" and is_export and (not kinds or text(element, "post_type") in kinds):
+            yield element
     if not is_export:
         raise MarkdownError("not an export of WordPress")
 
 
 def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> dict[str, Any]:
-    status = _text(item, "status")
-    when = time_or_nothing(_text(item, "post_date_gmt")) or time_or_nothing(_text(item, "post_date"), zone)
+    status = text(item, "status")
+    when = time_or_nothing(text(item, "post_date_gmt")) or time_or_nothing(text(item, "post_date"), zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
-    meta = [(_text(child, "meta_key"), _text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
+    meta = [(text(child, "meta_key"), text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
-    html = BLOCK.sub(lambda match: blocks.get(match[1], match[0]), _text(item, "encoded", "content"), MAX_BLOCKS)
+    html = BLOCK.sub(lambda match: blocks.get(match[1], match[0]), text(item, "encoded", "content"), MAX_BLOCKS)
     has_blocks = bool(BLOCK.search(html))
     html = CODE.sub(_code, CAPTION.sub(_figure, html))
     html = html if "<!-- wp:" in html else paragraphs(html)
-    link, slug = _text(item, "link"), unquote(_text(item, "post_name"))
+    link, slug = text(item, "link"), unquote(text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
     return {
         "path": link,
         "older": [_renamed(link, slug, value) for value in older],
-        "title": text_of(_text(item, "title")),
+        "title": text_of(text(item, "title")),
         "slug": slug,
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
         "status": STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
         "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
-        "excerpt": text_of(_text(item, "encoded", "excerpt")),
+        "excerpt": text_of(text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
         "notes": [Note.BLOCKS] if has_blocks else [],
-        "values": first | {"status": status, "post_password": _text(item, "post_password")},  # of what may hide it
+        "values": first | {"status": status, "post_password": text(item, "post_password")},  # of what may hide it
         "comments": len(item.findall("{*}comment")),
     }
 
@@ -160,8 +123,8 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
             values.setdefault(name, []).append(value)
     formats = [child.get("nicename", "") for child in item if child.get("domain") == "post_format"]
     params = {name: found[0] if len(found) == 1 else found for name, found in values.items()} | {
-        "author": _text(item, "creator"),
-        "sticky": _text(item, "is_sticky") == "1",
+        "author": text(item, "creator"),
+        "sticky": text(item, "is_sticky") == "1",
         "format": formats[0].removeprefix("post-format-") if formats else "",
     }
     return {name: value for name, value in params.items() if value}
@@ -177,8 +140,3 @@ def with_footnotes(html: str, footnotes: str) -> str:
         return html
     html = FOOTNOTE.sub(lambda match: f"[^{numbers[match[1]]}]" if match[1] in numbers else match[0], html)
     return html + definitions
-
-
-def _text(item: Element, name: str, space: str = "") -> str:
-    """Return the text of a child. `space` is part of its namespace, which contains WordPress's version."""
-    return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()

@@ -1,0 +1,64 @@
+"""Read the elements of an XML file one by one, without entities and in bounded memory."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from blogapi.wings.markdown.front_matter import MarkdownError
+
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # of one item, which is in memory as a whole
+# XML forbids them, but WordPress writes them.
+CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
+
+
+class CleanFile(io.FileIO):
+    """A file without control characters. Reading more than `left` bytes raises MarkdownError."""
+
+    left = MAX_ITEM_BYTES
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read up to `size` bytes: fewer if some were control characters, none only at the end."""
+        while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
+            pass
+        self.left -= len(data)
+        if self.left < 0:
+            raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
+        return clean if data else b""
+
+
+def elements(path: Path) -> Iterator[Element]:
+    """Yield the elements in the channel of an RSS file, or in the root of an Atom or RDF file. Raises MarkdownError."""
+    parents: list[Element] = []
+    depth = 2
+    try:
+        with CleanFile(path) as file:
+            for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
+                if event == "start":
+                    depth = depth if parents else 1 if local(element) in ("feed", "RDF") else 2
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if len(parents) == depth:
+                    yield element
+                    parents[-1].clear()
+                    file.left = MAX_ITEM_BYTES
+    except ParseError as error:
+        raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
+    except DefusedXmlException:
+        raise MarkdownError("must not have a document type definition") from None
+    except (LookupError, ValueError):  # from the parser
+        raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
+
+
+def local(element: Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def text(item: Element, name: str, space: str = "") -> str:
+    """Return the text of a child. `space` is part of its namespace."""
+    return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()

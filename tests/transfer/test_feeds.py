@@ -1,0 +1,144 @@
+"""Exports of Blogger, and feeds."""
+
+import json
+
+import pytest
+
+from tests.blogs import open_sources, read, write_files
+
+ATOM = "<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom' xmlns:app='http://purl.org/atom/app#'{more}>{entries}</feed>"
+KIND = (
+    "<category scheme='http://schemas.google.com/g/2005#kind' term='http://schemas.google.com/blogger/2008/kind#{}'/>"
+)
+OLD = (
+    "<entry><id>tag:blogger.com,1999:blog-1.post-2</id>{kind}"
+    "<category scheme='http://www.blogger.com/atom/ns#' term='bread'/>"
+    "<published>2024-03-05T18:22:41.000+01:00</published><title>Rye &amp;amp; more</title>{draft}"
+    "<author><name>Ada</name></author><content type='html'>&lt;p&gt;Flour.&lt;/p&gt;</content>"
+    "<link rel='alternate' href='https://k.example/2024/03/rye.html'/></entry>"
+)
+DRAFT = "<app:control><app:draft>yes</app:draft></app:control>"
+TAKEOUT = (
+    "<entry><id>tag:blogger.com,1999:blog-1.post-{number}</id><blogger:type>{kind}</blogger:type>"
+    "<blogger:status>{status}</blogger:status><published>2024-03-05T18:22:41Z</published>"
+    "<title>Post {number}</title><content type='html'>&lt;b&gt;Text&lt;/b&gt;</content>"
+    "<blogger:created>2024-03-01T00:00:00Z</blogger:created><category scheme='tag:blogger.com,1999:blog-1' term='x'/>"
+    "<blogger:filename>/2024/03/post-{number}.html</blogger:filename></entry>"
+)
+
+
+def old_backup(*entries):
+    return ATOM.format(more="", entries="".join(entries))
+
+
+def test_the_old_backup_of_blogger_is_read(tmp_path):
+    entries = [OLD.format(kind=KIND.format(kind), draft="") for kind in ("post", "comment", "settings", "page")]
+    top = write_files(tmp_path, {"blog.xml": old_backup(*entries)})
+    with open_sources(top / "blog.xml") as sources:
+        (item,) = sources
+        assert sources.left_out == {"comment": 1, "settings": 1, "page": 1}
+        assert not sources.unread_settings
+    assert item.fields == {
+        "title": "Rye & more",
+        "slug": "rye",
+        "status": "published",
+        "published_at": "2024-03-05T17:22:41Z",
+        "tags": ["bread"],
+        "params": {"author": "Ada"},
+        "content": "Flour.\n",
+    }
+    assert item.old_paths == ("/2024/03/rye.html",)
+    (item,) = read(
+        write_files(tmp_path, {"b.xml": old_backup(OLD.format(kind=KIND.format("post"), draft=DRAFT))}) / "b.xml"
+    )
+    assert item.fields["status"] == "draft"
+
+
+def test_the_feed_of_takeout_is_read(tmp_path):
+    entries = [("POST", "LIVE"), ("POST", "DRAFT"), ("POST", "SOFT_TRASHED"), ("COMMENT", "LIVE"), ("PAGE", "LIVE")]
+    text = "".join(TAKEOUT.format(number=n, kind=kind, status=status) for n, (kind, status) in enumerate(entries))
+    feed = ATOM.format(more=" xmlns:blogger='http://schemas.google.com/blogger/2018'", entries=text)
+    with open_sources(write_files(tmp_path, {"feed.atom": feed}) / "feed.atom") as sources:
+        found = {item.fields["slug"]: item.fields["status"] for item in sources}
+        assert found == {"post-0": "published", "post-1": "draft"}
+        assert sources.left_out == {"post (trash)": 1, "comment": 1, "page": 1}
+
+
+RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"
+xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>K</title><item><title>Rye</title>
+<link>https://k.example/2024/rye-bread/</link><pubDate>Tue, 05 Mar 2024 18:22:41 +0100</pubDate>
+<category>bread</category><dc:creator>Ada</dc:creator><description>Short.</description>
+<content:encoded><![CDATA[<p>Flour <b>and</b> water.</p>]]></content:encoded></item>
+<item><link>https://k.example/n/17</link>
+<description>&lt;p&gt;A note. More.&lt;/p&gt;</description></item></channel></rss>"""
+ENTRY = """<entry><title type="html">A &lt;b&gt;b&lt;/b&gt;</title><link href="https://k.example/a-b.html"/>
+<published>2024-03-05T10:00:00+01:00</published><category term="t"/>
+<author><name>Ada</name></author><summary>Sum</summary>
+<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>Hello<br/><em>you</em></p></div></content></entry>"""
+JSON_FEED = {
+    "version": "https://jsonfeed.org/version/1.1",
+    "items": [
+        {
+            "url": "https://k.example/x-y",
+            "title": "X",
+            "content_html": "<p>Hi</p>",
+            "tags": ["a"],
+            "date_published": "2024-03-05",
+        },
+        {"id": "2", "content_text": "Plain text.", "date_published": "2024-03-05T10:00:00Z"},
+    ],
+}
+
+
+def test_feeds_are_read(tmp_path):
+    files = {"a.rss": RSS, "b.atom": ATOM.format(more="", entries=ENTRY), "c.json": json.dumps(JSON_FEED)}
+    top = write_files(tmp_path, files)
+    found = {name: [item.fields for item in read(top / name)] for name in files}
+    rye, note = found["a.rss"]
+    assert (rye["title"], rye["slug"], rye["published_at"]) == ("Rye", "rye-bread", "2024-03-05T17:22:41Z")
+    assert (rye["tags"], rye["params"], "excerpt" in rye) == (["bread"], {"author": "Ada"}, False)
+    assert (rye["content"], note["title"], note["slug"]) == ("Flour **and** water.\n", "A note", "17")
+    (entry,) = found["b.atom"]
+    assert (entry["title"], entry["slug"], entry["content"]) == ("A b", "a-b", "Hello  \n*you*\n")
+    assert (entry["published_at"], entry["tags"], entry["excerpt"]) == ("2024-03-05T09:00:00Z", ["t"], "Sum")
+    first, second = found["c.json"]
+    assert (first["slug"], first["content"], first["tags"]) == ("x-y", "Hi\n", ["a"])
+    assert (second["title"], second["content"]) == ("Plain text", "Plain text.")
+
+
+def test_a_feed_that_probably_has_only_the_latest_posts_is_reported(tmp_path):
+    link = "<link rel='next' href='x'/>"
+    feeds = {"one": (ENTRY, False), "ten": (ENTRY * 10, True), "next": (ENTRY + link, True)}
+    for name, (entries, is_partial) in feeds.items():
+        path = write_files(tmp_path, {f"{name}.atom": ATOM.format(more="", entries=entries)}) / f"{name}.atom"
+        with open_sources(path) as sources:
+            assert bool(sources.unread_settings) == is_partial, name
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "way"),
+    [
+        ("a.txt", "AUTHOR: x\nTITLE: A\n-----\n", "an export of Movable Type"),
+        ("a.json", '[{"body_markdown": "A"}]', "articles of dev.to"),
+        ("a.csv", "uid,title,slug,make_discoverable\n", "a CSV file of Bear"),
+        ("a.zip", "PK", "an archive: unpack it"),
+        ("a.rst", "A", "pandoc"),
+        ("a.qmd", "A", "rename it to .md"),
+    ],
+)
+def test_other_formats_are_named_with_a_way(tmp_path, name, data, way):
+    top = write_files(tmp_path, {name: data})
+    (failure,) = read(top / name)
+    assert way in failure.reason
+    with open_sources(top) as sources:
+        assert (len(sources), [way in line for line in sources.advice()]) == (0, [True])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<feed><entry/></feed>", "<rss><channel><item/></channel></rss>", '{"version": "jsonfeed.org", "items": [1]}'],
+)
+def test_a_broken_feed_does_no_harm(tmp_path, text):
+    name = "a.json" if text[0] == "{" else "a.xml"
+    found = read(write_files(tmp_path, {name: text}) / name)
+    assert len(found) == 1

@@ -1,0 +1,70 @@
+"""Exports of Medium and Substack."""
+
+from blogapi.wings.transfer.items import Failure
+from tests.blogs import open_sources, read, write_files
+
+MEDIUM = """<!DOCTYPE html><html><head><title>Rye bread</title></head><body><article class="h-entry"><header>
+<h1 class="p-name">Rye bread</h1></header><section data-field="subtitle" class="p-summary">Short.</section>
+<section data-field="body" class="e-content"><section><h3 class="graf--title">Rye bread</h3>
+<p class="graf">Flour <strong>and</strong> water.</p>
+<figure><img src="https://cdn-images-1.medium.com/max/800/1*x.jpeg"><figcaption>A loaf</figcaption></figure></section>
+</section><footer><p>By <a href="https://medium.com/@ada" class="p-author h-card">Ada</a> on
+<a href="https://medium.com/p/0a1b2c3d4e5f">
+<time class="dt-published" datetime="2019-05-04T07:30:00.000Z">May 4, 2019</time></a>.</p>
+<p><a href="https://medium.com/@ada/rye-bread-0a1b2c3d4e5f" class="p-canonical">Canonical link</a></p></footer>
+</article></body>"""
+TABLE = (
+    "post_id,post_date,is_published,email_sent_at,inbox_sent_at,type,audience,title,subtitle,podcast_url\n"
+    '1.rye,2024-03-05T18:22:41.000Z,true,,,newsletter,everyone,"Rye, bread",Short.,\n'
+    "2.paid,2024-03-06T00:00:00.000Z,true,,,newsletter,only_paid,Paid,,\n"
+    "3.later,,false,,,newsletter,everyone,Later,,\n"
+    "4.gone,2024-03-06T00:00:00.000Z,true,,,newsletter,everyone,Gone,,\n"
+    "../../secret,2024-03-06T00:00:00.000Z,true,,,newsletter,everyone,Secret,,\n"
+)
+
+
+def test_an_export_of_medium_is_read(tmp_path):
+    files = {
+        "posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
+        "posts/draft_Later-0a1b2c3d4e5e.html": MEDIUM.replace("Rye bread", "Later").replace("dt-published", "x"),
+        "profile/about.html": "<p>Me.",
+    }
+    with open_sources(write_files(tmp_path, files)) as sources:
+        rye, draft = sources
+        assert sources.unread == {"file in .html": [f"{tmp_path}/profile/about.html"]}
+    assert rye.fields == {
+        "title": "Rye bread",
+        "slug": "rye-bread",
+        "status": "published",
+        "published_at": "2019-05-04T07:30:00Z",
+        "excerpt": "Short.",
+        "params": {"author": "Ada", "canonical_url": "https://medium.com/@ada/rye-bread-0a1b2c3d4e5f"},
+        "content": "Flour **and** water.\n\n![](https://cdn-images-1.medium.com/max/800/1*x.jpeg)\n\nA loaf\n",
+    }
+    assert rye.old_paths == ("/@ada/rye-bread-0a1b2c3d4e5f",)
+    assert (draft.fields["title"], draft.fields["status"]) == ("Later", "draft")
+
+
+def test_an_export_of_substack_is_read(tmp_path):
+    posts = {f"blog/posts/{name}.html": f"<p>Text of <em>{name}</em>.</p>" for name in ("1.rye", "2.paid", "3.later")}
+    top = write_files(tmp_path, posts | {"blog/posts.csv": TABLE, "secret.html": "Secret."}) / "blog"
+    with open_sources(top) as sources:
+        found = [*sources]
+        assert sources.unread == {}
+    items = {item.fields["slug"]: item.fields for item in found if not isinstance(item, Failure)}
+    assert {slug: (fields["status"], fields.get("published_at")) for slug, fields in items.items()} == {
+        "rye": ("published", "2024-03-05T18:22:41Z"),
+        "paid": ("draft", "2024-03-06T00:00:00Z"),
+        "later": ("draft", None),
+    }
+    assert (items["rye"]["title"], items["rye"]["excerpt"]) == ("Rye, bread", "Short.")
+    assert items["rye"]["content"] == "Text of *1.rye*.\n"
+    reasons = [each.reason for each in found if isinstance(each, Failure)]
+    assert reasons == ["the file with its HTML is missing", "the file with its HTML cannot be read"]
+
+
+def test_other_files_in_html_and_csv_are_not_posts(tmp_path):
+    top = write_files(tmp_path, {"a.html": "<p>A", "a.csv": "a,b\n1,2\n", "posts.csv": "\0"})
+    reasons = [failure.reason for name in ("a.html", "a.csv", "posts.csv") for failure in read(top / name)]
+    assert reasons[0] == "not read, as this is a text that `pandoc -t gfm` converts to Markdown"
+    assert reasons[1:] == ["not an export of Substack"] * 2
