@@ -13,7 +13,7 @@ from blogapi.storage.models import Drafter
 from blogapi.text import fold
 from blogapi.wings import staged
 from blogapi.wings.history import storage as history
-from blogapi.wings.search import index
+from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
@@ -88,7 +88,7 @@ def run_for_tag(tx: Transaction, event: str, data: Fields, change: Callable[[lis
     """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
     staged.retag(tx, change)
     name = data["tag"]["name"]
-    index.relabel(tx, fold(data.get("previous_name", name)), name if event == "tag.updated" else "")
+    labels.rename(tx, fold(data.get("previous_name", name)), name if event == "tag.updated" else "")
     webhooks.record(tx, data, event)
 
 

@@ -12,7 +12,7 @@ from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
 from blogapi.wings.proposals import changes as proposals
-from blogapi.wings.search import index
+from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 
 MINUTE, HOUR = 60, 3600  # seconds
@@ -43,7 +43,7 @@ def prune(work: Background) -> None:
         work.repeat(webhooks.prune, each.id)
     work.database.write(idempotency.forget_old)
     label = 0
-    while label := work.database.write(index.prune, label):
+    while label := work.database.write(labels.prune, label):
         time.sleep(0)
     work.repeat(images.prune)
     work.repeat(history.clear)

@@ -127,7 +127,7 @@ class Asked(Database):
 def search_query(engine, **query):
     """The query of a page of a search, and its values."""
     asked = Asked(engine)
-    sought = search.Sought([set()], {1}, unindexed=0, has_due=False)
+    sought = search.Sought([set()], {1})
     search.page(asked, lists.ListQuery(20, **query), sought)
     return asked.queries[0]
 

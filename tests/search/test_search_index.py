@@ -13,7 +13,7 @@ from blogapi.posts.lists import ListQuery
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import REBUILD
-from blogapi.wings.search import index
+from blogapi.wings.search import index, labels
 from blogapi.wings.search import storage as search
 from tests.conftest import message
 from tests.invariants import sound_posts
@@ -113,34 +113,34 @@ def test_a_tag_of_unpublished_posts_is_unknown_among_published_ones(database, ad
 
 
 def test_labels_that_no_post_has_any_more_are_pruned(client, database, found, post):
-    labels = SQL("SELECT DISTINCT published, id FROM search_label ORDER BY 1, 2")
+    known = SQL("SELECT DISTINCT published, id FROM search_label ORDER BY 1, 2")
     post(title="Fog", tags=["a", "b"])
     post(title="Lake", tags=["b", "c"], status="published")
     client.patch("/v1/posts/1", json={"tags": ["b"]})
     client.delete("/v1/tags/c")
-    assert list(database.rows(labels)) == [(0, 1), (0, 2), (1, 3), (1, 4)]
-    assert database.write(index.prune, 0) == 0
-    assert list(database.rows(labels)) == [
+    assert list(database.rows(known)) == [(0, 1), (0, 2), (1, 3), (1, 4)]
+    assert database.write(labels.prune, 0) == 0
+    assert list(database.rows(known)) == [
         (0, 2),
         (1, 3),
         (1, 4),
     ]  # The words of post 2 still contain the deleted tag's.
     client.patch("/v1/posts/2", json={"content": "Other"})
-    database.write(index.prune, 0)
-    assert list(database.rows(labels)) == [(0, 2), (1, 3)]
+    database.write(labels.prune, 0)
+    assert list(database.rows(known)) == [(0, 2), (1, 3)]
     assert (found("b"), found("c")) == ("21", "")
 
 
 def test_labels_are_pruned_in_parts(database, add, monkeypatch):
-    monkeypatch.setattr(index, "PRUNED_LABELS", 2)
+    monkeypatch.setattr(labels, "PRUNED_LABELS", 2)
     add(tags=list("abcde"))
-    assert [database.write(index.prune, after) for after in (0, 2, 4)] == [2, 4, 0]
+    assert [database.write(labels.prune, after) for after in (0, 2, 4)] == [2, 4, 0]
 
 
 def test_a_search_for_the_words_of_too_many_tags_is_400(client, found, add, monkeypatch):
     for number in range(3):
         add(tags=[f"sun {number}", f"sea {number}"])
-    monkeypatch.setattr(search, "MAX_LABELS", 4)
+    monkeypatch.setattr(labels, "MAX_LABELS", 4)
     assert (found("su*"), found("sun")) == ("321", "321")
     expected = "q: more than 4 tags have these words; give longer words"
     assert message(client.get("/v1/posts?q=s*")) == message(client.get("/v1/posts?q=sun+sea")) == expected

@@ -1,8 +1,7 @@
 """The search index: the words of posts, written in the transaction of each change.
 
 The words of published posts are kept apart from those of all others. A search among published posts reads no others;
-otherwise response times would leak that they exist. Among a post's words, a number stands for each of its tags, the
-label, so a site-wide tag change writes no post's words.
+otherwise response times would leak that they exist. Among a post's words, a label stands for each of its tags.
 """
 
 import time
@@ -16,14 +15,13 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, Post
-from blogapi.wings.search import words
+from blogapi.wings.search import labels, words
+from blogapi.wings.search.labels import TABLES
 
 FIELDS = ("title", "content", "excerpt", "tags", "status")  # the fields that the index depends on
 BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no more of them after this time
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
-PRUNED_LABELS = 1000  # at most this many labels are looked at in one transaction
-TABLES = {True: "search_published", False: "search_others"}  # SQLite's tables, by whether they contain published posts
 
 
 # Changes
@@ -48,8 +46,7 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     """Index the words of a post, in place of those that the same part of the index has."""
     is_published, (title, text) = post["status"] == "published", words.of_post(post)
-    if post["tags"]:
-        tx.defer(ADD_LABELS[is_published], tags=f"[{','.join(map(words.of_tag, post['tags']))}]")
+    labels.add(tx, is_published, post["tags"])
     values = {"id": post_id, "title": title, "text": text, "keys": documents.dump([*map(words.key_of, post["tags"])])}
     if tx.dialect == "postgresql":
         values["words"] = " ".join({*title.split(), *text.split()})
@@ -62,14 +59,6 @@ def remove(tx: Transaction, post_id: int) -> None:
     """Remove a post whose status is unknown."""
     for statement in REMOVE.values():
         tx.defer(statement, id=post_id)
-
-
-def relabel(tx: Transaction, old: str, name: str) -> None:
-    """Index a new name for a (folded) tag in all of its posts; "" stands for none."""
-    tag = words.of_tag(name) if name else '["","",[""]]'  # The label stays, because the words of posts contain it.
-    for label, is_published in list(tx.rows(LABELS, key=words.key_of(old))):
-        tx.execute(REMOVE_LABEL, label=label)
-        tx.execute(REPLACE_LABEL, label=label, published=is_published, tag=tag)
 
 
 # In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
@@ -97,39 +86,6 @@ ADD = {
     )
     for is_published, table in TABLES.items()
 }
-# A tag is a JSON array: its key, its words in one text, and its key and each word once
-ADD_LABELS = {
-    is_published: Prepared(
-        sqlite=f"""
-        INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word.value,
-        (SELECT coalesce(max(id), 0) + 1 FROM search_label) + tag.key, json_extract(tag.value, '$[1]')
-        FROM json_each(:tags) AS tag CROSS JOIN json_each(tag.value, '$[2]') AS word WHERE NOT EXISTS (
-        SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = json_extract(tag.value, '$[0]'))
-        """,
-        postgresql=f"""
-        INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word,
-        (SELECT coalesce(max(id), 0) FROM search_label) + tag.number, tag.value ->> 1
-        FROM jsonb_array_elements(:tags::jsonb) WITH ORDINALITY AS tag (value, number),
-        jsonb_array_elements_text(tag.value -> 2) AS word WHERE NOT EXISTS (
-        SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = tag.value ->> 0)
-        """,
-    )
-    for is_published in TABLES
-}
-LABELS = Prepared("SELECT id, published FROM search_label WHERE published IN (0, 1) AND word = :key")
-REMOVE_LABEL = Prepared("DELETE FROM search_label WHERE id = :label")
-REPLACE_LABEL = Prepared(
-    sqlite="""
-    INSERT INTO search_label (published, word, id, words)
-    SELECT :published, value, :label, json_extract(:tag, '$[1]') FROM json_each(:tag, '$[2]')
-    """,
-    postgresql="""
-    INSERT INTO search_label (published, word, id, words)
-    SELECT :published, word, :label, :tag::jsonb ->> 1 FROM jsonb_array_elements_text(:tag::jsonb -> 2) AS word
-    """,
-)
-
-
 # Upkeep
 
 
@@ -148,15 +104,6 @@ def _merge(tx: Transaction, statement: Prepared) -> bool:
     before = tx.changes
     tx.defer(statement)
     return tx.changes - before > 1
-
-
-def prune(tx: Transaction, after: int) -> int:
-    """Delete the labels after the label `after` that no post has any more; return the last one looked at, or 0."""
-    found = list(tx.rows(UNUSED_LABELS, after=after, limit=PRUNED_LABELS))
-    for label, is_published, is_unused in found:
-        if is_unused and not tx.row(LABELLED[bool(is_published)], label=f"{words.LABEL}{label}"):
-            tx.execute(REMOVE_LABEL, label=label)
-    return found[-1][0] if len(found) == PRUNED_LABELS else 0
 
 
 def unindexed(reader: Reader) -> int:
@@ -200,23 +147,6 @@ CLEAN = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_p
 # By itself, SQLite would merge too many pages of its index at a time.
 MERGE = {
     is_published: Prepared(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', {MERGED_PAGES})")
-    for is_published, table in TABLES.items()
-}
-# Each label once, and whether no post carries its tag. That of a tag that was deleted site-wide has the word ''.
-_carried = "EXISTS (SELECT 1 FROM post_tag WHERE tag = substr(word, 2) AND status {})"
-UNUSED_LABELS = Prepared(f"""
-    SELECT id, published, word = '' OR CASE published WHEN 1 THEN NOT {_carried.format("= 'published'")}
-    ELSE NOT {_carried.format("IN ('draft', 'scheduled', 'archived')")} END
-    FROM search_label WHERE id > :after AND (word = '' OR word LIKE '=%') ORDER BY id LIMIT :limit
-""")
-LABELLED = {
-    is_published: Prepared(
-        sqlite=f"SELECT 1 FROM {table} WHERE {table} MATCH '\"' || :label || '\"' LIMIT 1",
-        postgresql=f"""
-        SELECT 1 FROM search WHERE published = {is_published}
-        AND array_to_tsvector(string_to_array(words, ' ')) @@ :label::text::tsquery LIMIT 1
-        """,
-    )
     for is_published, table in TABLES.items()
 }
 UNINDEXED = Prepared("SELECT below FROM search_rebuild")

@@ -1,6 +1,5 @@
 """The search: finding posts by their words."""
 
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,14 +11,13 @@ from blogapi.paging import Cursor, Page
 from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Prepared, Reader
-from blogapi.storage.errors import Rejected, Unavailable
+from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.index import TABLES
+from blogapi.wings.search.labels import TABLES, Sought, look_up, parts, spaced, with_due
 
 FIRST_READ = 200  # posts that are read in order before the index
-QUICK_LABELS = 20  # a quick search looks for at most this many tags,
-MAX_LABELS = 2000  # and any search for this many: each is one more list to merge
+QUICK_LABELS = 20  # a quick search looks for at most this many tags
 REBUILD_SECONDS = 5  # a client should try again after this time
 TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
 UNION = " UNION ALL "
@@ -31,82 +29,12 @@ class Rebuilding(Unavailable):
     reason = "the search index is being built again, and the search would miss old posts"
 
 
-class Sought(NamedTuple):
-    """What a search looks for: the labels of the tags with each sequence, and those of the tag of `tag`."""
-
-    labels: list[set[int]]
-    of_tag: set[int]
-    unindexed: int  # the index may lack the posts with lower ids
-    has_due: bool  # whether some posts are due, but not published yet
-
-
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, in a thread unless the search is quick. Raises Rejected, Rebuilding."""
     sought = look_up(database, query)
     if is_quick(query, sought):
         return page(database, query, sought)
     return database.read_in_thread(client, page, query, sought)
-
-
-def look_up(reader: Reader, query: ListQuery) -> Sought:
-    """Look up the tags that a search may find. Raises Rejected if there are too many."""
-    published, *others = map(int, _indexes(query.status))
-    values = {"first": published, "last": others[0] if others else published, "limit": MAX_LABELS + 3}
-    rows = list(reader.rows(LOOK_UP, sought=dump(_texts_of_tags(query)), now=reader.now, **values))
-    if sum(place >= 0 for place, _ in rows) > MAX_LABELS:
-        raise Rejected("q", f"more than {MAX_LABELS} tags have these words; give longer words")
-    found: defaultdict[int, set[int]] = defaultdict(set)
-    for place, number in rows:
-        found[place].add(number)
-    labels = [found[place] for place in range(len(words.of_search(query.q)) + 1)]
-    return Sought(labels[:-1], labels[-1], max(found[UNINDEXED], default=0), bool(found[DUE_POST]))
-
-
-def _texts_of_tags(query: ListQuery) -> list[tuple[str, str, str]]:
-    """Return the range of the first word of each sequence, and the text of the sequence; then those for the tag."""
-    texts = []
-    for text, by_start in words.of_search(query.q):
-        first, *others = text.split()
-        texts.append((first, first + AFTER_ALL if by_start and not others else first, _spaced(text, by_start)))
-    key = words.key_of(query.tag or "")
-    return [*texts, (key, key, "")]
-
-
-def _with_due(reader: Reader, query: ListQuery, sought: Sought) -> Sought:
-    """Add the labels of due posts, which are among those of unpublished posts; it reads nothing about others."""
-    labels, of_tag = [*map(set, sought.labels)], {*sought.of_tag}
-    for label, key, text in reader.rows(LABELS_OF_DUE, now=reader.now):
-        for place, sequence in enumerate(words.of_search(query.q)):
-            if _spaced(*sequence) in text:
-                labels[place].add(label)
-        if query.tag is not None and key == words.key_of(query.tag):
-            of_tag.add(label)
-    return sought._replace(labels=labels, of_tag=of_tag)
-
-
-AFTER_ALL = "\U0010ffff"  # sorts after all other characters
-UNINDEXED, DUE_POST = -1, -2  # in place of a sequence
-_state = f"""
-    SELECT {UNINDEXED}, below FROM search_rebuild UNION ALL
-    SELECT {DUE_POST}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
-"""
-LOOK_UP = Prepared(
-    sqlite=f"""{_state}
-    SELECT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
-    WHERE published IN (:first, :last) AND instr(words, json_extract(sought.value, '$[2]'))
-    AND word BETWEEN json_extract(sought.value, '$[0]') AND json_extract(sought.value, '$[1]') LIMIT :limit
-    """,
-    postgresql=f"""{_state}
-    SELECT number - 1, id FROM jsonb_array_elements(:sought::jsonb) WITH ORDINALITY AS sought (value, number)
-    JOIN search_label ON published IN (:first, :last) AND word BETWEEN value ->> 0 AND value ->> 1
-    AND strpos(words, value ->> 2) > 0 LIMIT :limit
-    """,
-)
-LABELS_OF_DUE = Prepared("""
-    SELECT id, word, words FROM schedule
-    JOIN post_tag ON post_tag.post_id = schedule.post_id AND status = 'scheduled'
-    JOIN search_label ON published = 0 AND word = '=' || tag WHERE schedule.published_at <= :now
-""")
 
 
 def is_quick(query: ListQuery, sought: Sought) -> bool:
@@ -124,7 +52,7 @@ def page(reader: Reader, query: ListQuery, sought: Sought) -> Page[Any, int | Cu
     """
     now = reader.now
     if query.status == "published" and sought.has_due:
-        sought = _with_due(reader, query, sought)
+        sought = with_due(reader, query, sought)
     if query.sort == "created_at":
         rows = _rows(reader, query, sought, now, Cursor("", query.before_id))
         return page_of(_indexed(rows, query, sought.unindexed) if sought.unindexed else rows, query, now, id_of)
@@ -205,16 +133,6 @@ def _lists(status: str | None, is_due: str) -> list[str]:
     return [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
 
 
-def _indexes(status: str | None) -> list[bool]:
-    """Return whose words can match: those of published posts, those of others, or both."""
-    return [True, False] if status is None else [status == "published"]
-
-
-def _spaced(text: str, by_start: bool) -> str:
-    """Return the text that a post's words, with spaces around them, contain if a search finds it."""
-    return f" {text}" if by_start else f" {text} "
-
-
 # In SQLite
 
 
@@ -223,7 +141,7 @@ def _sqlite_words(query: ListQuery, sought: Sought, part: str) -> dict[str, str]
     matches, texts = [], []
     for (text, by_start), labels in zip(words.of_search(query.q), sought.labels, strict=True):
         matches.append(_either(f'"{text}"{" *" if by_start else ""}', *map(_quoted, labels)))
-        texts.append([_spaced(text, by_start), *map(_label, labels)])
+        texts.append([spaced(text, by_start), *map(_label, labels)])
     everywhere = " AND ".join(matches)
     match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
     if part == TEXT:
@@ -259,7 +177,7 @@ def _sqlite_query(order: Order, status: str | None, part: str) -> str:
     The word index is in the order of creation. When sorting by time, all matches are read only if too few of the first
     posts match. Due posts are indexed among the others.
     """
-    lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in _indexes(status)]
+    lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in parts(status)]
     few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
     has_all = (
         f"{HAS_ALL.format(':texts', IN_TITLE if part == TITLE else IN_TEXT)} AND {HAS_ALL.format(':tags', IN_TEXT)}"
@@ -306,15 +224,15 @@ def _postgresql_words(query: ListQuery, sought: Sought, part: str) -> dict[str, 
         lexemes = f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '")
         every.append(" | ".join([f"({lexemes})", *(f"'{words.LABEL}{label}'" for label in labels)]))
         if labels:
-            labelled.append({"text": _spaced(text, by_start), "labels": labels})
+            labelled.append({"text": spaced(text, by_start), "labels": labels})
         else:
-            plain.append(_spaced(text, by_start))
+            plain.append(spaced(text, by_start))
     return {
         "text": plain[0] if plain else "",
         "others": [f"%{text}%" for text in plain[1:]],
         "sequences": [f"%{text}%" for text in plain if " " in text.strip()],
         "labelled": dump(labelled),
-        "texts": [f"%{_spaced(*each)}%" for each in words.of_search(query.q)],
+        "texts": [f"%{spaced(*each)}%" for each in words.of_search(query.q)],
         "lexemes": " & ".join(f"({each})" for each in every),
         "tags": sorted(sought.of_tag),
         "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in sorted(sought.of_tag) or [0]),
@@ -338,7 +256,7 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool,
     lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
     has_texts, has_lexemes = _conditions(part, by_tag, has_labels)
     of_part = f"SELECT post_id FROM search WHERE {has_lexemes} AND published = "
-    indexed = [f"{of_part}{published}" for published in _indexes(status)]
+    indexed = [f"{of_part}{published}" for published in parts(status)]
     if status == "published":
         indexed.append(f"SELECT post_id FROM search WHERE post_id = ANY (ARRAY({DUE})) AND {has_texts}")
     return f"""

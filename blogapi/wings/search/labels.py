@@ -1,0 +1,177 @@
+"""The labels of tags: the numbers that stand for tags among the words of posts.
+
+A site-wide tag change writes labels only, and no post's words. Published posts have labels of their own, so a search
+among them learns nothing about the tags of others.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from blogapi.documents import dump
+from blogapi.posts.lists import ListQuery
+from blogapi.storage.engine import Prepared, Reader, Transaction
+from blogapi.storage.errors import Rejected
+from blogapi.wings.search import words
+
+MAX_LABELS = 2000  # a search looks for at most this many: each is one more list to merge
+PRUNED_LABELS = 1000  # at most this many are looked at in one transaction
+TABLES = {True: "search_published", False: "search_others"}  # SQLite's tables, by whether they contain published posts
+AFTER_ALL = "\U0010ffff"  # sorts after all other characters
+UNINDEXED, DUE_POST = -1, -2  # in place of a sequence
+
+
+# Writing
+
+
+def add(tx: Transaction, is_published: bool, tags: list[str]) -> None:
+    """Give a label to each tag that has none."""
+    if tags:
+        tx.defer(ADD[is_published], tags=f"[{','.join(map(words.of_tag, tags))}]")
+
+
+def rename(tx: Transaction, old: str, name: str) -> None:
+    """Give the labels of a (folded) tag to another name; "" stands for none."""
+    tag = words.of_tag(name) if name else '["","",[""]]'  # The label stays, because the words of posts contain it.
+    for label, is_published in list(tx.rows(WITH_KEY, key=words.key_of(old))):
+        tx.execute(DELETE, label=label)
+        tx.execute(INSERT, label=label, published=is_published, tag=tag)
+
+
+def prune(tx: Transaction, after: int) -> int:
+    """Delete the labels after the label `after` that no post has any more; return the last one looked at, or 0."""
+    found = list(tx.rows(UNUSED, after=after, limit=PRUNED_LABELS))
+    for label, is_published, is_unused in found:
+        if is_unused and not tx.row(INDEXED[bool(is_published)], word=f"{words.LABEL}{label}"):
+            tx.execute(DELETE, label=label)
+    return found[-1][0] if len(found) == PRUNED_LABELS else 0
+
+
+# A tag is a JSON array: its key, its words in one text, and its key and each word once.
+ADD = {
+    is_published: Prepared(
+        sqlite=f"""
+        INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word.value,
+        (SELECT coalesce(max(id), 0) + 1 FROM search_label) + tag.key, json_extract(tag.value, '$[1]')
+        FROM json_each(:tags) AS tag CROSS JOIN json_each(tag.value, '$[2]') AS word WHERE NOT EXISTS (
+        SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = json_extract(tag.value, '$[0]'))
+        """,
+        postgresql=f"""
+        INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word,
+        (SELECT coalesce(max(id), 0) FROM search_label) + tag.number, tag.value ->> 1
+        FROM jsonb_array_elements(:tags::jsonb) WITH ORDINALITY AS tag (value, number),
+        jsonb_array_elements_text(tag.value -> 2) AS word WHERE NOT EXISTS (
+        SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = tag.value ->> 0)
+        """,
+    )
+    for is_published in TABLES
+}
+WITH_KEY = Prepared("SELECT id, published FROM search_label WHERE published IN (0, 1) AND word = :key")
+DELETE = Prepared("DELETE FROM search_label WHERE id = :label")
+INSERT = Prepared(
+    sqlite="""
+    INSERT INTO search_label (published, word, id, words)
+    SELECT :published, value, :label, json_extract(:tag, '$[1]') FROM json_each(:tag, '$[2]')
+    """,
+    postgresql="""
+    INSERT INTO search_label (published, word, id, words)
+    SELECT :published, word, :label, :tag::jsonb ->> 1 FROM jsonb_array_elements_text(:tag::jsonb -> 2) AS word
+    """,
+)
+# Each label once, and whether no post carries its tag. That of a tag that was deleted site-wide has the word ''.
+_carried = "EXISTS (SELECT 1 FROM post_tag WHERE tag = substr(word, 2) AND status {})"
+UNUSED = Prepared(f"""
+    SELECT id, published, word = '' OR CASE published WHEN 1 THEN NOT {_carried.format("= 'published'")}
+    ELSE NOT {_carried.format("IN ('draft', 'scheduled', 'archived')")} END
+    FROM search_label WHERE id > :after AND (word = '' OR word LIKE '=%') ORDER BY id LIMIT :limit
+""")
+INDEXED = {
+    is_published: Prepared(
+        sqlite=f"SELECT 1 FROM {table} WHERE {table} MATCH '\"' || :word || '\"' LIMIT 1",
+        postgresql=f"""
+        SELECT 1 FROM search WHERE published = {is_published}
+        AND array_to_tsvector(string_to_array(words, ' ')) @@ :word::text::tsquery LIMIT 1
+        """,
+    )
+    for is_published, table in TABLES.items()
+}
+
+
+# Searching
+
+
+class Sought(NamedTuple):
+    """What a search looks for: the labels of the tags with each sequence, and those of the tag of `tag`."""
+
+    labels: list[set[int]]
+    of_tag: set[int]
+    unindexed: int = 0  # the index may lack the posts with lower ids
+    has_due: bool = False  # whether some posts are due, but not published yet
+
+
+def look_up(reader: Reader, query: ListQuery) -> Sought:
+    """Look up the tags that a search may find. Raises Rejected if there are too many."""
+    published, *others = map(int, parts(query.status))
+    values = {"first": published, "last": others[0] if others else published, "limit": MAX_LABELS + 3}
+    rows = list(reader.rows(LOOK_UP, sought=dump(_texts(query)), now=reader.now, **values))
+    if sum(place >= 0 for place, _ in rows) > MAX_LABELS:
+        raise Rejected("q", f"more than {MAX_LABELS} tags have these words; give longer words")
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for place, number in rows:
+        found[place].add(number)
+    labels = [found[place] for place in range(len(words.of_search(query.q)) + 1)]
+    return Sought(labels[:-1], labels[-1], max(found[UNINDEXED], default=0), bool(found[DUE_POST]))
+
+
+def _texts(query: ListQuery) -> list[tuple[str, str, str]]:
+    """Return the range of the first word of each sequence, and the text of the sequence; then those for the tag."""
+    texts = []
+    for text, by_start in words.of_search(query.q):
+        first, *others = text.split()
+        texts.append((first, first + AFTER_ALL if by_start and not others else first, spaced(text, by_start)))
+    key = words.key_of(query.tag or "")
+    return [*texts, (key, key, "")]
+
+
+def with_due(reader: Reader, query: ListQuery, sought: Sought) -> Sought:
+    """Add the labels of due posts, which are among those of unpublished posts; it reads nothing about others."""
+    labels, of_tag = [*map(set, sought.labels)], {*sought.of_tag}
+    for label, key, text in reader.rows(OF_DUE, now=reader.now):
+        for place, sequence in enumerate(words.of_search(query.q)):
+            if spaced(*sequence) in text:
+                labels[place].add(label)
+        if query.tag is not None and key == words.key_of(query.tag):
+            of_tag.add(label)
+    return sought._replace(labels=labels, of_tag=of_tag)
+
+
+def parts(status: str | None) -> list[bool]:
+    """Return in which parts of the index posts with a status are: that of published posts, that of others, or both."""
+    return [True, False] if status is None else [status == "published"]
+
+
+def spaced(text: str, by_start: bool) -> str:
+    """Return the text that words with spaces around them contain if a search for a sequence finds them."""
+    return f" {text}" if by_start else f" {text} "
+
+
+_state = f"""
+    SELECT {UNINDEXED}, below FROM search_rebuild UNION ALL
+    SELECT {DUE_POST}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
+"""
+LOOK_UP = Prepared(
+    sqlite=f"""{_state}
+    SELECT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
+    WHERE published IN (:first, :last) AND instr(words, json_extract(sought.value, '$[2]'))
+    AND word BETWEEN json_extract(sought.value, '$[0]') AND json_extract(sought.value, '$[1]') LIMIT :limit
+    """,
+    postgresql=f"""{_state}
+    SELECT number - 1, id FROM jsonb_array_elements(:sought::jsonb) WITH ORDINALITY AS sought (value, number)
+    JOIN search_label ON published IN (:first, :last) AND word BETWEEN value ->> 0 AND value ->> 1
+    AND strpos(words, value ->> 2) > 0 LIMIT :limit
+    """,
+)
+OF_DUE = Prepared("""
+    SELECT id, word, words FROM schedule
+    JOIN post_tag ON post_tag.post_id = schedule.post_id AND status = 'scheduled'
+    JOIN search_label ON published = 0 AND word = '=' || tag WHERE schedule.published_at <= :now
+""")
