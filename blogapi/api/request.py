@@ -215,6 +215,12 @@ def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     return body
 
 
+def has_body(request: Request) -> bool:
+    """Return whether the request has a body, which can be empty if it is chunked."""
+    environ = request.environ
+    return "HTTP_TRANSFER_ENCODING" in environ or environ.get("CONTENT_LENGTH", "0") != "0"
+
+
 def body_length(request: Request) -> int:
     """Return the length of the body in bytes, or -1 if it is chunked."""
     ends_by_itself = request.environ.get("wsgi.input_terminated", False)  # Other servers require a length.

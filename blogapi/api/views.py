@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from flask import Blueprint, Response
 
 from blogapi.api.operations import Answer, Operation
-from blogapi.api.request import current_request, load_query
+from blogapi.api.request import READ_METHODS, current_request, has_body, load_query, read_body
 
 View = TypeVar("View", bound=Callable)
 
@@ -52,6 +52,7 @@ class Views:
         """
         method, path = rule.split()
         declaration = Operation(method, answer, **declared)
+        reads_no_body = declaration.body is None and method not in READ_METHODS
 
         def decorate(view: View) -> View:
             @wraps(view)
@@ -59,6 +60,8 @@ class Views:
                 request = current_request()
                 request.operation = declaration
                 request.query = load_query(declaration.query, request.environ.get("QUERY_STRING", ""))
+                if reads_no_body and has_body(request):
+                    read_body(request)  # A change begins when all of its request has arrived.
                 return view(request, **arguments)
 
             view_of_operation.operation = declaration  # type: ignore[attr-defined]

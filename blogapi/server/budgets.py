@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from typing import Protocol
 
 from blogapi.config import Config
@@ -17,6 +18,7 @@ STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicte
 OWN_STALLED_SECONDS = 5.0  # the same, if the client's own next change needs the room
 POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
+MAX_LARGE_CHANGES = 2  # the same for those with large bodies, of all clients: each takes up to ten times its size
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
@@ -25,7 +27,8 @@ class Holder(Protocol):
     """What a budget needs to know about a connection."""
 
     client: Client
-    reading: bool  # its request is still arriving
+    is_idle: bool  # it was used, and waits for another request
+    reading: bool  # its request is still arriving or queued
     progress_at: float  # when the client last read a part of a response, or bytes were reserved for it
 
     def end(self) -> None:
@@ -33,6 +36,9 @@ class Holder(Protocol):
 
     def drop(self) -> None:
         """Close it at once."""
+
+    def has_input(self) -> bool:
+        """Return whether it has unread input."""
 
 
 Victim = Callable[["Budget", Holder], Holder | None]
@@ -102,10 +108,12 @@ class SharedState:
         self.small = Budget(2 * MB, oldest), Budget(8 * MB, oldest)  # headers and small bodies
         self.responses = Budget(16 * MB, stalled), Budget(48 * MB, stalled)
         self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
-        # Connections that wait for their clients, longest wait first
+        # Connections that wait with a request or for the first one, and those kept for another, longest wait first
         self.waiting: tuple[dict[Holder, None], dict[Holder, None]] = {}, {}
+        self.idle: tuple[dict[Holder, None], dict[Holder, None]] = {}, {}
         self._known: set[str] = set()  # keys and sessions
         self._changes: dict[Client, RoundRobinSemaphore] = {}
+        self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
 
     def client(self, data: bytes, address: str) -> Client:
         """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
@@ -124,6 +132,14 @@ class SharedState:
         """Forget a key or a session that is no longer valid."""
         self._known.discard(credential)
 
+    def make_room(self) -> None:
+        """Drop an idle connection, or else the longest wait, of the larger group, because one key can hold them all."""
+        groups = zip(self.idle, self.waiting, strict=True)
+        for connection in chain(*max(groups, key=lambda group: sum(map(len, group)))):
+            if not (connection.is_idle and connection.has_input()):
+                connection.drop()
+                break
+
     def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
         """Wait until the client may make a change; return what to release. Evicts the client's own stalled reads."""
         semaphore = self._changes.get(connection.client)
@@ -138,3 +154,8 @@ class SharedState:
                 if holder.client == connection.client and holder.progress_at < before:
                     holder.end()
         return semaphore
+
+    def place_for_large_change(self) -> RoundRobinSemaphore:
+        """Wait until another large change may be made; return what to release."""
+        self._large_changes.acquire()
+        return self._large_changes

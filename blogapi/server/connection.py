@@ -3,18 +3,27 @@
 import socket
 import struct
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from fcntl import ioctl
+from functools import partial
+from termios import FIONREAD
 
+from gevent import get_hub, getcurrent
+from greenlet import greenlet
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
 from blogapi.server.budgets import KEPT_BYTES, MB, SharedState
-from blogapi.server.loop import CLIENT, Client
+from blogapi.server.loop import CLIENT, Client, RoundRobinSemaphore
 
 BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
 DISCARDED_PIECE = 8 * 1024  # bytes; many connections wait for a turn with one each
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
+IDLE_SECONDS = 75  # a connection stays open for this long after a response
+KEEP_ALIVE_SECONDS = 70  # what clients are told, so that they do not send a request while it is being closed
+NOTHING = bytes(4)  # FIONREAD of a socket without unread input
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # value for SO_LINGER
@@ -53,17 +62,22 @@ class ClientConnection:
         self.client = Client(address)
         self.shared = shared
         self.started = False  # whether the first byte of a request has arrived
-        self.reading = False  # whether it is waiting for the client to complete a request
+        self.is_used = False  # whether a response was sent
+        self.is_idle = False  # whether it was used, and waits for another request
+        self.reading = False  # whether its request is still arriving or queued, so that it may be evicted
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
         self.linger = False  # whether there may be unread input when it is closed
         self._allowance: Allowance
+        self._places: list[RoundRobinSemaphore] = []  # where it has a place for its change
+        self._queued: greenlet | None = None  # waits in a queue with its request
         self._ended: type[OSError] | None = None  # why its wait was cut short
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline for the next request's header: now, and again at its first byte."""
-        self.started = started
-        self._allowance = Allowance(self.shared.header_seconds, HEADER_BYTES, is_extended=False)
+        self.started, self.is_idle = started, self.is_used and not started
+        seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
+        self._allowance = Allowance(seconds, HEADER_BYTES, is_extended=False)
 
     def expect_body(self, max_bytes: int) -> None:
         """Start the deadline for the body, which arriving bytes extend."""
@@ -82,20 +96,41 @@ class ClientConnection:
 
     def wait_turn_to_read(self) -> None:
         """Wait for a turn, once a part of a request has arrived. Until then, the connection may be evicted."""
+        self._queue(self.wait_turn)
+
+    def take_places(self) -> None:
+        """Wait until the request, a change, may be carried out. Until then, the connection may be evicted.
+
+        Raises TimeoutError if there are too many requests or large responses.
+        """
+        if not self._places:
+            self._queue(partial(self.shared.place_for_change, self))
+            if self in self.shared.bodies[self.client.is_known].held:
+                self._queue(self.shared.place_for_large_change)
+            if not self.shared.responses[self.client.is_known].reserve(self, 0):  # was exceeded, and nobody has stalled
+                raise TimeoutError
+
+    def leave_places(self, *, keep: int = 0) -> None:
+        """Give all places but the first `keep` to other changes."""
+        while len(self._places) > keep:
+            self._places.pop().release()
+
+    def _queue(self, wait: Callable[[], RoundRobinSemaphore | None]) -> None:
         waiting = self.shared.waiting[self.client.is_known]
         waiting[self] = None
-        self.reading = True
+        self.reading, self._queued = True, getcurrent()
         try:
-            self.wait_turn()
+            if places := wait():
+                self._places.append(places)
         finally:
-            self.reading = False
+            self.reading, self._queued = False, None
             waiting.pop(self, None)
         if self._ended:
             raise self._ended
 
     def recv(self, size: int) -> bytes:
         """Return the next bytes, or b"" at the end. Raises TimeoutError, LimitRequestHeaders if there are too many."""
-        waiting = self.shared.waiting[self.client.is_known]
+        waiting = (self.shared.idle if self.is_idle else self.shared.waiting)[self.client.is_known]
         waiting[self] = None
         self.reading, self.until = True, self._allowance.until
         try:
@@ -105,11 +140,11 @@ class ClientConnection:
         finally:
             self.reading, self.until = False, NEVER
             waiting.pop(self, None)
-        if self._ended:
+        if self._ended and (self.started or not data):
             raise self._ended
         if data and not self.started:
-            self.started = True
-            self._allowance.until = time.monotonic() + self._allowance.seconds
+            self._ended = None  # It arrived just before the connection was closed.
+            self.expect_request(started=True)
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
         self._allowance.use(len(data))
@@ -160,11 +195,12 @@ class ClientConnection:
             sent = self.sock.send(rest)
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
-        """End a wait for the client: a read raises `error`, a send breaks off."""
+        """End a wait for the client: a read raises `error`, a send breaks off. A request that has begun is read."""
         if not self.reading and self.until == NEVER:
             return
-        self._ended = error
-        self.shared.waiting[self.client.is_known].pop(self, None)
+        if self.reading and not self.started and self.has_input():
+            return
+        self._leave(error)
         if self.until < NEVER:
             self.until = NEVER
             with suppress(OSError):  # It may already be gone.
@@ -172,9 +208,24 @@ class ClientConnection:
 
     def drop(self) -> None:
         """Close at once, without an answer, to make room for another connection."""
-        self._ended = ConnectionAbortedError
-        self.shared.waiting[self.client.is_known].pop(self, None)
+        self._leave(ConnectionAbortedError)
+        self.reading, self.until = False, NEVER
         self.sock.close()
+
+    def has_input(self) -> bool:
+        """Return whether the client has sent bytes that are not read yet."""
+        return ioctl(self.sock.fileno(), FIONREAD, NOTHING) != NOTHING
+
+    def _leave(self, error: type[OSError]) -> None:
+        self._ended = error
+        for waiting in (self.shared.waiting, self.shared.idle):
+            waiting[self.client.is_known].pop(self, None)
+        if self._queued:
+            get_hub().loop.run_callback(self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._queued:  # Otherwise, its turn or place came first.
+            self._queued.throw(self._ended)
 
     def stop(self) -> None:
         """End its wait for the rest of a request, because the service stops."""
@@ -183,6 +234,7 @@ class ClientConnection:
 
     def close(self) -> None:
         """Close. With `linger`, discard input first, because a reset for unread input could destroy the response."""
+        self.leave_places()
         try:
             if self.linger:
                 self.sock.shutdown(socket.SHUT_WR)

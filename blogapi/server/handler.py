@@ -20,16 +20,18 @@ from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
 from blogapi.server.budgets import KEPT_BYTES, SharedState
-from blogapi.server.connection import ClientConnection
+from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.loop import Client
 from blogapi.server.proxies import client_address, network
-from blogapi.server.requests import BUSY, MALFORMED, REFUSALS, Body, Head, read_head
+from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, Body, Head, read_head
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
 MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits for its client
+MAX_ACCEPT = 1 / 16  # share of them accepted per turn of the loop, in which the evicted ones end
 OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
+KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
 
 Content = bytes | Iterable[bytes]
@@ -50,6 +52,7 @@ class Handler:
         self.shared = SharedState(self.config, self.service.loop.turns)  # type: ignore[attr-defined]
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
+        self.max_accept = int(self.max_connections * MAX_ACCEPT)
         self.closing = False
         self.base_environ = {
             "SCRIPT_NAME": "",
@@ -67,9 +70,8 @@ class Handler:
         connection = ClientConnection(sock, network(address[0]), self.shared)
         unreader = SocketUnreader(connection)
         self.connections[connection] = None
-        if len(self.connections) > self.max_connections and (waiting := max(self.shared.waiting, key=len)):
-            # End the longest wait of the larger group, because one key can hold all connections.
-            next(iter(waiting)).drop()
+        if len(self.connections) > self.max_connections:
+            self.shared.make_room()
         try:
             while self.serve(connection, unreader, address[0]):
                 pass
@@ -82,6 +84,10 @@ class Handler:
         finally:
             connection.close()
             del self.connections[connection]
+
+    def is_full(self) -> bool:
+        """Return whether no connection can be accepted now; evicted ones count until they have ended."""
+        return len(self.connections) >= self.max_connections + self.max_accept
 
     def end_overdue(self) -> None:
         """End overdue waits for clients. A timer for each would be slower."""
@@ -139,13 +145,16 @@ class Handler:
         needs_no_place = not connection.client.is_known or exchange.head.method in READ_METHODS
         if needs_no_place or self.closing:  # When stopping, all requests that have arrived get answers.
             return self.call(exchange, body)
-        if not self.shared.responses[True].reserve(connection, 0):  # if the budget was exceeded, and nobody has stalled
-            return self.refuse(exchange, BUSY[0], f"{BUSY[1]}; nothing was changed")
-        semaphore = self.shared.place_for_change(connection)
+        body.is_change = True
+        try:
+            if body.is_complete:  # There is none.
+                connection.take_places()
+        except TimeoutError:
+            return self.refuse(exchange, BUSY[0], MANY_REQUESTS)
         try:
             return self.call(exchange, body)
         finally:
-            semaphore.release()
+            connection.leave_places()
 
     def call(self, exchange: "Exchange", body: Body) -> bool:
         """Call the application and send its response; return whether another request may follow."""
@@ -157,6 +166,7 @@ class Handler:
         if not is_streamed:
             content = b"".join(chunks)
             environ.clear()  # breaks a cycle through Werkzeug's request
+        connection.leave_places(keep=1)
         if info.credential:
             self.shared.remember(info.credential)
             connection.identify(Client(info.credential, is_known=True))
@@ -201,9 +211,9 @@ class Handler:
         """Send and record a response. With `keep`, the connection stays open."""
         status, headers, content = response
         connection, info = exchange.connection, exchange.info
-        connection.linger = not keep
+        connection.linger, connection.is_used = not keep, True
         connection.release()
-        option = "keep-alive" if keep else "close"
+        option = KEEP_ALIVE if keep else "close"
         lines = [f"HTTP/1.1 {status}\r\nDate: {format_date(int(time.time()))}\r\nConnection: {option}"]
         lines += [f"{name}: {value}" for name, value in headers]
         size = 0

@@ -53,6 +53,7 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
 }
 EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs any request to read trailers
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
+MANY_REQUESTS = "too many requests or large responses at the same time; nothing was changed"
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
 # Prefixes of the fields whose parsing takes quadratic time: 2 ms for MAX_PARSED_BYTES.
@@ -175,6 +176,7 @@ class Body:
         self.length = int(head.fields.get("CONTENT_LENGTH", 0))
         self.reader = ChunkedReader(parse(EMPTY), unreader) if self.is_chunked else LengthReader(unreader, self.length)
         self.is_begun = False
+        self.is_change = False  # whether it needs a place once the body has arrived
 
     @property
     def is_complete(self) -> bool:
@@ -191,6 +193,8 @@ class Body:
                 self.connection.release()
                 if self.info.kept_bytes > KEPT_BYTES:
                     self._reserve(self.info.kept_bytes)
+            if self.is_change and self.is_complete:
+                self._take_place()
             return data
         except TimeoutError:
             raise RequestTimeout("body: did not arrive in time") from None
@@ -220,6 +224,12 @@ class Body:
             self._reserve(MAX_BODY_BYTES)
             data += self.reader.read(size - KEPT_BYTES)
         return data
+
+    def _take_place(self) -> None:
+        try:
+            self.connection.take_places()
+        except TimeoutError:
+            raise ServiceUnavailable(MANY_REQUESTS, retry_after=RETRY_SECONDS) from None
 
     def _reserve(self, size: int) -> None:
         if not self.connection.hold(size, is_small=size <= KEPT_BYTES):

@@ -19,7 +19,6 @@ from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
 LAST_REQUEST_SECONDS = 0.25  # for requests that are arriving when the service stops
-MAX_ACCEPT = 1 / 16  # share of max_connections accepted per loop turn, because evicted connections close asynchronously
 UNSENT_BYTES = 64 * 1024  # bytes of a response that the kernel buffers for the client
 SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL about ten times
 
@@ -62,10 +61,13 @@ class Worker(GeventWorker):
             self.notify()
             self.handler.end_overdue()
             gevent.sleep(0.1)
+            for server in servers:
+                if not self.handler.is_full():
+                    server.start_accepting()
         for server in servers:
             server.stop_accepting()
             with suppress(OSError):  # Closing the listening socket would reset the connections in its queue.
-                while accepted := server.do_read():
+                while not server.full() and (accepted := server.do_read()):
                     server.do_handle(*accepted)
             server.close()
         self.finish()
@@ -81,7 +83,7 @@ class Worker(GeventWorker):
             if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # its connections inherit this
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
-            servers[-1].max_accept = int(self.handler.max_connections * MAX_ACCEPT)
+            servers[-1].max_accept, servers[-1].full = self.handler.max_accept, self.handler.is_full
             servers[-1].start()
         self.background.thread.start()
         return servers

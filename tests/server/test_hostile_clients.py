@@ -6,6 +6,8 @@ import resource
 import signal
 import socket
 import threading
+import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from http.client import HTTPException
@@ -253,3 +255,42 @@ def test_another_keys_request_need_not_wait_for_twenty_concurrent_ones_of_a_key(
             assert service.request("GET", "/v1/tags", Authorization=f"Bearer {other}")[0] == 200
             served += 1
     assert served > 6  # Behind twenty each time, it would be served three times.
+
+
+def test_connections_that_are_opened_again_as_fast_as_they_are_evicted_leave_enough_memory(service, opened):
+    """Meanwhile, a client changes large posts, and another does not read lists of them."""
+    wide = "\N{BREAD}" + "x" * 990_000  # One such character makes each of them take four bytes.
+    for _ in range(5):
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": wide})[0] == 201
+    other = service.blogapi("keys", "create", "other").stdout.strip()
+    unread = service.head("GET /v1/posts HTTP/1.1").replace(service.key.encode(), other.encode())
+    done, memory = threading.Event(), []
+
+    def reopen():
+        while not done.is_set():
+            sockets.append(service.connect())
+            with suppress(ConnectionError):
+                sockets[-1].sendall(b"G")
+            sockets.popleft().close()
+
+    def change(number):
+        content = f"{wide}{number}"
+        while not done.is_set():
+            with suppress(OSError, HTTPException):
+                service.request("PATCH", f"/v1/posts/{number % 5 + 1}", {"content": content})
+
+    sockets = deque(send(service, opened, b"G") for _ in range(2000))
+    with ThreadPoolExecutor(42) as pool:
+        jobs = [pool.submit(reopen) for _ in range(2)] + [pool.submit(change, number) for number in range(40)]
+        for _ in range(100):
+            if len(memory) < 40:
+                send(service, opened, unread)
+            memory.append(service.memory)
+            time.sleep(0.05)
+        done.set()
+    for job in jobs:
+        job.result()
+    for sock in sockets:
+        sock.close()
+    assert max(memory) < 250
+    assert service.request("GET", "/v1/tags")[0] == 200

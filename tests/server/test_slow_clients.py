@@ -78,13 +78,6 @@ def test_a_body_gets_another_second_for_each_16_kib(quick):
         assert time.monotonic() - begun > 2
 
 
-def test_a_used_connection_is_closed_silently(quick):
-    with quick.connect() as sock:
-        sock.sendall(quick.head("GET /v1/posts HTTP/1.1"))
-        assert read_answer(sock)[0] == 200
-        assert sock.recv(1) == b""
-
-
 def test_the_deadline_of_a_header_counts_from_its_first_byte(quick):
     with quick.connect() as sock:
         time.sleep(1.2)

@@ -1,5 +1,7 @@
 """Which client is served next, and whose unfinished requests are ended first."""
 
+import time
+
 import gevent.socket
 import pytest
 from gevent.core import READ
@@ -7,7 +9,8 @@ from gevent.core import READ
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
-from blogapi.server.budgets import Budget, SharedState, oldest_of_busiest
+from blogapi.server.budgets import MAX_CHANGES, Budget, SharedState, oldest_of_busiest
+from blogapi.server.connection import Stopped
 from blogapi.server.handler import Handler
 from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, RoundRobinSemaphore, Turns
 from blogapi.server.proxies import network
@@ -78,6 +81,111 @@ def send(handler, text, answer=b"HTTP/1.1 "):
         assert ours.recv(100).startswith(answer)
     serving.join(20)
     theirs.close()
+
+
+@pytest.fixture
+def key(handler):
+    """A key that the server knows."""
+    key = add_key(handler.service.database, "a")
+    send(handler, f"GET /v1/key HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n")
+    return key
+
+
+@pytest.fixture
+def connect(handler):
+    """Open connections to the handler; return each with the server's view of it."""
+    opened = []
+
+    def open_connection(data):
+        ours, theirs = gevent.socket.socketpair()
+        opened.extend((ours, theirs))
+        gevent.spawn_raw(handler, theirs, ("127.0.0.1", 1))
+        ours.sendall(data.encode())
+        gevent.sleep(0.01)
+        return ours, list(handler.connections)[-1]
+
+    yield open_connection
+    for sock in opened:
+        sock.close()
+    gevent.sleep(0.01)
+
+
+HEALTH = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def test_an_idle_connection_is_kept_longer_than_it_is_promised_and_a_silent_new_one_is_not(connect):
+    _, silent = connect("")
+    assert 9 < silent.until - time.monotonic() <= 10
+    ours, idle = connect(HEALTH)
+    assert b"\r\nConnection: keep-alive\r\nKeep-Alive: timeout=70\r\n" in ours.recv(1000)
+    assert 74 < idle.until - time.monotonic() <= 75
+    ours.sendall(b"G")
+    gevent.sleep(0.01)
+    assert 9 < idle.until - time.monotonic() <= 10
+
+
+@pytest.mark.parametrize("error", [TimeoutError, Stopped])
+def test_a_request_that_arrives_at_the_idle_limit_is_answered(connect, error):
+    ours, idle = connect(HEALTH)
+    assert ours.recv(1000).startswith(b"HTTP/1.1 200")
+    ours.sendall(HEALTH.encode())
+    idle.end(error)  # before the loop has read it
+    assert ours.recv(1000).startswith(b"HTTP/1.1 200")
+    idle.end(error)
+    assert ours.recv(1000) == b""
+
+
+def test_idle_connections_of_the_larger_group_make_room_first_unless_a_request_is_arriving(handler, connect):
+    _, half = connect("GET / HT")
+    (first, idle), (second, busy) = connect(HEALTH), connect(HEALTH)
+    for ours in (first, second):
+        ours.recv(1000)
+    first.sendall(HEALTH.encode())
+    handler.shared.make_room()  # before the loop has read it
+    assert first.recv(1000).startswith(b"HTTP/1.1 200")
+    assert (half in handler.connections, idle in handler.connections, busy in handler.connections) == (
+        True,
+        True,
+        False,
+    )
+    handler.shared.make_room()
+    handler.shared.make_room()
+    gevent.sleep(0)
+    assert not handler.connections
+
+
+def test_an_evicted_connection_ends_at_once_even_if_it_waits_for_a_turn(handler, connect):
+    turns = handler.shared.turns
+    turns.running = True  # Nobody gets a turn.
+    _, queued = connect("G")
+    assert turns.waiting[False]
+    queued.drop()
+    gevent.sleep(0)
+    assert (handler.connections, *turns.waiting) == ({}, {}, {})
+    turns.running = False
+
+
+def test_only_a_change_that_has_arrived_gets_a_place(handler, key, connect):
+    body = '{"title": "A", "content": "B"}'
+    head = "{} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n{}Content-Length: {}\r\n\r\n"
+    creation = head.format("POST /v1/posts", key, "Content-Type: application/json\r\n", len(body)) + body
+    deletion = head.format("DELETE /v1/posts/1", key, "", 1)
+    half = [connect(request)[0] for request in (creation[:-1], deletion) for _ in range(MAX_CHANGES)]
+    send(handler, creation, b"HTTP/1.1 201 ")
+    half[0].sendall(creation[-1:].encode())
+    half[-1].sendall(b"x")
+    assert [half[at].recv(1000)[9:12] for at in (0, -1)] == [b"201", b"204"]
+
+
+def test_a_change_that_waits_for_a_place_can_be_evicted(handler, key, connect):
+    places = handler.shared.place_for_change(Connection(Client(key, is_known=True)))
+    places.free = 0
+    request = f"DELETE /v1/posts/1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n"
+    (evicted, queued), (other, _) = connect(request), connect(request)
+    queued.end()
+    assert evicted.recv(1000).startswith(b"HTTP/1.1 503 ")
+    places.release()
+    assert other.recv(1000).startswith(b"HTTP/1.1 404 ")
 
 
 A, STRANGER = Client("a", is_known=True), Client("127.0.0.1")

@@ -1,6 +1,7 @@
 """The preview on the owner's page: a post as it will read, in a sandboxed document."""
 
 import re
+import zlib
 from functools import partial
 from typing import Any
 
@@ -15,13 +16,13 @@ from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
 
 from blogapi import documents
-from blogapi.api.request import request
+from blogapi.api.request import etag_of, request
 from blogapi.api.views import Views
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
-from blogapi.wings.owner import copies, shares
-from blogapi.wings.owner.frame import PREVIEW, ROOT, done, shows_errors
+from blogapi.wings.owner import copies, sessions, shares
+from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
 
 MAX_CHARACTERS = 100_000  # of the content; rendering them takes up to a second
@@ -43,6 +44,8 @@ IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
 MAX_HOSTS = 5  # at most this many are named
 MAX_RENDERED = 2_000_000  # at most this many characters of texts and their HTML are cached
 pages: dict[str, str] = {}  # the latest texts with their HTML
+# By id, the latest shared posts: the entity tag of a version, and its HTML, compressed
+shared_pages: dict[str, tuple[str, bytes]] = {}
 views = Views()
 
 
@@ -126,8 +129,13 @@ def show_shared() -> Response:
         document = shares.find(request.database, request.args.get("token", ""))
     except NotFound:
         raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
-    post = documents.load(document)
-    return show(post, is_unsaved=copies.newest(request.database, int(post["id"])) is not None)
+    post, etag = documents.load(document), etag_of(document)
+    if (html := find_shared(post["id"], etag)) is None:  # One stranger renders it, and the others wait.
+        render_post = partial(render_shared, post["id"], etag, bounded(post["content"]))
+        html = request.database.in_background(f"preview of {post['id']}", render_post)
+    is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
+    is_unsaved = copies.newest(request.database, int(post["id"])) is not None
+    return show(post, Markup(html), is_unsaved=is_unsaved, is_owner=is_owner)
 
 
 @views.post(f"{POST}/share")
@@ -145,20 +153,22 @@ def withdraw_link(post_id: int) -> Response:
     return done(f"/posts/{post_id}", "The preview is no longer shared.")
 
 
-def show(post: Any, *, is_unsaved: bool = False) -> Response:
-    """Render a post in a thread, while other requests are answered."""
+def show(post: Any, html: Markup | None = None, *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
+    """Show a post. Unless its HTML is given, render it in a thread, while other requests are answered."""
     content = post.get("content", "")
     shown = bounded(content)
-    html = rendered(content)
+    html = rendered(content) if html is None else html
     title, heading = post.get("title", ""), HEADING.match(shown)
     is_in_text = heading is not None and heading[1].strip() == title.strip()
     values = {"title": title, "is_in_text": is_in_text, "cover": post.get("cover_image", ""), "content": html}
     own, sources = origin(request.service.config.base_url), "http: https:"
-    if request.args.get("images") != "all":
+    if not is_owner or request.args.get("images") != "all":
         sources = f"'self' {own}"
         found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
         values["hosts"] = sorted(origin.partition("://")[2] for origin in found)[:MAX_HOSTS]
-    page = render_template("owner/preview.html", **values, is_cut=len(shown) < len(content), is_unsaved=is_unsaved)
+    page = render_template(
+        "owner/preview.html", **values, is_cut=len(shown) < len(content), is_unsaved=is_unsaved, is_owner=is_owner
+    )
     headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
     return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
 
@@ -175,12 +185,32 @@ def rendered(content: str) -> Markup:
 
 
 def render(text: str) -> str:
-    """Render Markdown, and cache the HTML: anybody with the address of a shared preview can ask for it repeatedly."""
+    """Render Markdown, and cache the HTML."""
     if text not in pages:
         pages[text] = markdown.render(text)
         while len(pages) > 1 and sum(len(text) + len(html) for text, html in pages.items()) > MAX_RENDERED:
             del pages[next(iter(pages))]
     return pages[text]
+
+
+def find_shared(post_id: str, etag: str) -> str | None:
+    """Return the HTML of this version of a shared post, if it was rendered."""
+    page = shared_pages.get(post_id)
+    if page is None or page[0] != etag:
+        return None
+    shared_pages[post_id] = shared_pages.pop(post_id)  # the latest now
+    return zlib.decompress(page[1]).decode()
+
+
+def render_shared(post_id: str, etag: str, text: str) -> str:
+    """Render a shared post once a version, because strangers can ask for it again and again."""
+    if (html := find_shared(post_id, etag)) is None:
+        html = markdown.render(text)
+        shared_pages.pop(post_id, None)
+        shared_pages[post_id] = etag, zlib.compress(html.encode(), 1)
+        if len(shared_pages) > shares.MAX_LINKS:
+            del shared_pages[next(iter(shared_pages))]
+    return html
 
 
 def origin(url: str) -> str:

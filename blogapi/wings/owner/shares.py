@@ -4,6 +4,8 @@ import secrets
 from datetime import timedelta
 from typing import NamedTuple
 
+from peewee import fn
+
 from blogapi.clock import later
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
@@ -12,7 +14,8 @@ from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import model
 
 PERIOD = timedelta(days=7)
-MAX_LINKS = 10  # per post
+MAX_LINKS_OF_POST = 10
+MAX_LINKS = 100  # of all posts, so that the HTML of all fits in memory
 TOKEN_BYTES = 16
 
 
@@ -31,8 +34,10 @@ def add(tx: Transaction, post_id: int) -> str:
     """Create a link to the preview of a post; return its token. Raises NotFound, Rejected."""
     posts.id_of(tx, post_id)
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
-    if len(listing(tx, post_id)) >= MAX_LINKS:
-        raise Rejected("share", f"this post has {MAX_LINKS} previews already; withdraw one first")
+    if len(listing(tx, post_id)) >= MAX_LINKS_OF_POST:
+        raise Rejected("share", f"this post has {MAX_LINKS_OF_POST} previews already; withdraw one first")
+    if tx.row(PreviewLink.select(fn.COUNT(PreviewLink.digest)).having(fn.COUNT(PreviewLink.digest) >= MAX_LINKS)):
+        raise Rejected("share", f"there are {MAX_LINKS} previews already; withdraw one, or wait until one has ended")
     token = f"{PREFIX}preview_{secrets.token_urlsafe(TOKEN_BYTES)}"
     row = {"digest": digest_of(token), "post_id": post_id, "created_at": tx.now, "ends_at": later(tx.now, PERIOD)}
     tx.execute(PreviewLink.insert(row))
