@@ -38,12 +38,12 @@ POSTS = (
     ("Where the ferry goes in winter", "scheduled", -1, ["Travel"]),
     ("Three days at the lake", "published", 0, ["Travel", "Lake Constance"]),
 )
-PICTURES = (  # name, path, width, theme, button to press
-    ("posts", "/settings/posts", 960, "light", None),
-    ("write", "/settings/posts/7/edit", 960, "light", None),
-    ("history", "/settings/posts/7/history/2", 960, "light", None),
-    ("keys", "/settings/keys", 960, "light", None),
-    ("phone", "/settings/posts/7", 400, "dark", "Unpublish"),
+PICTURES = (  # name, path, width, theme, buttons to press
+    ("posts", "/settings/posts", 960, "light", ()),
+    ("write", "/settings/posts/7/edit", 1280, "light", ("Preview",)),
+    ("history", "/settings/posts/7/history/2", 960, "light", ()),
+    ("keys", "/settings/keys", 960, "light", ()),
+    ("phone", "/settings/posts/7", 400, "dark", ("Unpublish", "Return to draft")),
 )
 
 
@@ -86,15 +86,18 @@ def take(address: str, link: str, folder: Path) -> None:
     try:
         browser.get(f"{address}/settings/open?link={link}")
         browser.find_element(By.CSS_SELECTOR, "main button").click()
-        for name, path, width, theme, label in PICTURES:
+        for name, path, width, theme, labels in PICTURES:
             media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
             size = {"width": width, "height": 640, "deviceScaleFactor": 1, "mobile": False}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             browser.get(f"{address}{path}")
-            if label:
-                buttons = browser.find_elements(By.CSS_SELECTOR, "main button")
-                next(each for each in buttons if each.text.startswith(label)).click()
+            for label in labels:
+                buttons = browser.find_elements(By.CSS_SELECTOR, "main button, main summary")
+                [each for each in buttons if each.text.startswith(label)][-1].click()
+            if name == "write":
+                browser.implicitly_wait(10)
+                browser.find_element(By.CSS_SELECTOR, ".shown h2")
             browser.save_screenshot(str(folder / f"{name}.png"))
     finally:
         browser.quit()

@@ -31,6 +31,10 @@ PUBLIC = {
     "/settings/shared",
     "/settings/owner.css",
     "/settings/owner.js",
+    "/settings/write.js",
+    "/settings/editor.js",
+    "/settings/images.js",
+    "/settings/tools.js",
     "/settings/owner.svg",
 }
 PUBLIC_IMAGES = "/images/"  # path prefix of images

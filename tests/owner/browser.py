@@ -58,7 +58,9 @@ class Window:
         """Click the first button (or the control that asks for confirmation) with this name for screen readers."""
         buttons = self.browser.find_elements(By.CSS_SELECTOR, "main button, main summary, header button, a")
         button = next(each for each in buttons if each.is_displayed() and each.accessible_name.strip() == label)
-        leaves = button.tag_name == "a" or (button.tag_name == "button" and button.get_attribute("type") == "submit")
+        is_submit = button.tag_name == "button" and button.get_attribute("type") == "submit"
+        stays = button.get_attribute("id") in ("save", "preview")  # of the form of a post
+        leaves = button.tag_name == "a" or (is_submit and not stays)
         self.browser.execute_script("arguments[0].scrollIntoView({ block: 'center' })", button)
         with self.next_page() if leaves else nullcontext():
             button.click()

@@ -46,7 +46,7 @@ def titles(window):
 
 def said(window, text):
     """Wait until the bar says this."""
-    eventually(lambda: text in window.browser.find_element(By.ID, "saving").text)
+    eventually(lambda: text in window.browser.find_element(By.CSS_SELECTOR, ".bar").text, 25)
 
 
 def has(window, content):
@@ -89,7 +89,7 @@ def test_text_typed_just_before_a_reload_survives_it_and_the_post_is_unchanged(w
     has(window, "One. Two.")
     assert stored(window) == "One."
     window.click("Update")
-    assert window.notice.startswith("“Evening” was saved.")
+    said(window, "Updated for readers")
     assert stored(window) == "One. Two."
 
 
@@ -102,14 +102,15 @@ def test_an_unsaved_new_post_can_be_found_by_its_address_and_in_the_list(window)
     assert titles(window) == ["Evening"]
     window.click("Bread")
     window.fill(content=" Slowly.")
-    window.click("Create")
+    window.click("Save draft")
+    said(window, "Saved")
     assert window.service.request("GET", "/v1/posts/2")[2]["content"] == "Rises. Slowly."
     window.open(NEW)
     assert "Not saved yet" not in window.text
     assert window.value("content") == ""
 
 
-@pytest.mark.parametrize("way", ["Cancel", "close"])
+@pytest.mark.parametrize("way", ["Back", "close"])
 def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
     with another_tab(window):
         window.open(EDIT)
@@ -117,7 +118,7 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
         if way == "close":
             window.browser.close()
         else:
-            window.click("Cancel")
+            window.click("Back to the post")
     window.open("/settings/posts")
     eventually(lambda: window.browser.refresh() or "unsaved changes" in window.text)
     window.open(EDIT)
@@ -135,7 +136,7 @@ def test_text_typed_without_a_pause_reaches_the_server_meanwhile(window):
 
     def is_there():
         content.send_keys("x")
-        return "Saved" in window.browser.find_element(By.ID, "saving").text
+        return "Kept" in window.browser.find_element(By.ID, "saving").text
 
     eventually(is_there)
 
@@ -156,7 +157,7 @@ def test_killing_an_offline_browser_loses_no_more_than_the_last_second(window):
         mine.open(EDIT)
         network(mine, OFFLINE)
         mine.fill(content=f" {words}")
-        said(mine, "Not saved: no connection, ")
+        said(mine, "Not saved: there is no connection.")
         mine.browser.execute_async_script("setTimeout(arguments[0], 1000)")
         os.kill(process_of(mine.browser), signal.SIGKILL)
         mine.browser.service.stop()
@@ -177,11 +178,11 @@ def process_of(browser):
 def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
     window.open(EDIT)
     window.fill(content=" Laptop.")
-    said(window, "Saved")
+    said(window, "Kept")
     with another_tab(window):
         window.open(EDIT)
         window.fill(content=" Phone.")
-        said(window, "Saved")
+        said(window, "Kept")
     come_back(window)
     has(window, "One. Laptop. Phone.")
 
@@ -189,18 +190,19 @@ def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
 def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     window.open(EDIT)
     window.fill(content=" Both.")
-    said(window, "Saved")
+    said(window, "Kept")
     network(window, OFFLINE)
     window.fill(content=" Laptop.")
     with another_device(window):
         window.open(EDIT)
         window.fill(content=" Phone.")
-        said(window, "Saved")
+        said(window, "Kept")
     network(window, FAST)
-    said(window, "This text was continued on Chrome on Linux")
-    window.browser.find_element(By.XPATH, "//button[.='Keep this one']").click()
-    said(window, "Saved")
+    said(window, "You also wrote here on Chrome on Linux")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    said(window, "Kept")
     window.click("Update")
+    said(window, "Updated for readers")
     assert stored(window) == "One. Both. Laptop."
     window.open("/settings/posts/1/history")
     window.click("Evening")
@@ -210,14 +212,14 @@ def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
 def test_a_duplicated_tab_is_another_form(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
-    said(window, "Saved")
+    said(window, "Kept")
     address = window.browser.current_url
     with another_tab(window):
         window.browser.get(address)
         window.fill(content=" Slowly.")
+        said(window, "Kept")
+        window.click("Save draft")
         said(window, "Saved")
-        window.click("Create")
-        assert window.notice == "“Bread” was created."
     come_back(window)
     eventually(lambda: window.browser.current_url.endswith("/settings/posts/2/edit"))
     has(window, "Rises. Slowly.")
@@ -242,31 +244,39 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
             window.enter()
     network(window, FAST)
     window.browser.execute_script("window.fetch = window.real ?? fetch")
-    said(window, "Saved")  # It continues by itself.
+    said(window, "Kept")  # It continues by itself.
     window.click("Update")
+    said(window, "Updated for readers")
     assert stored(window) == "One. Two."
 
 
 OBSERVE = """
-for (const id of ["saving", "said"]) {
-  const [element, texts] = [document.getElementById(id), (window[id + "Texts"] = [])];
-  new MutationObserver(() => texts.push(element.textContent)).observe(element, { childList: true });
+window.texts = [];
+for (const each of document.querySelectorAll("#said, .alarms")) {
+  const note = () => each.textContent && texts.push(each.textContent);
+  new MutationObserver(note).observe(each, { childList: true });
 }
+window.kept = 0;
+const count = ({ target }) => (kept += target.textContent.startsWith("Kept"));
+const saving = document.getElementById("saving");
+new MutationObserver((changes) => changes.forEach(count)).observe(saving, { childList: true });
 """
 
 
-def test_saved_and_failed_are_announced_once_each(window):
+def test_kept_and_failed_are_announced_once_each(window):
     window.open(EDIT)
     window.browser.execute_script(OBSERVE)
-    for conditions, outcome in ((FAST, "Saved"), (OFFLINE, "Not saved: no connection"), (FAST, "Saved")):
+    for conditions, wanted in ((FAST, 2), (OFFLINE, 0), (FAST, 2)):
         network(window, conditions)
-        window.browser.execute_script("savingTexts.length = 0")
-        for number in (1, 2):
+        window.browser.execute_script("kept = 0")
+        for number in range(wanted):
             window.fill(content=" x")
-            seen = f"return savingTexts.filter((text) => text.startsWith('{outcome}')).length >= {number}"
-            eventually(lambda seen=seen: window.browser.execute_script(seen), 20)
-    announced = window.browser.execute_script("return saidTexts")
-    assert [text.partition(" ")[0] for text in announced] == ["Saved", "Not", "Saved"]
+            eventually(lambda number=number: window.browser.execute_script("return kept") > number, 20)
+        if not wanted:
+            window.fill(content=" x")
+            said(window, "Not saved: there is no connection.")
+    announced = window.browser.execute_script("return texts")
+    assert [text.partition(" ")[0] for text in announced] == ["Kept", "Not", "Kept"]
 
 
 @pytest.mark.parametrize("conditions", [FAST, SLOW])
@@ -274,9 +284,9 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
     window.open(NEW)
     network(window, conditions)
     window.fill(title="Bread", content="Rises.")
-    with window.next_page():
-        press = "dispatchEvent(new KeyboardEvent('keydown', { key: 's', ctrlKey: true, cancelable: true }));"
-        window.browser.execute_script(press * 2)
+    press = "dispatchEvent(new KeyboardEvent('keydown', { key: 's', ctrlKey: true, cancelable: true }));"
+    window.browser.execute_script(press * 2)
+    said(window, "Saved")
     network(window, FAST)
     assert titles(window) == ["Bread", "Evening"]
     assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
@@ -286,18 +296,93 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.open(EDIT)
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
     window.fill(content=" Mine.")
-    said(window, "Saved")
-    window.click("Update")
+    said(window, "This post was changed elsewhere, too.")
+    with window.next_page():
+        window.click("Update")
     assert "Not saved: the post was changed elsewhere, too" in window.text
     assert (stored(window), window.value("tags")) == ("Two.", "a")
     window.click("Update")
+    said(window, "Updated for readers")
     assert stored(window) == "One. Mine."
 
 
-def test_back_after_a_save_shows_the_post_as_it_is(window):
+def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
+    window.open(EDIT)
+    window.service.request("DELETE", "/v1/posts/1")
+    window.fill(content=" Mine.")
+    said(window, "This post was deleted elsewhere.")
+    with window.next_page():
+        window.click("Update")
+    window.click("Save draft")
+    said(window, "Saved")
+    assert window.service.request("GET", "/v1/posts/2")[2]["content"] == "One. Mine."
+
+
+def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(window):
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "Rises."})
+    window.open("/settings/posts/2/edit")
+    window.fill(content=" Half a sen")
+    window.service.request("PATCH", "/v1/posts/2", {"status": "published"})
+    window.fill(content="t")
+    said(window, "This post is live now.")
+    assert window.browser.find_element(By.ID, "save").text == "Update"
+    window.click("Update")
+    said(window, "Readers see this post. Press the button again")
+    assert window.service.request("GET", "/v1/posts/2")[2]["content"] == "Rises."
+    window.fill(content="ence.")
+    window.click("Update")
+    said(window, "Updated for readers")
+    post = window.service.request("GET", "/v1/posts/2")[2]
+    assert (post["content"], post["status"]) == ("Rises. Half a sentence.", "published")
+
+
+def test_a_text_that_another_one_replaces_is_told_at_once_and_can_be_compared(window):
+    window.open(EDIT)
+    network(window, OFFLINE)
+    window.fill(content=" Laptop.")
+    with another_device(window):
+        other = window.browser.current_window_handle
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        said(window, "Kept")
+    network(window, FAST)
+    said(window, "You also wrote here")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    said(window, "Kept")
+    window.browser.switch_to.window(other)
+    said(window, "You also wrote here")
+    assert window.value("content") == "One. Phone."
+    window.browser.find_element(By.XPATH, "//button[.='Compare']").click()
+    eventually(lambda: len(window.browser.window_handles) == 3)
+    window.browser.switch_to.window(window.browser.window_handles[-1])
+    lines = "return [...document.querySelectorAll('del, ins')].map((each) => each.lastChild.textContent.trim())"
+    eventually(lambda: window.browser.execute_script(lines) == ["One. Laptop.", "One. Phone."])
+
+
+def test_save_keeps_the_caret_the_undo_and_the_address(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises slowly.")
+    window.browser.execute_script("document.querySelector('#content').setSelectionRange(5, 5)")
+    window.fill(content=(Keys.CONTROL, "s"))
+    said(window, "Saved")
+    assert window.browser.current_url.endswith("/settings/posts/2/edit")
+    assert window.browser.execute_script("return document.querySelector('#content').selectionStart") == 5
+    window.press("!")
+    window.fill(content=(Keys.CONTROL, "s"))
+    eventually(lambda: window.service.request("GET", "/v1/posts/2")[2]["content"] == "Rises! slowly.")
+    window.browser.execute_script("document.execCommand('undo')")
+    assert window.value("content") == "Rises slowly."
+    window.click("Save draft")
+    eventually(lambda: window.service.request("GET", "/v1/posts/2")[2]["content"] == "Rises slowly.")
+    assert len(window.service.request("GET", "/v1/posts/2/revisions")[2]) == 2
+
+
+def test_back_shows_the_post_as_it_is(window):
     window.open(EDIT)
     window.fill(content=" Mine.")
     window.click("Update")
+    said(window, "Updated for readers")
+    window.click("Back to the post")
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
     with window.next_page():
         window.browser.back()
@@ -308,7 +393,7 @@ def test_enter_in_a_line_of_a_published_post_publishes_nothing(window):
     window.open(EDIT)
     window.fill(title=" falls")
     window.press(Keys.ENTER)
-    said(window, "Saved")
+    said(window, "Kept")
     assert titles(window) == ["Evening"]
 
 
@@ -316,9 +401,9 @@ def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(windo
     window.open(EDIT)
     window.browser.execute_script("document.querySelector('#content').value = ('x'.repeat(99) + '\\n').repeat(42_000)")
     window.fill(content="y")
-    said(window, "Not saved, but kept in this browser: Save says why.")
+    said(window, "This text is only in this browser: the server refuses it. Save says why.")
     window.browser.refresh()
     eventually(lambda: len(window.value("content")) == 4_200_001)
     window.browser.execute_script("document.querySelector('#content').value = ''")
     window.fill(content="Short.")
-    said(window, "Saved")
+    said(window, "Kept")

@@ -13,7 +13,7 @@ from blogapi.wings.webhooks.models import Event
 from tests.cases import cases
 from tests.owner.pages import follow, send, view
 
-NEW, EDIT = ("/settings/posts/new", "Create"), ("/settings/posts/1/edit", "Save")
+NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
 DAY = 24 * 3600
 
 
@@ -32,7 +32,7 @@ def put(owner):
 @pytest.fixture
 def form(owner):
     """The fields of a form."""
-    return lambda path="/settings/posts/new", label="Create": view(owner, path).form(label)[1]
+    return lambda path="/settings/posts/new", label="Save draft": view(owner, path).form(label)[1]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     assert (answer.status_code, answer.json["browser"], answer.json["state"]) == (409, "Firefox", "open")
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
     assert view(owner, "/settings/posts/1/history").all(".state") == ["not saved", "not saved"]
-    assert form(f"{EDIT[0]}?copy={two['copy']}", "Save")["content"] == "two"
+    assert form(f"{EDIT[0]}?copy={two['copy']}", "Save draft")["content"] == "two"
     assert form(*EDIT)["content"] == "one"
     assert put(two | {"over": answer.json["over"]}, 2, content="two").status_code == 200
     assert (contents("open"), contents("aside")) == (["two"], ["one"])  # Neither is lost.
@@ -127,7 +127,7 @@ def test_text_typed_after_a_save_with_a_lost_answer_belongs_to_the_saved_post(pu
     answer = put(fields, 2, content="B")
     assert answer.json["form"] == "/settings/posts/1/edit"
     assert view(owner, f"/settings/posts/new?copy={fields['copy']}").soup.select_one("#content").text.strip() == "B"
-    view(owner, "/settings/posts/1/edit").press("Save")
+    view(owner, "/settings/posts/1/edit").press("Save draft")
     assert (count(Post), contents()) == (1, [])
 
 
@@ -209,7 +209,7 @@ def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, cl
 
 def test_copies_are_pruned_after_some_days_and_those_without_text_after_one(put, form, owner, database, clock, count):
     put(form(), 1, content="Kept.")
-    view(owner, "/settings/posts/new").press("Create", title="A", content="B")
+    view(owner, "/settings/posts/new").press("Save draft", title="A", content="B")
     clock.now += DAY
     assert (database.write(copies.prune, 30), count(DraftCopy)) == (1, 1)
     clock.now += 29 * DAY

@@ -24,30 +24,30 @@ def get(client, post_id=1):
 def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
     before = post(**WORDS, published_at="2020-01-01T00:00:00Z", status="published", cover_image="https://example.org/a")
     typed = {"title": "Bye", "content": "x", "excerpt": "", "tags": "c", "slug": "bye", "cover_image": ""}
-    page = view(owner, "/settings/posts/1/edit").press("Update", **typed, status="archived")
+    page = view(owner, "/settings/posts/1/edit").press("Update", **typed)
     after = get(client)
     assert (page.said[0], after["slug"], after["status"]) == (
         "“Bye” was saved. Its former slug hello still leads to it.",
         "bye",
-        "archived",
+        "published",
     )
     page = page.press("Undo")
-    assert page.said[0] == "“Hello” is as it was before."
-    assert without_times(get(client)) == without_times(before)
+    assert page.said[0] == "Change undone. Its former slug bye still leads to it."
+    assert without_times(get(client)) == without_times(before) | {"former_slugs": ["bye"]}
     page.press("Undo")
     assert without_times(get(client)) == without_times(after)
 
 
 def test_no_undo_is_offered_if_nothing_was_changed(owner, post):
     post()
-    view(owner, "/settings/posts/1/edit").press("Save", title="First")
-    page = view(owner, "/settings/posts/1/edit").press("Save")
+    view(owner, "/settings/posts/1/edit").press("Save draft", title="First")
+    page = view(owner, "/settings/posts/1/edit").press("Save draft")
     assert (page.said[0], page.soup.find("button", string="Undo")) == ("“First” was saved.", None)
 
 
 def test_an_undo_without_a_version_is_not_found(owner, post, database):
     post()
-    action, fields = view(owner, "/settings/posts/1").press("Publish").form("Undo")
+    action, fields = view(owner, "/settings/posts/1").press("Publish now").form("Undo")
     database.write(lambda tx: tx.execute(Revision.delete()))
     page = follow(owner, send(owner, action, fields))
     assert (page.status, page.said[0]) == (404, "No such revision.")
@@ -55,7 +55,7 @@ def test_an_undo_without_a_version_is_not_found(owner, post, database):
 
 def test_an_undo_does_not_undo_later_changes_by_others(owner, client, post):
     post()
-    page = view(owner, "/settings/posts/1/edit").press("Save", title="First")
+    page = view(owner, "/settings/posts/1/edit").press("Save draft", title="First")
     client.patch("/v1/posts/1", json={"excerpt": "theirs"})
     page = page.press("Undo")
     assert (page.status, page.all("h1")) == (412, ["First draft"])
@@ -71,19 +71,20 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     clock.now += 60
     client.patch("/v1/posts/1", json={"title": "Second"})
     clock.now += 60
-    view(owner, "/settings/posts/1/edit").press("Save", title="Third")
+    view(owner, "/settings/posts/1/edit").press("Save draft", title="Third")
     page = view(owner, "/settings/posts/1/history")
     assert page.all("h1") == ["History of Third"]
     assert page.all(".posts li") == [
-        "Second replaced 2026-11-20 12:02 UTC on this page: title",
-        "First replaced 2026-11-20 12:01 UTC by tests: title",
+        "Now",
+        "Title “Second” until 2026-11-20 12:02 UTC, then changed on this page",
+        "Title “First” until 2026-11-20 12:01 UTC, then changed by tests",
     ]
 
 
 def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, post):
     post(**WORDS)
     client.patch("/v1/posts/1", json={"content": "One.\n2.\n", "title": "Bye", "slug": "bye"})
-    page = view(owner, view(owner, "/settings/posts/1/history").soup.select_one(".posts a")["href"])
+    page = view(owner, view(owner, "/settings/posts/1/history").soup.select(".posts a")[1]["href"])
     assert page.all("h1") == ["Hello earlier"]
     assert page.all("section h3") == ["Title", "Content", "Slug"]
     assert (page.all("del"), page.all("ins")) == (["Hello", "Two.", "hello"], ["Bye", "2.", "bye"])
@@ -93,6 +94,21 @@ def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, p
     assert without_times(get(client)).items() >= (WORDS | {"slug": "bye"}).items()
     page.press("Undo")
     assert get(client)["content"] == "One.\n2.\n"
+
+
+def test_any_two_versions_can_be_compared(owner, client, post):
+    post(content="One.")
+    for content in ("Two.", "Three."):
+        client.patch("/v1/posts/1", json={"content": content})
+    action, fields = view(owner, "/settings/posts/1/history").form("Compare the two")
+    assert fields == {"old": "2", "new": ""}
+    cases = {("2", ""): ["Two.", "Three."], ("1", "2"): ["One.", "Two."], ("", "1"): ["Three.", "One."], ("1", "1"): []}
+    for (old, new), lines in cases.items():
+        page = view(owner, f"{action}?old={old}&new={new}")
+        assert page.all("del, ins") == lines, (old, new)
+    assert page.said[0] == "They do not differ."
+    for query, status in (("old=9", 404), ("old=x", 400), ("old=1&new=-1", 400), (f"old={10**18}", 404)):
+        assert view(owner, f"{action}?{query}").status == status, query
 
 
 @pytest.fixture
@@ -167,8 +183,12 @@ def test_the_history_of_a_large_post_comes_in_pages(owner, client, post):
     post(title="0", content="x" * 1_000_000)
     for number in range(1, 51):
         client.patch("/v1/posts/1", json={"title": str(number)})
-    titles = [title for page in pages(owner, "/settings/posts/1/history") for title in page.titles]
-    assert titles == [str(number) for number in range(49, -1, -1)]
+    found = [
+        each
+        for page in pages(owner, "/settings/posts/1/history")
+        for each in page.all(".versions .muted bdi:first-child")
+    ]
+    assert found == [str(number) for number in range(49, -1, -1)]
 
 
 def test_if_deleted_posts_are_not_kept_the_page_says_so(own_app):
@@ -193,4 +213,4 @@ def test_the_history_does_not_count_the_words_of_a_long_version(owner, client, p
     client.patch("/v1/posts/1", json={"content": "fog"})
     client.patch("/v1/posts/1", json={"content": "fog and lake"})
     page = view(owner, "/settings/posts/1/history")
-    assert ("content (2 words)" in page.text, page.text.count("words)")) == (True, 1)
+    assert ("Content (2 words added)" in page.text, page.text.count("added)")) == (True, 1)

@@ -47,9 +47,9 @@ def test_a_name_is_plain_text_in_markdown_too(owner):
 def test_a_file_that_is_not_an_image_is_refused_together_with_its_post(owner, client, count, content, status, said):
     answer, page = upload(owner, content)
     assert (answer.status_code, page.said[0]) == (status, said)
-    page = view(owner, "/settings/posts/new").press("Create", title="A", content="B", file=("loaf.jpg", content))
+    page = view(owner, "/settings/posts/new").press("Save draft", title="A", content="B", file=("loaf.jpg", content))
     assert (page.status, said in page.said, client.get("/v1/posts").json) == (status, True, [])
-    assert status == 413 or page.form("Create")[1]["content"] == "B"
+    assert status == 413 or page.form("Save draft")[1]["content"] == "B"
     assert (count(Image), count(ImagePart)) == (0, 0)
 
 
@@ -63,10 +63,10 @@ def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, co
 
 def test_an_image_chosen_in_a_post_form_is_uploaded_with_it(owner, client):
     typed = {"title": "A", "content": "B", "file": ("loaf.jpg", jpeg())}
-    view(owner, "/settings/posts/new").press("Create", **typed)
+    view(owner, "/settings/posts/new").press("Save draft", **typed)
     markdown = f"![loaf]({URL}/images/{client.get('/v1/images').json[0]['id']}.jpg)"
     assert client.get("/v1/posts/1").json["content"] == f"B\n\n{markdown}\n"
-    view(owner, "/settings/posts/1/edit").press("Save", content="", file=("loaf.jpg", jpeg()))
+    view(owner, "/settings/posts/1/edit").press("Save draft", content="", file=("loaf.jpg", jpeg()))
     assert client.get("/v1/posts/1").json["content"] == f"{markdown}\n"
 
 
@@ -112,9 +112,9 @@ def test_an_image_in_use_lists_its_posts_and_cannot_be_deleted(owner, client):
     client.delete("/v1/posts/3")
     page = view(owner, answer.headers["Location"])
     assert [(each.text, each["href"]) for each in page.soup.select("main li a")] == [
-        ("post 1 (a)", "/settings/posts/1"),
-        ("revision 1 of post 2", "/settings/posts/2/history/1"),
-        ("post 3 in the trash", "/settings/trash/3"),
+        ("“A”", "/settings/posts/1"),
+        ("an earlier version of “B”", "/settings/posts/2/history/1"),
+        ("“C” in the trash", "/settings/trash/3"),
     ]
     assert [view(owner, each["href"]).status for each in page.soup.select("main li a")] == [200] * 3
     refused = owner.post(delete[0], data=delete[1], content_type="multipart/form-data")

@@ -24,7 +24,8 @@ def preview(owner, **fields):
         ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
         ("a <b onclick=x>b</b>", "<p>a &lt;b onclick=x&gt;b&lt;/b&gt;</p>"),
         ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
-        ("![a](https://b.example/c.png)", '<img src="https://b.example/c.png" alt="a" />'),
+        ('![a"](https://b.example/c.png)', '<span class="elsewhere">Image: a&quot; (https://b.example)</span>'),
+        ("![a](http://127.0.0.1:8000/c.png)", '<img src="http://127.0.0.1:8000/c.png" alt="a" />'),
         ("|a|\n|-|\n|b|", "<td>b</td>"),
         ("|a|\n|-:|\n|b|", '<td class="right">b</td>'),
         ("a[^1]\n\n[^1]: b", '<section class="footnotes">'),
@@ -42,8 +43,8 @@ def test_markdown_is_rendered_and_html_is_shown_as_text(owner, content, html):
 
 
 def test_the_cover_is_on_top_and_the_title_is_text(owner):
-    soup = Page(owner, preview(owner, title="<i>", content="B", cover_image="https://a.example/b.png")).soup
-    assert (soup.main.img["src"], soup.h1.text) == ("https://a.example/b.png", "<i>")
+    soup = Page(owner, preview(owner, title="<i>", content="B", cover_image="http://127.0.0.1:8000/b.png")).soup
+    assert (soup.main.img["src"], soup.h1.text) == ("http://127.0.0.1:8000/b.png", "<i>")
 
 
 @pytest.mark.parametrize("content", ["# A\n\nB", "B"])
@@ -59,7 +60,13 @@ def test_images_of_other_hosts_are_shown_after_a_click(owner, post):
     text = " ".join(Page(owner, answer).soup.main.text.split())
     assert "Images from 192.168.1.1, b.example:81 are not shown." in text
     assert "img-src 'self' http://127.0.0.1:8000;" in answer.headers["Content-Security-Policy"]
+    soup = Page(owner, answer).soup
+    assert ([each["src"] for each in soup.select("img")], soup.select_one(".elsewhere").text) == (
+        [own],
+        "Image:  (http://192.168.1.1)",
+    )
     shown = owner.get("/settings/posts/1/preview?images=all")
+    assert other in shown.text
     assert "img-src http: https:;" in shown.headers["Content-Security-Policy"]
     assert "are not shown" not in shown.text
 

@@ -156,7 +156,7 @@ def status(service, cookie, path="/settings/keys"):
 
 def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
     post()
-    fields = view(owner, "/settings/posts/1").form("Publish")[1]
+    fields = view(owner, "/settings/posts/1").form("Publish now")[1]
     other = view(enter(app, database), "/settings/posts/1").form("Yes, delete")[1]
     for token in ("", "é", fields["form_token"], other["form_token"]):
         page = Page(owner, send(owner, "/settings/posts/1/delete", {"form_token": token}))
@@ -284,7 +284,7 @@ def test_every_address_is_below_the_path_of_the_public_address(own_app):
         page = Page(client, client.get(path))
         addresses = [each.get(name) for each in page.soup.find_all() for name in ("href", "src", "action")]
         assert [each for each in addresses if each and not each.startswith(("/blog/", "#", "data:"))] == []
-    action, fields = Page(client, client.get("/settings/posts/new")).form("Create")
+    action, fields = Page(client, client.get("/settings/posts/new")).form("Save draft")
     answer = send(client, action.removeprefix("/blog"), fields | {"title": "A", "content": "B"})
     assert answer.headers["Location"] == "/blog/settings/posts/1"
 

@@ -19,9 +19,9 @@ FULL = {
 }
 
 
-def shown(page, label="Save"):
+def shown(page, label="Save draft"):
     """The visible fields of the form."""
-    hidden = ("form_token", "preview_token", "etag", "base", "copy", "number", "over", "post_id", "file")
+    hidden = ("to", "form_token", "preview_token", "etag", "base", "copy", "number", "over", "post_id", "file")
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 
@@ -29,7 +29,7 @@ def shown(page, label="Save"):
 
 
 def test_a_post_is_created_with_all_its_fields(owner, client):
-    page = view(owner, "/settings/posts/new").press("Create", **FULL)
+    page = view(owner, "/settings/posts/new").press("Save draft", **FULL)
     assert page.said[0] == "“Hello” was created."
     read = {"tags": ["One, two", "Three"], "params": {"author": "Ada", "series": {"part": 2}}}
     times = dict.fromkeys(("created_at", "updated_at"), "2026-11-20T12:00:00Z")
@@ -37,38 +37,53 @@ def test_a_post_is_created_with_all_its_fields(owner, client):
 
 
 @pytest.mark.parametrize(
-    ("status", "time", "published_at"),
+    ("label", "time", "status", "published_at"),
     [
-        ("published", "", "2026-11-20T12:00:00Z"),
-        ("published", "2020-01-02T03:04", "2020-01-02T03:04:00Z"),
-        ("scheduled", "2027-01-02T03:04:05", "2027-01-02T03:04:05Z"),
-        ("archived", "", None),
+        ("Save draft", "", "draft", None),
+        ("Publish now", "", "published", "2026-11-20T12:00:00Z"),
+        ("Publish now", "2020-01-02T03:04", "published", "2020-01-02T03:04:00Z"),
+        ("Schedule", "2027-01-02T03:04:05", "scheduled", "2027-01-02T03:04:05Z"),
     ],
 )
-def test_a_post_can_be_created_with_any_status_and_date(owner, client, status, time, published_at):
-    typed = {"title": "A", "content": "B", "status": status, "published_at": time}
-    view(owner, "/settings/posts/new").press("Create", **typed)
+def test_each_button_of_a_new_post_does_what_it_says(owner, client, label, time, status, published_at):
+    view(owner, "/settings/posts/new").press(label, title="A", content="B", published_at=time)
     post = client.get("/v1/posts/1").json
     assert (post["status"], post.get("published_at"), post["slug"]) == (status, published_at, "a")
 
 
+@pytest.mark.parametrize(
+    ("label", "time", "message"),
+    [
+        ("Publish now", "2027-01-02T03:04", "This date is in the future: choose Schedule, or clear it."),
+        ("Schedule", "", "Choose a date in the future to schedule the post."),
+        ("Schedule", "2020-01-02T03:04", "Choose a date in the future to schedule the post."),
+    ],
+)
+def test_a_date_that_does_not_suit_the_button_is_explained_and_changes_nothing(owner, client, label, time, message):
+    page = view(owner, "/settings/posts/new").press(label, title="A", content="B", published_at=time)
+    assert (page.status, page.all(".wrong"), page.soup.select("[popover]")) == (400, [message], [])
+    assert client.get("/v1/posts").json == []
+    page.press("Save draft", published_at="")
+    assert client.get("/v1/posts/1").json["status"] == "draft"
+
+
 def test_a_form_sent_twice_creates_one_post(owner, count):
-    action, fields = view(owner, "/settings/posts/new").form("Create")
+    action, fields = view(owner, "/settings/posts/new").form("Save draft")
     answers = [send(owner, action, fields | {"title": "A", "content": "B"}) for _ in range(2)]
     assert [each.headers["Location"] for each in answers] == ["/settings/posts/1"] * 2
     assert count(Post) == 1
 
 
 def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_another(owner, client, count):
-    action, fields = view(owner, "/settings/posts/new").form("Create")
+    action, fields = view(owner, "/settings/posts/new").form("Save draft")
     send(owner, action, fields | FULL)
     client.delete("/v1/posts/1")
     page = Page(owner, send(owner, action, fields | FULL))
     reason = "This form was sent before, and the post that it created was deleted."
     assert page.all(".wrong, .problem") == [f"{reason} Press the button again to create another."]
     assert page.status == 400
-    assert (shown(page, "Create"), count(Post)) == (FULL | {"published_at": ""}, 0)
-    assert page.press("Create").said[0] == "“Hello” was created."
+    assert (shown(page, "Save draft"), count(Post)) == (FULL | {"published_at": ""}, 0)
+    assert page.press("Save draft").said[0] == "“Hello” was created."
 
 
 # Errors
@@ -91,8 +106,7 @@ def posts(post):
         ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
         ("slug", "taken", "Already taken by another post."),
         ("cover_image", "/a.jpg", "Must be an absolute http or https URL without white space."),
-        ("status", "gone", "Must be one of published, draft, scheduled, archived."),
-        ("published_at", "2027-01-01T00:00", "Must not be in the future"),
+        ("published_at", "2027-01-01T00:00", "This date is in the future: choose Schedule, or clear it."),
         ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
         ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
         ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
@@ -100,7 +114,7 @@ def posts(post):
 )
 def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, name, value, message):
     typed = FULL | {"published_at": "2020-01-01T00:00", name: value}
-    for path, label in (("/settings/posts/new", "Create"), ("/settings/posts/2/edit", "Save")):
+    for path, label in (("/settings/posts/new", "Save draft"), ("/settings/posts/2/edit", "Save draft")):
         before = client.get("/v1/posts").json
         page = view(owner, path).press(label, **typed)
         assert client.get("/v1/posts").json == before
@@ -108,10 +122,15 @@ def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, cl
         (wrong,) = page.soup.select(".wrong")
         assert (wrong["id"], wrong.text.startswith(message)) == (f"{name}-wrong", True), wrong.text
         assert page.soup.select_one(f"#{name}")["aria-invalid"] == "true"
-        assert shown(page, label) == typed | ({"status": "draft"} if name == "status" else {})
-        page = page.press(label, **FULL | {"slug": label.lower(), "published_at": ""})
+        assert shown(page, label) == typed
+        page = page.press(label, **FULL | {"slug": "saved" + path[-1], "published_at": ""})
         assert page.said[0].startswith("“Hello” was")
-    client.delete("/v1/posts/by-slug/create")
+    client.delete("/v1/posts/by-slug/savedw")
+
+
+def test_a_status_that_does_not_exist_is_refused(owner, client):
+    page = view(owner, "/settings/posts/new").press("Save draft", title="A", content="B", status="gone")
+    assert (page.status, page.all(".problem a"), client.get("/v1/posts").json) == (400, ["Status"], [])
 
 
 # Changing
@@ -138,34 +157,34 @@ def test_saving_without_changes_changes_nothing(owner, client, post, clock):
         before = post(content=content, published_at="2020-01-01T00:00:07Z", **fields)
         clock.now += 60
         path = f"/v1/posts/{before['id']}"
-        view(owner, f"/settings/posts/{before['id']}/edit").press("Save")
+        view(owner, f"/settings/posts/{before['id']}/edit").press("Save draft")
         assert client.get(path).json == before
-        view(owner, f"/settings/posts/{before['id']}/edit").press("Save", title="B")
+        view(owner, f"/settings/posts/{before['id']}/edit").press("Save draft", title="B")
         assert client.get(path).json == before | {"title": "B", "updated_at": client.get(path).json["updated_at"]}
 
 
 def test_emptying_a_date_clears_it(owner, client, post):
     post(title="Hello", published_at="2020-01-01T00:00:00Z")
-    page = view(owner, "/settings/posts/1/edit").press("Save", published_at="")
+    page = view(owner, "/settings/posts/1/edit").press("Save draft", published_at="")
     assert (page.said[0], "published_at" in client.get("/v1/posts/1").json) == ("“Hello” was saved.", False)
     scheduled = {"status": "scheduled", "published_at": "2026-11-21T00:00:00Z"}
     client.patch("/v1/posts/1", json=scheduled)
     page = view(owner, "/settings/posts/1/edit").press("Save", published_at="")
-    assert page.all(".wrong") == ["Must be given, and in the future, for a scheduled post."]
+    assert page.all(".wrong") == ["Choose a date in the future to schedule the post."]
     assert client.get("/v1/posts/1").json.items() >= scheduled.items()
 
 
 def test_content_keeps_its_line_breaks(owner, client, post):
     for old, typed, new in (("a\r\nb", "a\nb\nc", "a\r\nb\r\nc"), ("a\nb", "a\nb\nc", "a\nb\nc"), ("a", "a\n", "a\n")):
         post_id = post(content=old)["id"]
-        view(owner, f"/settings/posts/{post_id}/edit").press("Save", content=typed)
+        view(owner, f"/settings/posts/{post_id}/edit").press("Save draft", content=typed)
         assert client.get(f"/v1/posts/{post_id}").json["content"] == new
 
 
 def test_the_largest_post_is_saved(owner, client):
     tags = [f"{'🧁' * 62}{number:02}" for number in range(50)]
     longest = {"title": "🧁" * 255, "content": "🧁" * 1_000_000, "excerpt": "🧁" * 1000, "tags": ", ".join(tags)}
-    page = view(owner, "/settings/posts/new").press("Create", **longest, cover_image="https://a/" + "🧁" * 2038)
+    page = view(owner, "/settings/posts/new").press("Save draft", **longest, cover_image="https://a/" + "🧁" * 2038)
     assert page.status == 200
     assert client.get("/v1/posts/1").json.items() >= (longest | {"tags": tags}).items()
 
@@ -173,14 +192,14 @@ def test_the_largest_post_is_saved(owner, client):
 def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(owner, client, post):
     hint = "The post’s name in addresses."
     post(title="Bread")
-    view(owner, "/settings/posts/new").press("Create", title="Bread", content="B")
+    view(owner, "/settings/posts/new").press("Save draft", title="Bread", content="B")
     assert client.get("/v1/posts/2").json["slug"] == "bread-2"
-    view(owner, "/settings/posts/2/edit").press("Save", title="Rolls", slug="")
+    view(owner, "/settings/posts/2/edit").press("Save draft", title="Rolls", slug="")
     assert client.get("/v1/posts/2").json["slug"] == "rolls"
-    view(owner, "/settings/posts/2/edit").press("Save", slug="mine")
+    view(owner, "/settings/posts/2/edit").press("Save draft", slug="mine")
     form = view(owner, "/settings/posts/2/edit")
     assert form.all("#slug-hint") == [f"{hint} Leave it empty to create it from the title."]
-    form.press("Publish", title="Cake")
+    form.press("Publish now", title="Cake")
     assert (client.get("/v1/posts/2").json["slug"], client.get("/v1/posts/2").json["status"]) == ("mine", "published")
     form = view(owner, "/settings/posts/2/edit")
     kept = "Leave it empty to keep it. The one that a published post leaves still leads to it."
@@ -202,9 +221,9 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(ow
 )
 def test_commas_separate_tags(owner, client, post, line, tags):
     post()
-    view(owner, "/settings/posts/1/edit").press("Save", tags=line)
+    view(owner, "/settings/posts/1/edit").press("Save draft", tags=line)
     assert client.get("/v1/posts/1").json["tags"] == tags
-    view(owner, "/settings/posts/1/edit").press("Save", title="Same tags")
+    view(owner, "/settings/posts/1/edit").press("Save draft", title="Same tags")
     assert client.get("/v1/posts/1").json["tags"] == tags
 
 
@@ -218,7 +237,7 @@ def test_existing_tags_are_suggested_but_not_to_a_stranger(owner, stranger, post
 def test_all_wrong_fields_are_named_at_once(owner, post, path):
     post()
     typed = {"title": "", "content": "B", "slug": "A B", "params": "a: [", "tags": "x" * 140_000}
-    page = view(owner, path).press("Create" if path.endswith("new") else "Save", **typed)
+    page = view(owner, path).press("Save draft", **typed)
     assert page.all(".problem a") == ["Title", "Slug", "Tags", "Params"]
     assert len(page.all(".wrong")) == 4
 
@@ -235,6 +254,20 @@ def test_a_form_of_a_blog_with_many_tags_and_posts_is_small(owner, post):
     assert sum(len(owner.get(f"/settings/{name}").data) for name in files) < 400_000
 
 
+def test_a_post_that_went_live_while_it_was_edited_is_changed_only_after_a_question(owner, client, post, clock):
+    post(content="One.")
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": "2026-11-20T13:00:00Z"})
+    page = view(owner, "/settings/posts/1/edit")
+    clock.now += 3601
+    page = page.press("Save", content="One. Half a sen")
+    asked = "Not saved: this post is live now. Update shows readers the text below."
+    assert (page.status, page.all(".problem")) == (412, [asked])
+    assert client.get("/v1/posts/1").json["content"] == "One."
+    assert page.press("Update").said[0] == "“A title” was saved."
+    new = client.get("/v1/posts/1").json
+    assert (new["content"], new["status"]) == ("One. Half a sen", "published")
+
+
 # Times without scripts, and former slugs
 
 
@@ -246,12 +279,12 @@ def tokyo(own_app, clock):
 
 
 def test_without_scripts_times_are_in_the_zone_that_the_page_names(tokyo, client):
-    typed = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-21T08:00"}
-    page = view(tokyo, "/settings/posts/new").press("Create", **typed)
+    typed = {"title": "A", "content": "B", "published_at": "2026-11-21T08:00"}
+    page = view(tokyo, "/settings/posts/new").press("Schedule", **typed)
     assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T23:00:00Z"
     assert page.all("dd")[0] == "2026-11-21 08:00 Asia/Tokyo"
     page = view(tokyo, "/settings/posts/1/edit")
-    assert "Date of publication (Asia/Tokyo)" in page.all("label")
+    assert "Date (Asia/Tokyo)" in page.all("label")
     assert page.form("Save")[1]["published_at"] == "2026-11-21T08:00:00"
     assert page.soup.find(id="published_at")["data-time"] == "2026-11-20T23:00:00Z"
     page.press("Save", title="C")
@@ -279,4 +312,4 @@ def test_after_a_new_slug_the_page_says_that_the_old_one_is_kept(owner, post):
     assert "a" in page.all("dd")
     assert "former slug" not in view(owner, "/settings/posts/1/edit").press("Update", title="B").said[0]
     draft = post(slug="c")["id"]
-    assert "former" not in view(owner, f"/settings/posts/{draft}/edit").press("Save", slug="d").said[0]
+    assert "former" not in view(owner, f"/settings/posts/{draft}/edit").press("Save draft", slug="d").said[0]

@@ -49,11 +49,16 @@ def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) ->
 
 
 def trash(
-    reader: Reader, limit: int, before: Cursor[int] | None = None, deleted_after: str = ""
+    reader: Reader, limit: int, before: Cursor[int] | None = None, deleted_after: str = "", text: str = ""
 ) -> Page[KeptPost, Cursor[int]]:
-    """Return a page of the trash, most recently deleted first, down to the second `deleted_after`."""
+    """Return a page of the trash, most recently deleted first, down to the second `deleted_after`.
+
+    With a text, only the posts that contain it are returned; the whole trash is read.
+    """
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     is_wanted = _is_deleted & is_before & (Revision.until >= deleted_after)
+    if text:
+        is_wanted &= Revision.document.contains(documents.dump([text])[2:-2])
     return _page(reader, limit, is_wanted, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
 

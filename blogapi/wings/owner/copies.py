@@ -113,7 +113,8 @@ def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tup
     rival = _rival(tx, mine, new.post_id, over)
     if new.number <= (mine.number if mine else 0):
         is_over = mine.state in (OPEN, SAVED) if mine else rival is None or rival.place == over
-        return None if is_over else mine if mine and mine.state == DISCARDED else rival, None
+        other = None if is_over else mine if mine and mine.state == DISCARDED else rival
+        return other, mine.post_id if mine and mine.state == SAVED else None
     other = rival if rival and rival.state == OPEN and rival.place != over else None
     if mine and mine.state == SAVED:
         new = new._replace(etag=mine.etag, post_id=mine.post_id)

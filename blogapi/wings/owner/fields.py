@@ -105,6 +105,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
     if the old one had it.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
+    typed["status"] = g.form.get("to") or typed["status"]  # A button can choose it.
     for name in ("content", "excerpt"):
         before = old.get(name, "")
         if typed[name] == with_line_feeds(before):

@@ -38,6 +38,9 @@ USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most 
 MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
+# For a writer, in place of messages for clients of the API about the date of a post
+DATES = {"must not b": "this date is in the future: choose Schedule, or clear it"}
+DATES |= {"must be gi": "choose a date in the future to schedule the post"}
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
 HEADERS = {
     "Cache-Control": "no-store",
@@ -251,7 +254,8 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
                 wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
             except (Rejected, InvalidKeyName) as error:
                 name = getattr(error, "field", "name")
-                wrong = {name: str(error).removeprefix(f"{name}: ")}
+                said = str(error).removeprefix(f"{name}: ")
+                wrong = {name: DATES.get(said[:10], said)}
             return show(**arguments, wrong=wrong), 400
 
         return answer

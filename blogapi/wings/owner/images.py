@@ -1,5 +1,6 @@
 """The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ from werkzeug.exceptions import BadRequest
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
 from blogapi.api.views import Views
+from blogapi.posts import storage as posts
+from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
-from blogapi.wings.images.storage import StoredImage
+from blogapi.wings.images.storage import StoredImage, Use
 from blogapi.wings.images.views import delete_unused, parse_image_cursor
 from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
+from blogapi.wings.owner.posts import title_by
 
 IMAGES = 12  # shown at once
 MAX_NAME = 100  # at most this many characters of a name to search for
@@ -59,7 +63,15 @@ def show_image(image_id: str, **shown: Any) -> str:
     """Show an image, and where it is used."""
     image = images.find(request.database, image_id)
     uses = request.database.read_in_thread(request.client, images.shown_by, image_id)
-    return render_template("owner/image.html", image=image, uses=uses, most=images.NAMED, **shown)
+    titles = {use: title_of(use) for use in uses}
+    return render_template("owner/image.html", image=image, uses=titles, most=images.NAMED, **shown)
+
+
+def title_of(use: Use) -> str:
+    """Return the title of the post that shows an image, in one of its versions."""
+    if not use.version:
+        return title_by(posts.find, use.post_id)
+    return title_by(partial(revisions.find_version, version=use.version), use.post_id)
 
 
 @views.post("/images/<image:image_id>/delete")

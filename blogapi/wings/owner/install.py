@@ -17,6 +17,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "browser_name": views.browser_name,
     "rendered": preview.rendered,
     "proposals": proposals.waiting,
+    "without_others": preview.without_others,
 }
 
 

@@ -32,6 +32,7 @@ from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, ty
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
+MAX_WORDS = 200  # characters of a search
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
 COMPARED = 5  # how many recent versions to search for the one that a form displayed
@@ -41,6 +42,7 @@ VERSION = f"{POST}/history/<id:version>"
 
 list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
+compare_query = parameters(old=REVISION, new=REVISION)
 change_of_post = PostChangeSchema(partial=True)
 views = Views()
 
@@ -56,6 +58,11 @@ def index() -> Response:
 def show_posts() -> str:
     """Show the posts by latest change, and how many have each status."""
     given = asked()
+    words = given.get("q", "")
+    if words and not any(map(str.isalnum, words)):
+        del given["q"]  # The page says what to type instead.
+    elif words[-1:].isalnum() and len(words) < MAX_WORDS:
+        given["q"] = f"{words}*"  # The last word may not be complete.
     if "tag" in given:  # Posts with a tag cannot be sorted by their latest change.
         query = list_query.load(given)
     else:  # Cursors of both orders begin with a time.
@@ -68,7 +75,7 @@ def show_posts() -> str:
         values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
         values["late"] = publication.newest_post_in_future(request.database)
-    return render_template("owner/posts.html", most=MAX_COUNTED, **values)
+    return render_template("owner/posts.html", most=MAX_COUNTED, searched=given.get("q"), **values)
 
 
 @views.get(POST)
@@ -105,10 +112,11 @@ def differences(old: bytes, new: bytes) -> dict[str, list[tuple[str, str]]]:
 @shows_errors(show_post)
 def change_status(post_id: int) -> Any:
     """Publish, schedule, archive or unpublish a post."""
-    dated = {name: value for name, value in typed_fields()[0].items() if name in ("status", "published_at")}
-    fields = change_of_post.load(dated)
-    status = "a draft" if fields["status"] == "draft" else fields["status"]
-    return change_shown(post_id, f"is {status} now.", posts.change, fields)
+    old = documents.load(posts.find(request.database, post_id))
+    typed = typed_fields(old)[0]
+    changes = {name: typed[name] for name in {*typed} & {"status", "published_at"} if typed[name] != old.get(name)}
+    status = "a draft" if typed["status"] == "draft" else typed["status"]
+    return change_shown(post_id, f"is {status} now.", posts.change, change_of_post.load(changes))
 
 
 @views.post(f"{POST}/delete")
@@ -156,7 +164,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any) -> Respo
     new = documents.load(document)
     if former in new.get("former_slugs", ()):
         text += f" Its former slug {former} still leads to it."
-    return done(f"/posts/{post_id}", text, new["title"], undo=undo)
+    return done(f"/posts/{post_id}", text, "" if text[0].isupper() else new["title"], undo=undo)
 
 
 def change_shown(post_id: int, text: str, operation: Callable, argument: Any) -> Any:
@@ -180,25 +188,40 @@ def show_history(post_id: int) -> str:
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, str]:
-    """Return the fields that changed when each version was replaced, such as "title, content (12 words)"."""
+    """Return what changed when each version was replaced, such as "title, content (2 words added, 1 word removed)"."""
     found, until = {}, time.monotonic() + COMPARING_SECONDS
     newer = as_typed(posts.find(reader, post_id))
     for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(revisions.find(reader, post_id, version))
         names = [name for name in FORM_FIELDS if older[name] != newer[name]]
-        count = words_changed(older["content"], newer["content"])
-        size = {"content": f" ({count} word{'s' if count > 1 else ''})" if count else ""}
+        size = {"content": words_changed(older["content"], newer["content"])}
         found[version] = ", ".join(name.replace("_", " ") + size.get(name, "") for name in names)
         newer = older
     return found
 
 
-def words_changed(old: str, new: str) -> int:
-    """Return how many words were removed or added, whichever is more; 0 for long texts."""
+def words_changed(old: str, new: str) -> str:
+    """Return how many words were added and removed, in brackets; nothing for long texts."""
     if len(old) + len(new) > MAX_SPLIT:
-        return 0
+        return ""
     before, after = Counter(old.split()), Counter(new.split())
-    return max((before - after).total(), (after - before).total())
+    counts = {"added": (after - before).total(), "removed": (before - after).total()}
+    said = ", ".join(f"{count} word{'s' if count > 1 else ''} {what}" for what, count in counts.items() if count)
+    return f" ({said})" if said else ""
+
+
+@views.get(f"{POST}/compare")
+def compare_versions(post_id: int) -> str:
+    """Show the differences between two versions of a post; without a number, a version is the current one."""
+    query = compare_query.load(asked())
+    old, new = (version_of(post_id, query.get(name)) for name in ("old", "new"))
+    return render_template("owner/compare.html", post=documents.load(new), changed=differences(old, new))
+
+
+def version_of(post_id: int, version: int | None) -> bytes:
+    """Return an earlier version of a post, or the current one."""
+    database = request.database
+    return revisions.find(database, post_id, version) if version else posts.find(database, post_id)
 
 
 @views.get(VERSION)
@@ -223,13 +246,16 @@ def undo_change(post_id: int) -> Any:
         raise NotFound("revision")
     old = documents.load(revisions.find(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FORM_FIELDS}
-    return change_shown(post_id, "is as it was before.", posts.change, changes)
+    return change_shown(post_id, "Change undone.", posts.change, changes)
 
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, most recently deleted first."""
-    page = revisions.trash(request.database, TRASHED_POSTS, **trash_query.load(asked()))
+    """Show the posts in the trash, most recently deleted first, or those that contain a text."""
+    query = asked()
+    text = query.pop("q", "")[:MAX_WORDS]
+    given = trash_query.load(query) | {"text": text}
+    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_POSTS, **given)
     return render_template("owner/trash.html", page=page, **paging(page.next))
 
 

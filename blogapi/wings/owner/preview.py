@@ -40,7 +40,8 @@ POLICY = (
     "frame-ancestors 'self'; sandbox"
 )
 ORIGIN = re.compile("https?://[^/?#]+")
-IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)')
+IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
+ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
 MAX_HOSTS = 5  # at most this many are named
 MAX_RENDERED = 2_000_000  # at most this many characters of texts and their HTML are cached
 pages: dict[str, str] = {}  # the latest texts with their HTML
@@ -164,7 +165,9 @@ def show(post: Any, html: Markup | None = None, *, is_unsaved: bool = False, is_
     own, sources = origin(request.service.config.base_url), "http: https:"
     if not is_owner or request.args.get("images") != "all":
         sources = f"'self' {own}"
-        found = {origin(values["cover"]), *IMAGE.findall(html)} - {own, ""}
+        found = {origin(values["cover"]), *(image[1] for image in IMAGE.finditer(html))} - {own, ""}
+        values["content"] = without_others(html)
+        values["cover"] = values["cover"] if origin(values["cover"]) in (own, "") else ""
         values["hosts"] = sorted(origin.partition("://")[2] for origin in found)[:MAX_HOSTS]
     page = render_template(
         "owner/preview.html", **values, is_cut=len(shown) < len(content), is_unsaved=is_unsaved, is_owner=is_owner
@@ -182,6 +185,12 @@ def rendered(content: str) -> Markup:
     """Return Markdown as HTML, which contains no scripts. Another thread renders it."""
     text = bounded(content)
     return Markup(pages.get(text) or request.database.in_background(request.client, partial(render, text)))
+
+
+def without_others(html: str) -> Markup:
+    """Replace images of other hosts, which this page must not load, by their descriptions."""
+    own = origin(request.service.config.base_url)
+    return Markup(IMAGE.sub(lambda image: image[0] if image[1] == own else ELSEWHERE.format(image[2], image[1]), html))
 
 
 def render(text: str) -> str:

@@ -31,6 +31,10 @@ views = Views()
 
 @views.get("/owner.css")
 @views.get("/owner.js")
+@views.get("/write.js")
+@views.get("/editor.js")
+@views.get("/images.js")
+@views.get("/tools.js")
 @views.get("/owner.svg")
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""

@@ -16,8 +16,10 @@ from blogapi.posts.params import equal
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import NotFound
+from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, Copy, Sent
+from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, SAVED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load, typed_fields
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
@@ -26,6 +28,7 @@ from blogapi.wings.owner.views import browser_name
 
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, NUMBER = re.compile("[A-Za-z0-9_-]{8,64}"), re.compile("[0-9]{1,15}")
+MAX_PASTED, MAX_ELEMENTS = 100_000, 400_000  # characters of HTML, and elements they can become; at most 0.3 s
 LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
 new_post = PostInputSchema()
 views = Views()
@@ -65,7 +68,6 @@ def create_post() -> Any:
     """Create a post, once. If the response was lost and the form is sent again, save what was typed since."""
     if added := add_image():
         return show_form(added=added)
-    choose_status()
     fields = load(new_post, *typed_fields())
     post, is_new = request.database.write(copies.create, sent_copy(), fields, request.author)
     return done(f"/posts/{post.id}", "was created.", fields["title"]) if is_new else save_post(post_id=post.id)
@@ -77,14 +79,14 @@ def save_post(post_id: int) -> Any:
     """Save the fields that the form changes; if the post changed as well, show both."""
     if added := add_image():
         return show_form(post_id, added=added)
-    choose_status()
     saved, now = copies.find(request.database, g.form.get("copy", "")), posts.find(request.database, post_id)
-    if saved and saved.state == copies.SAVED:  # The answer was lost, and the form was sent again.
+    if saved and saved.state == SAVED:  # The answer was lost, and the form was sent again.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
-    sent = sent_copy()
+    sent, old = sent_copy(), documents.load(now)
+    if old["status"] == "published" != g.form.get("status") and not {"to", "knows"} & g.form.keys():
+        return show_form(post_id, is_live=True), 412
     if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(now)):
         g.form["etag"] = etag_of(now)
-    old = documents.load(now)
     typed, wrong = typed_fields(old)
     changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
     empty = [name for name in changes if changes[name] in ("", {}) and name in change_of_post.cleared]
@@ -99,12 +101,6 @@ def save_post(post_id: int) -> Any:
         return change(post_id, "was saved.", partial(copies.save, sent=sent), fields)
     except PreconditionFailed:
         return show_form(post_id), 412
-
-
-def choose_status() -> None:
-    """Let the button *Publish* set the status."""
-    if "publish" in g.form:
-        g.form["status"] = "published"
 
 
 def new_slug(slug: str, title: str) -> dict[str, str]:
@@ -136,17 +132,45 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     is_large = sum(map(len, fields.values())) > LARGE_COPY
     write = request.database.write_in_thread if is_large else request.database.write
     other, of_post = write(copies.put, copy, fields, form.get("over", "")[:100])
-    path = form_of(copy)
+    mine, key = copies.find(request.database, copy_id), of_post or key
+    path = form_of(copy._replace(post_id=key))
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
-    answer |= {"upload_token": form_token(UPLOAD), "form": address(form_of(copy._replace(post_id=of_post or key)))}
+    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)}
+    if mine and mine.state == SAVED:
+        answer |= {"saved_etag": mine.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
     if other:
         answer |= {"over": other.place, "at": other.saved_at, "browser": other.browser, "state": other.state}
+        answer["is_aside"] = mine is not None and mine.state == ASIDE
     elif key:
         try:
-            answer["etag"] = etag_of(posts.find(request.database, key))
+            document = posts.find(request.database, key)
+            answer |= {"etag": etag_of(document), "status_of_post": documents.load(document)["status"]}
         except NotFound:
             answer["etag"] = ""
     return jsonify(answer), 409 if other else 200
+
+
+@views.get(f"{COPY}/compare")
+def compare_copies(copy_id: str) -> str:
+    """Show the differences between two texts that were typed into forms of the same post."""
+    other, mine = copies.find(request.database, request.args.get("with", "")), copies.find(request.database, copy_id)
+    if other is None or mine is None:
+        raise NotFound("copy")
+    texts = [NEW | copies.text_of(request.database, each.id) for each in (other, mine)]
+    return render_template("owner/compare.html", changed=changed_fields(FORM_FIELDS, *texts), old=other, new=mine)
+
+
+@views.route("/markdown", "PUT")
+def convert_html() -> Response:
+    """Convert HTML that was pasted into a form to Markdown, without its scripts and forms, as Micropub does."""
+    html = g.form.get("html", "")
+    if len(html) > MAX_PASTED:
+        raise BadRequest("This is too long to be converted.")
+    convert = partial(markdown_of, html, MAX_ELEMENTS, dropped=set())
+    try:
+        return Response(request.database.in_background(request.client, convert), mimetype="text/plain")
+    except MarkdownError as error:
+        raise BadRequest(error.reason) from None
 
 
 def form_of(copy: Copy) -> str:

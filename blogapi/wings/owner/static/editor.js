@@ -1,0 +1,67 @@
+// The text of a post's form, behind one small interface. All changes go through `execCommand`, so that the browser's undo
+// reverts them. Nothing may be inserted while an input method composes a word (it would double letters): await `settled`.
+let composing = false;
+document.addEventListener("compositionstart", () => (composing = true), true);
+document.addEventListener("compositionend", () => (composing = false), true);
+
+const BLOCK = /^(\s*)([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?/; // the start of a list item or a quote
+
+export const openEditor = (area) => {
+  const [listeners, places] = [[], new Set()];
+  let length = area.value.length;
+  area.addEventListener("input", () => {
+    const [end, added] = [area.selectionEnd, area.value.length - length];
+    const start = Math.min(end, end - added);
+    length += added;
+    places.forEach((each) => each.at >= start && (each.at = Math.max(each.at + added, start)));
+    listeners.forEach((listener) => listener());
+  });
+  const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
+    area.focus({ preventScroll: true });
+    area.setSelectionRange(from, to);
+    const isOpen = document.activeElement === area; // It is not while a dialog is open.
+    if (from !== to || text) {
+      if (!isOpen || !document.execCommand(text ? "insertText" : "delete", false, text)) {
+        area.setRangeText(text, from, to, "end");
+        area.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+    }
+    area.setSelectionRange(selected[0], selected.at(-1));
+  };
+  const replace = (text, from, to = from) => {
+    const [focused, top] = [document.activeElement, [scrollX, scrollY, area.scrollTop]];
+    const moved = (at) => (at > from ? at + text.length - (to - from) : at);
+    insert(text, from, to, [moved(area.selectionStart), moved(area.selectionEnd)]);
+    focused !== area && focused?.focus({ preventScroll: true });
+    [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
+  };
+  const place = (at) => {
+    const kept = { at, end: () => places.delete(kept) };
+    places.add(kept);
+    return kept;
+  };
+  area.addEventListener("keydown", (event) => {
+    const [at, end] = [area.selectionStart, area.selectionEnd];
+    const isPlain = event.key === "Enter" && !event.isComposing && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    const start = isPlain ? area.value.lastIndexOf("\n", at - 1) + 1 : 0;
+    const line = isPlain && at === end ? area.value.slice(start, at) : "";
+    const [mark, indent, sign, box] = line.match(BLOCK) ?? [];
+    if (mark) {
+      event.preventDefault(); // Enter continues a list or a quote, and ends it at an empty item.
+      const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
+      mark === line ? insert("", start, at) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
+    }
+  });
+  return {
+    area, insert, replace, place,
+    changed: (listener) => listeners.push(listener),
+    get doc() { return area.value; },
+    get selection() { return [area.selectionStart, area.selectionEnd]; },
+    get composing() { return composing; },
+    settled: async () => {
+      while (composing) {
+        await new Promise((done) => document.addEventListener("compositionend", () => setTimeout(done), { once: true }));
+      }
+    },
+  };
+};

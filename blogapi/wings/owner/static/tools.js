@@ -1,0 +1,159 @@
+// Tools for the text of a post: buttons and keys that format it, pasting, the preview, and the number of words.
+import { button, create, load, root } from "./owner.js";
+
+const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
+const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes
+const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
+
+export const openTools = (editor, { post, alarm, images }) => {
+  const area = editor.area;
+  const selected = () => editor.doc.slice(...editor.selection);
+
+  // Buttons wrap the selection, or prefix its lines; pressed again, they undo that.
+  const wrap = (before, after) => {
+    const [from, to] = editor.selection;
+    const [text, start] = [selected(), from - before.length];
+    if (editor.doc.slice(Math.max(0, start), to + after.length) === before + text + after) {
+      editor.insert(text, start, to + after.length, [start, start + text.length]);
+    } else {
+      editor.insert(before + text + after, from, to, [from + before.length, to + before.length]);
+    }
+  };
+  const begin = (mark, others = mark) => {
+    const [from, to] = editor.selection;
+    const [start, end] = [editor.doc.lastIndexOf("\n", from - 1) + 1, `${editor.doc}\n`.indexOf("\n", to)];
+    const lines = editor.doc.slice(start, end).split("\n");
+    const added = lines.every((line) => line.startsWith(mark)) ? "" : mark;
+    editor.insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
+  };
+  const link = () => {
+    const [[from, to], text] = [editor.selection, selected()];
+    const at = from + text.length + 3;
+    editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // A pasted address replaces it.
+  };
+  const actions = {
+    Bold: () => wrap("**", "**"),
+    Italic: () => wrap("*", "*"),
+    Link: link,
+    Heading: () => begin("## ", /^#{1,6} /),
+    Quote: () => begin("> "),
+    List: () => begin("- ", /^([-*+]|\d+[.)]) /),
+    Code: () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`")),
+    Image: images.open,
+  };
+  const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
+  tools.append(...Object.entries(actions).map(([label, action]) => button(label, action, "quiet")));
+  const stops = [...tools.children];
+  stops.slice(1).forEach((each) => (each.tabIndex = -1)); // A single tab stop; the arrow keys lead on.
+  tools.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
+    stops.forEach((each) => (each.tabIndex = each === target ? 0 : -1));
+    target.focus();
+  });
+  tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
+  area.before(tools);
+  const keys = { b: actions.Bold, i: actions.Italic, k: actions.Link };
+  area.addEventListener("keydown", (event) => {
+    const action = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && keys[event.key.toLowerCase()];
+    action && action(event.preventDefault());
+  });
+
+  // HTML without what the server does not need, and with elements for the styles that word processors use instead.
+  const cleaned = (html) => {
+    const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // The Content-Security-Policy would report them.
+    const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
+    const { body } = new DOMParser().parseFromString(inert, "text/html");
+    body.querySelectorAll("style, script, meta, link, title").forEach((each) => each.remove());
+    for (const each of body.querySelectorAll("*")) {
+      const style = each.getAttribute("data-style") ?? "";
+      [...each.attributes].forEach(({ name }) => KEPT.includes(name) || each.removeAttribute(name));
+      const isMark = ["B", "STRONG", "I", "EM"].includes(each.tagName);
+      if (isMark && /font-weight:\s*(normal|400)/.test(style)) {
+        each.replaceWith(...each.childNodes); // Google Docs wraps everything in a <b> that is not bold.
+      } else if (each.tagName === "SPAN") {
+        const marks = [/font-weight:\s*(bold|[6-9]00)/.test(style) && "strong", /font-style:\s*italic/.test(style) && "em"].filter(Boolean);
+        const wrapped = marks.reduce((parts, mark) => {
+          const element = create(mark);
+          element.append(...parts);
+          return [element];
+        }, [...each.childNodes]);
+        each.replaceWith(...wrapped);
+      }
+    }
+    return body.innerHTML;
+  };
+  // What is pasted from a page or a word processor becomes Markdown; the server converts it. Ctrl+Shift+V pastes its text.
+  const pasteHtml = async (html, text) => {
+    const [start, end] = editor.selection.map(editor.place);
+    const body = new FormData();
+    body.set("html", cleaned(html));
+    const answer = await fetch(`${root}/markdown`, { method: "PUT", body, signal: AbortSignal.timeout(10000) }).catch(() => null);
+    const markdown = answer?.ok ? (await answer.text().catch(() => "")).trim() : "";
+    await editor.settled();
+    editor.insert(markdown || text, start.at, Math.max(start.at, end.at));
+    [start, end].forEach((each) => each.end());
+    alarm("paste", markdown ? "" : "Pasted as text: its formatting could not be read.");
+  };
+  area.addEventListener("paste", (event) => {
+    const data = event.clipboardData;
+    const [html, text] = [data.getData("text/html"), data.getData("text/plain")];
+    const [address, word] = [text.trim(), selected()];
+    if (data.files.length && !text) {
+      images.add(data.files);
+    } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
+      editor.insert(`[${word}](${address})`);
+    } else if (FORMATTED.test(html) && !editor.composing) {
+      pasteHtml(html, text);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+  area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
+  area.addEventListener("drop", (event) => {
+    const { files } = event.dataTransfer;
+    files.length && images.add(files, editor.selection[1], event.preventDefault());
+  });
+
+  // The preview stands beside the text, or below it, and follows it.
+  const shown = create("section", { className: "preview shown", hidden: true, tabIndex: 0 }, { "aria-label": "Preview" });
+  document.getElementById("page").after(shown);
+  const toggle = document.getElementById("preview");
+  let [drawing, isLate] = [null, false];
+  const draw = async () => {
+    const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
+    shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown now."]));
+  };
+  const follow = () => {
+    isLate = Boolean(drawing);
+    drawing ??= shown.hidden ? null : draw().finally(() => ((drawing = null), isLate && follow()));
+  };
+  toggle.addEventListener("click", (event) => {
+    event.preventDefault();
+    shown.hidden = !shown.hidden;
+    toggle.ariaPressed = String(!shown.hidden);
+    follow();
+    shown.hidden || shown.scrollIntoView({ block: "nearest" });
+  });
+
+  // The number of words, the reading time, and the text direction: `dir=auto` would take minutes for a megabyte.
+  const words = create("p", { className: "hint" });
+  let [counting, previewing] = [0, 0];
+  const count = () => {
+    counting = 0;
+    const text = editor.doc;
+    const found = text.match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
+    const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+    area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
+    words.textContent = `${plural(found, "word")}, ${plural(Math.ceil(found / 230), "minute")} to read`;
+    area.classList.toggle("long", text.length > 100_000); // It scrolls inside: laying all of it out takes long.
+  };
+  editor.changed(() => {
+    counting ||= setTimeout(count, 300 + area.textLength / 200);
+    clearTimeout(previewing);
+    previewing = setTimeout(follow, 500);
+  });
+  count();
+  area.after(words);
+};
