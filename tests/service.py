@@ -129,7 +129,7 @@ class Server:
         """Start the server and wait until it answers."""
         with self.log_file.open("a") as log:
             self.process = subprocess.Popen(self.command, cwd=CHECKOUT, env=self.environ, stderr=log)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180  # on a busy machine
         while not (self.workers and self.answers()):  # The worker of a killed master may answer for a while.
             assert self.process.poll() is None, self.log
             assert time.monotonic() < deadline, self.log
