@@ -1,9 +1,15 @@
 """Behind a reverse proxy: Caddy with the project's Caddyfile, and both Caddy and nginx under a path."""
 
+import http.client
+import json
 import os
 import shutil
 import subprocess
-from contextlib import ExitStack
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -127,3 +133,73 @@ def test_under_a_path_every_address_includes_it(under_a_path):
     assert [each["id"] for each in service.request("GET", link[1 : link.index(">")])[2]] == ["1"]
     assert service.request("GET", "/blog/openapi.json")[2]["servers"][0]["url"] == "/blog"
     assert service.request("GET", "/blog/v1/tags/a%2Fb")[2]["posts"] == 2
+
+
+def with_ports(name, proxy, *services):
+    """An example of a proxy's configuration, with other ports."""
+    text = (CHECKOUT / "deploy" / name).read_text()
+    text = text.replace("bind :80", f"bind 127.0.0.1:{proxy}").replace("listen 80", f"listen 127.0.0.1:{proxy}")
+    for port, service in zip((8000, 8001), services, strict=True):
+        text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{service}")
+    return text
+
+
+@contextmanager
+def proxy(program, folder, port, *services):
+    """Run a proxy with its example in front of services."""
+    config = folder / "proxy"
+    if program == "haproxy":
+        config.write_text(with_ports("haproxy.cfg", port, *services))
+        command = ["/usr/sbin/haproxy", "-db", "-f", config]
+    else:
+        start, _, _ = NGINX_FILE.format(folder=folder, port=port, location="").partition("    server {")
+        config.write_text(f"{start}{with_ports('nginx.conf', port, *services)}}}\n")
+        command = ["/usr/sbin/nginx", "-e", folder / "error.log", "-c", config]
+    with (folder / "proxy.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.parametrize("program", ["haproxy", "nginx"])
+def test_a_rolling_restart_loses_no_request(program, tmp_path, url):
+    if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
+        pytest.skip(f"{program} is not there")
+    port, done, statuses = free_port(), threading.Event(), Counter()
+
+    def create():
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        while not done.is_set():
+            headers = {"Authorization": f"Bearer {one.key}", "Content-Type": "application/json"}
+            try:
+                connection.request("POST", "/v1/posts", json.dumps({"title": "A", "content": "B"}), headers)
+                response = connection.getresponse()
+                response.read()
+                statuses[response.status] += 1
+            except (OSError, http.client.HTTPException) as error:
+                statuses[type(error).__name__] += 1
+                connection.close()
+        connection.close()
+
+    with (
+        Server(url, log_file=tmp_path / "one.log") as one,
+        Server(url, log_file=tmp_path / "two.log", key=one.key) as two,
+        proxy(program, tmp_path, port, one.port, two.port),
+        ThreadPoolExecutor(4) as pool,
+    ):
+        front = Server(url, log_file=tmp_path / "front.log", key=one.key)
+        front.port = port
+        eventually(front.answers)
+        creating = [pool.submit(create) for _ in range(4)]
+        for service in (one, two, one, two):
+            assert service.stop() == 0
+            service.start()
+            time.sleep(3)  # until the proxy uses it again
+        done.set()
+    for each in creating:
+        each.result()
+    assert set(statuses) == {201}, statuses
+    assert statuses[201] > 20
