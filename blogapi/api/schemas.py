@@ -214,6 +214,26 @@ class StrictSchema(Schema):
             messages[f'"{name[:MAX_NAME]}"'] = [message + known if name == unknown[-1] else message]
 
 
+class InputSchema(StrictSchema):
+    """A body in which null counts as left out for each optional field, unless it clears the field.
+
+    Typed clients send null for a field without a value.
+    """
+
+    cleared: frozenset[str] = frozenset()  # fields that null clears
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+        field_obj.allow_none = not field_obj.required
+
+    def load(self, data: Any, **kwargs: Any) -> Any:
+        """Load a body without the fields whose null counts as left out."""
+        if isinstance(data, dict):
+            kept = {name for name, field in self.fields.items() if field.required} | self.cleared
+            left_out = self.fields.keys() - kept
+            data = {name: value for name, value in data.items() if value is not None or name not in left_out}
+        return super().load(data, **kwargs)
+
+
 class Flag(fields.Boolean):
     """true or false; marshmallow would accept many other values."""
 

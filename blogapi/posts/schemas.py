@@ -16,11 +16,11 @@ from blogapi.api.schemas import (
     NOT_NULL,
     TEXT,
     Distinct,
+    InputSchema,
     Line,
     Names,
     Pattern,
     QuerySchema,
-    StrictSchema,
     Text,
     Time,
     Url,
@@ -73,7 +73,7 @@ class Params(fields.Dict):
         return MergePatch(value) if self.merges else value
 
 
-class PostInputSchema(StrictSchema):
+class PostInputSchema(InputSchema):
     """A new post, or one that replaces another.
 
     Null, and "" for excerpt, slug or cover_image, count as left out.
@@ -127,9 +127,6 @@ class PostInputSchema(StrictSchema):
             "no other post can take them. A PUT that leaves them out keeps them; null or [] gives them up."
         ),
     )
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.allow_none = not field_obj.required
 
     @cached_property
     def left_out(self) -> dict[str | None, set[str]]:

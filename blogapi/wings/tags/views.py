@@ -8,7 +8,18 @@ from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
-from blogapi.api.schemas import MAX_PAGE_SIZE, Flag, Line, StrictSchema, choice, doc, page_size, parameters, parsed_by
+from blogapi.api.schemas import (
+    MAX_PAGE_SIZE,
+    Flag,
+    InputSchema,
+    Line,
+    StrictSchema,
+    choice,
+    doc,
+    page_size,
+    parameters,
+    parsed_by,
+)
 from blogapi.api.views import Views
 from blogapi.documents import MAX_TAG, STATUSES, dump
 from blogapi.paging import Page
@@ -31,7 +42,7 @@ class TagSchema(StrictSchema):
     posts = fields.Integer(required=True, validate=Range(min=1), **doc("How many posts carry it."))
 
 
-class TagChangeSchema(StrictSchema):
+class TagChangeSchema(InputSchema):
     """A change to a tag."""
 
     example = {"name": "Journeys"}

@@ -12,7 +12,19 @@ from marshmallow.validate import Range
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
-from blogapi.api.schemas import NOT_NULL, Distinct, Flag, StrictSchema, Time, Url, choice, doc, length, matching
+from blogapi.api.schemas import (
+    NOT_NULL,
+    Distinct,
+    Flag,
+    InputSchema,
+    StrictSchema,
+    Time,
+    Url,
+    choice,
+    doc,
+    length,
+    matching,
+)
 from blogapi.api.service import Service
 from blogapi.api.views import Views
 from blogapi.documents import ID
@@ -58,23 +70,16 @@ class Headers(fields.Dict):
         return value
 
 
-class WebhookInputSchema(StrictSchema):
+class WebhookInputSchema(InputSchema):
     """A new webhook."""
 
     example = {"url": "https://example.org/hook", "events": ["post.published"]}
-
-    def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a webhook. `null` for its events counts as left out."""
-        if isinstance(data, dict) and data.get("events", ()) is None:
-            data = {name: value for name, value in data.items() if name != "events"}
-        return super().load(data, **kwargs)
 
     url = Url("Where events are sent.", required=True)
     events = Distinct(
         choice(EVENTS, "An event."),
         length(1, len(EVENTS), "events"),
         load_default=DEFAULT_EVENTS,
-        allow_none=True,  # Java's generated clients send null for a list that is left out.
         **doc("The events to send, at least one. By default, a new webhook gets all but `post.proposed`."),
     )
     headers = Headers(
