@@ -11,6 +11,7 @@ from blogapi.storage.setup import (
     OTHER_WORDS,
     REBUILD,
     SCHEMA,
+    STATEMENT_END,
     UNICODE,
     check_tables,
     check_version,
@@ -34,7 +35,7 @@ def statements(text: str) -> list[str]:
     """Return PostgreSQL's statements from a SQL file: those for both engines, translated, then its own."""
     shared, own = section(text, "PostgreSQL")
     translated = re.sub("|".join(TRANSLATED), lambda found: TRANSLATED[found[0]], shared)
-    return (translated + own).strip().split("\n\n")
+    return STATEMENT_END.split((translated + own).strip())
 
 
 def schema() -> list[str]:

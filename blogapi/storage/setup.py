@@ -18,6 +18,7 @@ SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 3"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
+STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
 # Has all posts indexed, which happens while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
@@ -76,7 +77,7 @@ def section(text: str, engine: str) -> tuple[str, str]:
 
 def statements(text: str) -> list[str]:
     """Return SQLite's statements from a SQL file."""
-    return "".join(section(text, "SQLite")).strip().split("\n\n")
+    return STATEMENT_END.split("".join(section(text, "SQLite")).strip())
 
 
 def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) -> bool:
