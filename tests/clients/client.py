@@ -36,6 +36,14 @@ assert do("posts.get_post", post.id) == do("posts.get_post_by_slug", post.slug) 
 post = do("posts.change_post", post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
 do("posts.change_post_by_slug", post.slug, body=PostChange(excerpt="Short."))
 do("posts.replace_post", post.id, body=PostInput("Käse", "Words.", tags=["a", "b"], slug=post.slug, excerpt="Short."))
+for end, ref in (("", post.id), ("_by_slug", post.slug)):
+    proposal = do(f"posts.propose_change{end}", ref, body=PostChange(excerpt=f"Proposed{end}."))
+    assert do("proposals.list_all_proposals") == do(f"posts.list_proposals{end}", ref) == [proposal]
+    assert do(f"posts.get_proposal{end}", ref, proposal.id) == proposal
+    assert do(f"posts.apply_proposal{end}", ref, proposal.id).excerpt == f"Proposed{end}."
+    again = do(f"posts.propose_change{end}", ref, body=PostChange(excerpt="Short."))
+    do(f"posts.delete_proposal{end}", ref, again.id)
+do("posts.change_post", post.id, body=PostChange(excerpt="Short."))
 assert (do("key.get_key").name, do("key.get_key").scope) == ("tests", "full")
 do("posts.put_post", "other", body=PostInput("Other", "Words.", status=Status.ARCHIVED))
 (found,) = do("posts.list_posts", limit=1, status=Status.PUBLISHED, tag="a", before="99")
@@ -47,7 +55,7 @@ assert [tag.name for tag in do("tags.list_tags", limit=9)] == ["a", "b"]
 assert do("tags.get_tag", "a").posts == 1
 do("tags.change_tag", "a", body=TagChange("c"))
 do("tags.delete_tag", "b")
-newest, _ = do("posts.list_revisions", post.id)
+newest, *_ = do("posts.list_revisions", post.id)
 assert do("posts.list_revisions_by_slug", post.slug, limit=1) == [newest]
 old = do("posts.get_revision", post.id, newest.revision)
 assert do("posts.get_revision_by_slug", post.slug, newest.revision) == old

@@ -25,6 +25,24 @@ async function main(): Promise<void> {
   await ok(PUT("/v1/posts/by-slug/{post}", { params: { path: bySlug }, body: { ...got, content: "More." } }));
   const whole = { title: "Käse", content: "Words.", tags: ["a", "b"], slug: post.slug, excerpt: "Short." };
   await ok(PUT("/v1/posts/{post}", { params: { path }, body: whole }));
+  const proposal = async (excerpt: string) =>
+    (await ok(POST("/v1/posts/{post}/proposals", { params: { path }, body: { excerpt } }))).id;
+  const first = { params: { path: { ...path, proposal: await proposal("One.") } } };
+  await ok(GET("/v1/proposals"));
+  await ok(GET("/v1/posts/{post}/proposals", { params: { path } }));
+  await ok(GET("/v1/posts/{post}/proposals/{proposal}", first));
+  await ok(POST("/v1/posts/{post}/proposals/{proposal}/apply", first));
+  const second = { params: { path: { ...path, proposal: await proposal("Two.") } } };
+  await ok(DELETE("/v1/posts/{post}/proposals/{proposal}", second));
+  const proposalBySlug = async (excerpt: string) => {
+    const { id } = await ok(POST("/v1/posts/by-slug/{post}/proposals", { params: { path: bySlug }, body: { excerpt } }));
+    return { params: { path: { ...bySlug, proposal: id } } };
+  };
+  const third = await proposalBySlug("Three.");
+  await ok(GET("/v1/posts/by-slug/{post}/proposals", { params: { path: bySlug } }));
+  await ok(GET("/v1/posts/by-slug/{post}/proposals/{proposal}", third));
+  await ok(POST("/v1/posts/by-slug/{post}/proposals/{proposal}/apply", third));
+  await ok(DELETE("/v1/posts/by-slug/{post}/proposals/{proposal}", await proposalBySlug("Four.")));
   if ((await ok(GET("/v1/key"))).scope !== "full") throw new Error("another scope");
   const other = { params: { path: { post: "other" } } };
   await ok(PUT("/v1/posts/by-slug/{post}", { ...other, body: { title: "Other", content: "Words." } }));
