@@ -23,6 +23,7 @@ SETTINGS.set("secure_scheme_headers", {})
 ASCII = bytes(range(128))
 REMEMBERED = 256  # at most this many sets of header fields are cached
 REMEMBERED_BYTES = 2048  # only sets up to this size are cached
+HTTP_2 = b"PRI * HTTP/2.0"  # how a client begins that expects HTTP/2 (RFC 9113, section 3.4)
 
 # A request line that needs no urlsplit: its method, target, path, query and minor version
 PLAIN_LINE = re.compile(rb'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
@@ -42,7 +43,7 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     "HOST": HOST,
     "TRANSFER-ENCODING": (400, "Transfer-Encoding: must be chunked, once, and in HTTP/1.1"),
     errors.ExpectationFailed: (417, "Expect: must be 100-continue"),
-    errors.InvalidHTTPVersion: (400, "the HTTP version must be 1.0 or 1.1"),
+    errors.InvalidHTTPVersion: (505, "the HTTP version must be 1.0 or 1.1; a proxy in front can speak HTTP/2"),
     errors.InvalidRequestLine: REQUEST_LINE,
     errors.InvalidRequestMethod: (400, "the method must have 3 to 20 upper-case letters"),
     errors.LimitRequestHeaders: TOO_LARGE,
@@ -79,6 +80,8 @@ class Head:
     def parse(self, data: bytes) -> None:
         """Parse a head with its empty line. Raises ParseException or NoMoreData."""
         line, end, block = data.removeprefix(b"\r\n").partition(b"\r\n")
+        if line == HTTP_2:
+            raise errors.InvalidHTTPVersion("HTTP/2.0")
         if len(line) <= REMEMBERED_BYTES and (match := PLAIN_LINE.fullmatch(line)):
             self.method, self.uri, self.path, self.query, minor = (part.decode() for part in match.groups(b""))
             self.version = 1, int(minor)

@@ -298,3 +298,8 @@ def test_times_without_an_offset_are_in_the_zone_of_the_service(own_app):
     assert client.get("/v1/posts/6").json.items() >= {"status": "scheduled", "published_at": LATER}.items()
     assert bad(client.post(PATH, json=entry(content=["B"], published=["soon"]))).startswith("published: must be a date")
     assert bad(client.post(PATH, json=entry(content=["B"], published=["a", "b"]))) == "published: must have one value"
+
+
+def test_a_program_that_tries_xml_rpc_is_led_to_micropub(stranger):
+    said = error(stranger.post("/xmlrpc.php", data="<methodCall/>", content_type="text/xml"), 400, "invalid_request")
+    assert said.endswith("choose Micropub in the program, with the address http://127.0.0.1:8000/micropub")

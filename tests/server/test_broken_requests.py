@@ -75,6 +75,7 @@ FIELDS = 431, "the header must have at most 100 fields of at most 8,190 bytes, a
 LISTS = 431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all"
 MALFORMED = 400, "the header is not valid HTTP"
 METHOD = 400, "the method must have 3 to 20 upper-case letters"
+VERSION = 505, "the HTTP version must be 1.0 or 1.1; a proxy in front can speak HTTP/2"
 LINE = 400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"
 
 
@@ -117,12 +118,12 @@ MALFORMED_HEADS = {
     "fragment": (["GET /v1/posts?limit=1#&a=b HTTP/1.1", HOST], (400, "the target must not have a fragment (#)")),
     "method in lower case": (["get /v1/posts HTTP/1.1", HOST], METHOD),
     "method beyond ASCII": (["G\xc3\x84T /v1/posts HTTP/1.1", HOST], METHOD),
-    "version": (["GET /v1/posts HTTP/2.0", HOST], (400, "the HTTP version must be 1.0 or 1.1")),
+    "version": (["GET /v1/posts HTTP/2.0", HOST], VERSION),
     "no version": (["GET /v1/posts", HOST], LINE),
     "relative target": (["GET v1/posts HTTP/1.1", HOST], LINE),
     "no target": (["GET  HTTP/1.1", HOST], LINE),
     "TLS": (["\x16\x03\x01\x02\x00\x01"], LINE),
-    "HTTP/2": (["PRI * HTTP/2.0", "", "SM"], LINE),
+    "HTTP/2": (["PRI * HTTP/2.0", "", "SM"], VERSION),
 }
 
 

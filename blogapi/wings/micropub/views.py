@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, render_template
 from marshmallow import ValidationError
-from werkzeug.exceptions import BadRequest, MethodNotAllowed
+from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 
 from blogapi import documents
 from blogapi.api.request import JSON, Request, current_request
@@ -79,6 +79,13 @@ def show_endpoint(request: Request) -> Response:
     page = render_template("micropub.html", endpoint=public(request, MICROPUB))
     headers = [("Link", f'<{public(request, MICROPUB)}>; rel="micropub"'), ("Content-Security-Policy", POLICY)]
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
+
+
+@views.route("/xmlrpc.php", "GET", "POST")
+def refuse_xml_rpc() -> Response:
+    """Lead programs that know WordPress's interface to Micropub."""
+    endpoint = public(current_request(), MICROPUB)
+    raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
 
 
 # Changes
