@@ -60,6 +60,20 @@ def test_an_unusable_setting_or_option_ends_it_with_one_clear_line(tmp_path, giv
 
 
 @pytest.mark.slow
+def test_it_tells_systemd_that_it_is_ready_unless_it_cannot_start(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        settings = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        assert refusal(tmp_path, BLOGAPI_RATE_LIMIT="ten", **settings)[0] != 0
+        assert refusal(tmp_path, HOST="192.0.2.1", **settings)[0] != 0
+        systemd.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            systemd.recv(1000)
+        with Server(tmp_path / "blog.db", **settings):
+            assert systemd.recv(1000).startswith(b"READY=1\n")
+
+
+@pytest.mark.slow
 def test_at_a_low_priority_that_it_may_not_raise_it_runs_threads_at_the_same(tmp_path):
     with Server(tmp_path / "blog.db", command=without_rights("nice", "-n", "15", BIN / "gunicorn")) as service:
         assert service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["c"]})[0] == 201
