@@ -77,7 +77,7 @@ def test_orientation_of_a_jpeg_is_kept_without_the_rest_of_its_exif(orientation)
 def test_exiftool_finds_only_size_orientation_and_colour(tmp_path):
     for name, content in PICTURES.items():
         (tmp_path / name).write_bytes(kept(content))
-    command = ["exiftool", "-a", "-G0", "-s", tmp_path]
+    command = ["exiftool", "-a", "-G0", "-s", *(tmp_path / name for name in PICTURES)]
     lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     assert len([line for line in lines if line.startswith("=====")]) == len(PICTURES)
     found = [line.lstrip("[").replace("]", " ").split()[:2] for line in lines if line.startswith("[")]
