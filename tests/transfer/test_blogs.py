@@ -136,7 +136,9 @@ def test_unreadable_files_are_reported_and_the_others_are_read(tmp_path, write):
     (tmp_path / "f.md").symlink_to("nowhere")
     (tmp_path / "j.md").symlink_to("j.md")
     missing = ["missing.md", "missing.xml", "missing.json"]
-    other = "must be a folder, or a regular file that ends in .md, .markdown, .mdx, .xml, .json"
+    other = (
+        "must be a folder, or a regular file that ends in .md, .markdown, .mdx, .xml, .atom, .rss, .json, .html, .csv"
+    )
     found = read(tmp_path, *(tmp_path / name for name in [*missing, "h.txt", "i.xml"]), Path("/dev/zero"))
     assert [str(item) if isinstance(item, Failure) else item.fields["slug"] for item in found] == [
         "a",

@@ -40,9 +40,11 @@ NAMES = {
 
 def advice_on(path: Path) -> str:
     """Return what a file is and what to do with it; "" if that is not known."""
+    head = b""
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES) if path.is_file() else b""
+        if path.is_file():  # To open a pipe might never end.
+            with path.open("rb") as file:
+                head = file.read(HEAD_BYTES)
     except OSError:
         return ""
     found = next((said for pattern, said in HEADS.items() if pattern.search(head)), "")
