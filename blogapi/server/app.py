@@ -4,7 +4,10 @@ gevent must already have patched the standard library, so gunicorn's master must
 """
 
 import os
+import sys
 from dataclasses import replace
+
+from gevent import monkey
 
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
@@ -13,8 +16,11 @@ from blogapi.server.background import Background
 from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
 from blogapi.server.loop import EventLoop
+from blogapi.server.start import OTHER_WORKERS
 from blogapi.server.steps import STEPS
 
+if not monkey.is_module_patched("socket"):  # It is gunicorn's master, with --preload.
+    sys.exit(OTHER_WORKERS)
 # The master has set up the database. If it is missing when a worker is replaced, its disk is.
 config = replace(Config.from_environ(os.environ), create=False)
 app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)

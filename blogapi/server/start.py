@@ -19,6 +19,10 @@ from blogapi.storage.errors import Unavailable
 
 SETTINGS = "python:blogapi.server.gunicorn_conf"
 WORKER = "blogapi.server.worker.Worker"
+OTHER_WORKERS = (
+    "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
+    "multiplied; see GUNICORN_CMD_ARGS and the command line"
+)
 MIN_FILES = 256
 MAC_FILES = 10_240  # highest limit that macOS accepts by default
 OTHERS = 0o077  # permissions of everybody but the owner
@@ -32,10 +36,7 @@ def on_starting(server: Any) -> None:
     config = Config.from_environ(os.environ)
     given = server.cfg.settings["worker_class"].get()
     if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or given != WORKER:
-        sys.exit(
-            "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
-            "multiplied; see GUNICORN_CMD_ARGS and the command line"
-        )
+        sys.exit(OTHER_WORKERS)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= files < MIN_FILES:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
