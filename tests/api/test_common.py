@@ -54,7 +54,7 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
     settings |= {f"/settings/{script}.js" for script in ("write", "editor", "images", "tools")}
     page = {"/micropub", "/micropub/"}  # without a query
     images = {"/images/<image:image_id>.<extension>"}
-    assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/"} | images | page | settings
+    assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/", "/xmlrpc.php"} | images | page | settings
 
 
 @cases(
