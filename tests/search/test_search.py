@@ -46,6 +46,13 @@ def test_posts_are_found_by_their_words(found, q, ids):
     assert found(q) == ids
 
 
+def test_letters_without_a_decomposition_are_found_by_what_people_type_for_them(found, post):
+    post(title="Işık", content="Une œuvre", tags=["Þórður"])
+    for q in ("ışık", "isik", "ISIK", "IŞIK", "oeuvre", "œuvre", "thordur", "þordur", "thor*", '"une oeuvre"'):
+        assert found(q) == "1", q
+    assert found("oe") == ""
+
+
 @pytest.mark.usefixtures("some")
 def test_a_search_combines_with_the_other_parameters(client, found):
     assert [found("lake", status=status) for status in ("published", "draft", "archived")] == ["1", "2", ""]
