@@ -141,7 +141,7 @@ class SharedState:
                 break
 
     def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
-        """Wait until the client may make a change; return what to release. Evicts the client's own stalled reads."""
+        """Wait until the client may make a change; return what to release. Ends the client's own stalled responses."""
         semaphore = self._changes.get(connection.client)
         if semaphore is None:
             if len(self._changes) >= MAX_KNOWN:

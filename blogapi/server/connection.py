@@ -107,8 +107,10 @@ class ClientConnection:
             self._queue(partial(self.shared.place_for_change, self))
             if self in self.shared.bodies[self.client.is_known].held:
                 self._queue(self.shared.place_for_large_change)
-            if not self.shared.responses[self.client.is_known].reserve(self, 0):  # was exceeded, and nobody has stalled
+            responses = self.shared.responses[self.client.is_known]
+            if not responses.reserve(self, 0):  # It was exceeded, and nobody has stalled.
                 raise TimeoutError
+            responses.release(self)  # so that what is not sent at once is counted
 
     def leave_places(self, *, keep: int = 0) -> None:
         """Give all places but the first `keep` to other changes."""
@@ -246,4 +248,6 @@ class ClientConnection:
             pass
         finally:
             self.release()
+            for budget in (self.shared.streams, self.shared.responses[self.client.is_known]):
+                budget.release(self)
             self.sock.close()

@@ -23,7 +23,7 @@ SETTINGS.set("secure_scheme_headers", {})
 ASCII = bytes(range(128))
 REMEMBERED = 256  # at most this many sets of header fields are cached
 REMEMBERED_BYTES = 2048  # only sets up to this size are cached
-HTTP_2 = b"PRI * HTTP/2.0"  # how a client begins that expects HTTP/2 (RFC 9113, section 3.4)
+HTTP_2 = b"PRI * HTTP/2.0"  # the first line from a client that assumes HTTP/2 (RFC 9113, section 3.4)
 
 # A request line that needs no urlsplit: its method, target, path, query and minor version
 PLAIN_LINE = re.compile(rb'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')

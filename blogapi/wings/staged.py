@@ -13,7 +13,7 @@ from blogapi.storage.models import model
 
 PROPOSED, APPLIED = "proposed", "applied"  # states; undo needs the applied ones
 DraftCopy = model("draft_copy")
-_is_proposal = DraftCopy.state == PROPOSED
+is_proposal = DraftCopy.state == PROPOSED
 
 
 def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -23,18 +23,18 @@ def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str
 
 def posts_with_proposals(reader: Reader) -> set[int]:
     """Return the ids of the posts for which proposals wait."""
-    return {post_id for (post_id,) in reader.rows(DraftCopy.select(DraftCopy.post_id).where(_is_proposal).distinct())}
+    return {post_id for (post_id,) in reader.rows(DraftCopy.select(DraftCopy.post_id).where(is_proposal).distinct())}
 
 
 def withdraw(tx: Transaction, proposal_id: str) -> None:
     """Delete a proposal."""
-    tx.execute(DraftCopy.delete().where(DraftCopy.id == proposal_id, _is_proposal))
+    tx.execute(DraftCopy.delete().where(DraftCopy.id == proposal_id, is_proposal))
 
 
 def made_since(reader: Reader, since: str, author: str | None) -> Iterator[tuple[str, int, str]]:
     """Return the id, the post and its title of each proposal made since a given time, by anybody or by one author."""
     query = DraftCopy.select(DraftCopy.id, DraftCopy.post_id, DraftCopy.title).where(
-        _is_proposal, DraftCopy.saved_at >= since
+        is_proposal, DraftCopy.saved_at >= since
     )
     return reader.rows(query.where(DraftCopy.browser == author) if author is not None else query)
 
@@ -47,12 +47,12 @@ def applied(reader: Reader, post_id: int) -> dict[int, str]:
 
 def retag(tx: Transaction, change: Callable[[list[str]], list[str]]) -> None:
     """Make a site-wide tag change in the proposals, too, so that it conflicts with none."""
-    changes_tags = _is_proposal & DraftCopy.fields.contains('"tags":[')  # In a string, the quotes would be escaped.
+    changes_tags = is_proposal & DraftCopy.fields.contains('"tags":[')  # In a string, the quotes would be escaped.
     query = DraftCopy.select(DraftCopy.id, DraftCopy.next, DraftCopy.fields).where(changes_tags)
     for proposal_id, base, document in list(tx.rows(query)):
         known, proposal = json.loads(base), json.loads(document)
         for fields in (known, proposal["changes"]):
             if "tags" in fields:
                 fields["tags"] = change(fields["tags"])
-        values = {"next": dump(known), "fields": dump(proposal)}
+        values = {"next": dump(known), "fields": dump(proposal), "bytes": len(dump(proposal).encode())}
         tx.execute(DraftCopy.update(values).where(DraftCopy.id == proposal_id))

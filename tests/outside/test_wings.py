@@ -45,7 +45,7 @@ def without(checkout, *wings):
         lines = (checkout / name).read_text().splitlines(keepends=True)
         (checkout / name).write_text("".join(line for line in lines if not re.search(rf"\b({names})(_|\b)", line)))
     for test in (checkout / "tests").rglob("test_*.py"):  # Some tests cover this wing and others.
-        if re.search(rf"blogapi\.wings(\.| import )({names})\b", test.read_text()):
+        if re.search(rf"(blogapi\.wings(\.| import )|tests\.)({names})\b", test.read_text()):
             test.unlink()
 
 

@@ -66,3 +66,14 @@ def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client
     assert [database.write(changes.prune, 30), count(DraftCopy)] == [1, 2]
     clock.now += 59 * 86_400
     assert [database.write(changes.prune, 30), titles(client)] == [2, []]
+
+
+def test_a_proposal_that_changes_nothing_any_more_leaves_no_trace_for_undo(client, agent, post, database, clock):
+    post(title="A")
+    clock.now += 1
+    proposal = propose(agent, title="B")
+    client.patch(POST, json={"title": "B"})
+    assert apply(client, proposal).status_code == 200
+    client.patch(POST, json={"title": "C"})
+    assert undone(database, "drafts-only") == []
+    assert (client.get(POST).json["title"], titles(client)) == ("C", [])

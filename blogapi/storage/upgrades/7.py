@@ -14,10 +14,8 @@ from blogapi.storage.upgrades import Execute
 
 FORMER = """document LIKE '%"former_slugs":%'"""
 POSTS = f"SELECT post_id FROM revision WHERE {FORMER} UNION SELECT id FROM post WHERE {FORMER} ORDER BY 1"
-KEYS = {
-    "revision": "post_id",
-    "post": "id",
-}  # the tables of all versions, oldest first, and the column of the post's id
+# The tables of all versions, oldest first, and the column of the post's id
+KEYS = {"revision": "post_id", "post": "id"}
 # The slug of a post that is not published stays as well, if it was published under it.
 KEEP_PRESENT = """
 INSERT INTO former_slug SELECT DISTINCT slug, id FROM post JOIN revision ON post_id = id

@@ -20,7 +20,7 @@ from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import NotFound, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, Drafter, Post
 from blogapi.wings.history.models import Revision
-from blogapi.wings.staged import APPLIED, PROPOSED, DraftCopy, conflicts, withdraw
+from blogapi.wings.staged import APPLIED, PROPOSED, DraftCopy, conflicts, is_proposal, withdraw
 
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
 PROPOSAL_TTL = timedelta(days=90)
@@ -61,9 +61,8 @@ def cleared(changes: Fields) -> Fields:
 
 _document = AsBytes(DraftCopy.fields)
 _columns = DraftCopy.id, DraftCopy.post_id, DraftCopy.browser, DraftCopy.next, _document
-_is_waiting = DraftCopy.state == PROPOSED
 # A post in the trash hides its proposals.
-_of_present = DraftCopy.select().join(Post, on=Post.id == DraftCopy.post_id).where(_is_waiting)
+_of_present = DraftCopy.select().join(Post, on=Post.id == DraftCopy.post_id).where(is_proposal)
 
 
 def page(
@@ -143,7 +142,7 @@ def _write(tx: Transaction, new: Proposal, fields: Fields, title: str) -> None:
     withdraw(tx, new.id)
     of_post = Case(None, [(DraftCopy.post_id == new.post_id, 1)], 0)
     totals = [fn.COALESCE(fn.SUM(each), 0) for each in (1, DraftCopy.bytes, of_post)]
-    count, size, count_of_post = tx.one(DraftCopy.select(*totals).where(_is_waiting))
+    count, size, count_of_post = tx.one(DraftCopy.select(*totals).where(is_proposal))
     if count_of_post >= MAX_OF_POST:
         raise Rejected("proposals", f"{MAX_OF_POST} wait for this post already; apply or delete one first")
     if count >= MAX_PROPOSALS or size + len(new.document) > MAX_BYTES:
@@ -166,6 +165,9 @@ def apply(
     if not force and (both := proposal.conflicts(documents.load(post.document))):
         raise ChangedSince(both)
     changed = posts.change(tx, post.id, cleared(proposal.changes), author)
+    if changed == post.document:
+        withdraw(tx, proposal.id)
+        return changed, proposal
     trace = {"id": f"{proposal_id}-{post.version}", "state": APPLIED, "number": post.version, "saved_at": tx.now}
     trace |= {"next": "", "bytes": 0, "fields": "{}"}  # for undo
     tx.execute(DraftCopy.update(trace).where(DraftCopy.id == str(proposal_id)))
@@ -183,6 +185,6 @@ def prune(tx: Transaction, days: int) -> int:
     """Delete old proposals, those whose post is gone for good, and traces of applied ones; return how many."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = DraftCopy.post_id.not_in(Post.select(Post.id)) & DraftCopy.post_id.not_in(in_trash)
-    is_over = _is_waiting & ((DraftCopy.saved_at <= earlier(tx.now, PROPOSAL_TTL)) | is_gone)
+    is_over = is_proposal & ((DraftCopy.saved_at <= earlier(tx.now, PROPOSAL_TTL)) | is_gone)
     is_trace = (DraftCopy.state == APPLIED) & (DraftCopy.saved_at <= earlier(tx.now, timedelta(days=days)))
     return tx.execute(DraftCopy.delete().where(is_over | is_trace))

@@ -54,7 +54,7 @@ class ProposalSchema(StrictSchema):
     """A change to a post that waits until somebody applies or refuses it."""
 
     example = {
-        "id": "471108815",
+        "id": "471108815325908276",
         "post_id": "1",
         "by": "agent",
         "created_at": "2026-11-20T10:10:00Z",

@@ -86,6 +86,8 @@ ADD = {
     )
     for is_published, table in TABLES.items()
 }
+
+
 # Upkeep
 
 

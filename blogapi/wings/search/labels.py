@@ -160,12 +160,12 @@ _state = f"""
 """
 LOOK_UP = Prepared(
     sqlite=f"""{_state}
-    SELECT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
+    SELECT DISTINCT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
     WHERE published IN (:first, :last) AND instr(words, json_extract(sought.value, '$[2]'))
     AND word BETWEEN json_extract(sought.value, '$[0]') AND json_extract(sought.value, '$[1]') LIMIT :limit
     """,
     postgresql=f"""{_state}
-    SELECT number - 1, id FROM jsonb_array_elements(:sought::jsonb) WITH ORDINALITY AS sought (value, number)
+    SELECT DISTINCT number - 1, id FROM jsonb_array_elements(:sought::jsonb) WITH ORDINALITY AS sought (value, number)
     JOIN search_label ON published IN (:first, :last) AND word BETWEEN value ->> 0 AND value ->> 1
     AND strpos(words, value ->> 2) > 0 LIMIT :limit
     """,
