@@ -28,6 +28,28 @@ BLOGS = {
         {"config.toml": 'base_url = "x"', "content/2024-03-05_a.md": '+++\n[taxonomies]\ntags = ["b"]\n+++\nA'},
         {"a": ("published", "2024-03-05T00:00:00Z", ["b"])},
     ),
+    "Zola, in two languages": (
+        {
+            "config.toml": 'base_url = "x"\ndefault_language = "de"\n[languages.fr]\n',
+            "content/2024-03-05_a.fr.md": "A",
+            "content/b.de.md": "B",
+            "content/c.js.md": "C",
+        },
+        {"a": ("published", "2024-03-05T00:00:00Z", None), "b": (None, None, None), "c-js": (None, None, None)},
+    ),
+    "Hugo": (
+        {
+            "config/_default/hugo.toml": 'baseURL = "x"',
+            "config/_default/languages.yaml": "pt-br:\n  weight: 1\nfr: {}",
+            "content/posts/a.en.md": "A",
+            "content/posts/b/index.pt-BR.md": "B",
+            "content/posts/c.md": "C",
+            "content/posts/c.fr.md": "C",
+            "content/posts/node.js/index.fr.md": "D",
+            "content/posts/e.de.md": "E",
+        },
+        dict.fromkeys(("a", "b", "c", "fr-c", "node-js", "e-de"), (None, None, None)),
+    ),
     "Docusaurus": (
         {"blog/2021/05/04/a.md": "# A", "blog/2021-05-05-b/index.mdx": "# B", "blog/2021-05/06-c.md": "# C"},
         {

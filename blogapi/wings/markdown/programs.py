@@ -61,6 +61,9 @@ class Program:
     assets: bool = False  # a post's images are in a folder with its name
     begun: tuple[str, ...] = ("created",)  # those of `names` for a date that publish nothing without a status
     zone: str = ""  # of times without an offset, unless its site has another
+    # Names in a configuration for the languages that can end the names of files (x.fr.md), and files of such languages
+    languages: tuple[str, ...] = ()
+    language_files: tuple[str, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return named, (self.name,)
@@ -131,8 +134,16 @@ PROGRAMS = (
         nested=("taxonomies",),
         dated=BEFORE_NAME_OR_,
         data=("_index.md",),
+        languages=("languages", "default_language"),
     ),
-    Program("Hugo", configs=HUGO_CONFIGS, asks=of("baseurl", "timezone"), data=("_index.md",)),
+    Program(
+        "Hugo",
+        configs=HUGO_CONFIGS,
+        asks=of("baseurl", "timezone"),
+        data=("_index.md",),
+        languages=("languages", "defaultcontentlanguage"),
+        language_files=tuple(f"config/_default/languages.{kind}" for kind in ("toml", "yaml", "yml", "json")),
+    ),
     Program("Docusaurus", configs=scripts("docusaurus.config"), dated=IN_PATH),
     Program("Middleman", configs=("config.rb",), ends=re.compile(r"\.html$")),
     Program("MkDocs", configs=("mkdocs.yml",), data=(".meta.yml",)),

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import tzinfo
 from functools import cache
 from itertools import takewhile
@@ -34,6 +35,12 @@ class Site(NamedTuple):
     values: Mapping[str, Any] | None = None  # of the configuration; None: it cannot be read
     is_zone_unknown: bool = False
     unread: str = ""  # a configuration that cannot be read, and why
+    languages: frozenset[str] = frozenset()  # that can end the names of files, in lower case
+
+    def without_language(self, path: Path) -> Path:
+        """Return the path that a file has in the default language: `x.md` for `x.fr.md`."""
+        name, _, language = path.stem.rpartition(".")
+        return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
 
 def bound_of(top: Path) -> Path:
@@ -85,7 +92,20 @@ def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any
     own = zone_named(name) if isinstance(name, str) else None
     pattern = pattern_of(program, values)
     recognized = f"{program.name}, by {config}"
-    return Site(program, own or zone, recognized, pattern, folder, config, values, bool(name) and not own)
+    is_unknown, languages = bool(name) and not own, frozenset(_languages(program, folder, values))
+    return Site(program, own or zone, recognized, pattern, folder, config, values, is_unknown, languages=languages)
+
+
+def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the languages that a configuration or a file beside it names, and English, the default."""
+    if program.languages:
+        found = ["en", *(values.get(name) for name in program.languages)]
+        for file in files_in(folder, program.language_files):
+            with suppress(DataError):
+                found.append(_read(file, roots_of(folder)))
+        for each in found:
+            names = [each] if isinstance(each, str) else each if isinstance(each, dict) else ()
+            yield from (name.lower() for name in names if name)
 
 
 def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:

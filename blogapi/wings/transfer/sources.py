@@ -237,7 +237,8 @@ class Sources:
         folders = path.parent.parts[len(top.parts) :]
         address = next(iter(permalinks.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
-        name, is_title_made = names.infer(file, placed, folders, top.absolute().name, address, site.zone)
+        plain = site.without_language(placed)
+        name, is_title_made = names.infer(file, plain, folders, top.absolute().name, address, site.zone)
         item = Item(
             str(path),
             file.fields,
