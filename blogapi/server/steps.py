@@ -47,6 +47,7 @@ def prune(work: Background) -> None:
         time.sleep(0)
     work.repeat(images.prune)
     work.repeat(history.clear)
+    work.repeat(proposals.clear)
     is_steady = work.watch.steady_seconds() >= STEADY_SECONDS
     if is_steady or not work.config.keep_days:
         work.repeat(history.prune, work.config.keep_days)

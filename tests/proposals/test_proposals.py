@@ -236,7 +236,7 @@ def test_their_number_and_size_are_bounded(client, agent, post):
     large = agent.post("/v1/posts/2/proposals", data=body, content_type="application/json")
     assert (large.status_code, message(large)) == (
         400,
-        "proposals: at most 1,000 can wait, with 16,000,000 bytes in all; apply or delete some first",
+        "proposals: those that wait can have 16,000,000 bytes in all; apply or delete one first",
     )
     assert sum(len(answer.json) for answer in answers(client, "/v1/proposals")) == 23
 

@@ -61,11 +61,28 @@ def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client
     apply(client, propose(agent, title="C"))
     client.delete("/v1/posts/2?permanent=true")
     client.delete("/v1/posts/3")
-    assert [database.write(changes.prune, 30), count(DraftCopy)] == [1, 3]
+    assert [database.write(changes.clear), database.write(changes.prune, 30), count(DraftCopy)] == [1, 0, 3]
     clock.now += 31 * 86_400
-    assert [database.write(changes.prune, 30), count(DraftCopy)] == [1, 2]
+    assert [database.write(changes.clear), database.write(changes.prune, 30), count(DraftCopy)] == [0, 1, 2]
     clock.now += 59 * 86_400
     assert [database.write(changes.prune, 30), titles(client)] == [2, []]
+
+
+def test_proposals_in_the_trash_leave_room_for_others(client, agent, post):
+    for _ in range(2):
+        post()
+    for number in range(4):
+        propose(agent, "/v1/posts/2", content=f"{number}" + "\N{GRINNING FACE}" * 990_000)
+    client.delete("/v1/posts/2")
+    propose(agent, content="x" + "\N{GRINNING FACE}" * 990_000)
+
+
+def test_a_damaged_proposal_is_a_503_and_can_be_deleted(client, agent, post, database):
+    post()
+    proposal = propose(agent, title="B")
+    database.write(lambda tx: tx.execute(DraftCopy.update(fields="{broken")))
+    assert apply(client, proposal).status_code == 503
+    assert client.delete(f"{POST}/proposals/{proposal['id']}").status_code == 204
 
 
 def test_a_proposal_that_changes_nothing_any_more_leaves_no_trace_for_undo(client, agent, post, database, clock):

@@ -17,7 +17,7 @@ from blogapi.posts.lists import LATEST, ListQuery, cursor_of, page_of
 from blogapi.posts.params import equal
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
-from blogapi.storage.errors import NotFound, NotPermitted, Rejected
+from blogapi.storage.errors import Damaged, NotFound, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, Drafter, Post
 from blogapi.wings.history.models import Revision
 from blogapi.wings.staged import APPLIED, PROPOSED, DraftCopy, conflicts, is_proposal, withdraw
@@ -42,16 +42,11 @@ class Proposal(NamedTuple):
     author: str
     base: dict[str, Any]
     document: bytes
-
-    @property
-    def changes(self) -> Fields:
-        """The fields that it changes; an empty value clears one."""
-        return json.loads(self.document)["changes"]
+    changes: Fields  # an empty value clears a field
 
     def conflicts(self, now: Fields) -> list[str]:
         """Return the fields that have another value by now, and not the proposed one."""
-        changes = self.changes
-        return conflicts(self.base, _known(now | cleared(changes), changes), _known(now, changes))
+        return conflicts(self.base, _known(now | cleared(self.changes), self.changes), _known(now, self.changes))
 
 
 def cleared(changes: Fields) -> Fields:
@@ -89,7 +84,12 @@ def find(reader: Reader, ref: PostRef, proposal_id: int) -> Proposal:
 def _find(reader: Reader, post_id: int, proposal_id: str) -> Proposal | None:
     of_both = (DraftCopy.id == proposal_id) & (DraftCopy.post_id == post_id)
     found = reader.row(_of_present.select(*_columns).where(of_both))
-    return Proposal._make((*found[:3], json.loads(found[3]), found[4])) if found else None
+    if found is None:
+        return None
+    try:
+        return Proposal._make((*found[:3], json.loads(found[3]), found[4], json.loads(found[4])["changes"]))
+    except (TypeError, ValueError) as error:
+        raise Damaged from error
 
 
 def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check = no_check) -> tuple[Proposal, bool]:
@@ -110,7 +110,7 @@ def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check
     proposal = {"id": proposal_id, "post_id": str(post.id), "by": str(author), "created_at": made_at}
     proposal |= {"base": etag_of(post.document), "changes": changes}
     base, document = _known(old, changes), documents.dump(proposal).encode()
-    new = Proposal(proposal_id, post.id, str(author), base, document)
+    new = Proposal(proposal_id, post.id, str(author), base, document, changes)
     if before != new:
         _write(tx, new, proposal, old["title"])
     if before is None:
@@ -142,12 +142,14 @@ def _write(tx: Transaction, new: Proposal, fields: Fields, title: str) -> None:
     withdraw(tx, new.id)
     of_post = Case(None, [(DraftCopy.post_id == new.post_id, 1)], 0)
     totals = [fn.COALESCE(fn.SUM(each), 0) for each in (1, DraftCopy.bytes, of_post)]
-    count, size, count_of_post = tx.one(DraftCopy.select(*totals).where(is_proposal))
+    count, size, count_of_post = tx.one(_of_present.select(*totals))
     if count_of_post >= MAX_OF_POST:
         raise Rejected("proposals", f"{MAX_OF_POST} wait for this post already; apply or delete one first")
-    if count >= MAX_PROPOSALS or size + len(new.document) > MAX_BYTES:
-        most = f"at most {MAX_PROPOSALS:,} can wait, with {MAX_BYTES:,} bytes in all"
-        raise Rejected("proposals", f"{most}; apply or delete some first")
+    if count >= MAX_PROPOSALS:
+        raise Rejected("proposals", f"{MAX_PROPOSALS:,} wait already; apply or delete one first")
+    if size + len(new.document) > MAX_BYTES:
+        most = f"those that wait can have {MAX_BYTES:,} bytes in all"
+        raise Rejected("proposals", f"{most}; apply or delete one first")
     row = {"id": new.id, "post_id": new.post_id, "state": PROPOSED, "number": 0, "etag": fields["base"]}
     row |= {"next": documents.dump(new.base), "saved_at": fields["created_at"], "browser": new.author, "title": title}
     tx.execute(DraftCopy.insert(row | {"bytes": len(new.document), "fields": new.document.decode()}))
@@ -176,15 +178,24 @@ def apply(
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: str) -> None:
     """Withdraw or refuse a proposal. Raises NotFound; NotPermitted if a drafts-only key did not make it."""
-    if find(tx, ref, proposal_id).author != author and isinstance(author, Drafter):
+    of_both = (DraftCopy.id == str(proposal_id)) & (DraftCopy.post_id == posts.id_of(tx, ref))
+    found = tx.row(_of_present.select(DraftCopy.browser).where(of_both))
+    if found is None:
+        raise NotFound("proposal")
+    if isinstance(author, Drafter) and found[0] != author:
         raise NotPermitted("another key made this proposal")
     withdraw(tx, str(proposal_id))
 
 
-def prune(tx: Transaction, days: int) -> int:
-    """Delete old proposals, those whose post is gone for good, and traces of applied ones; return how many."""
+def clear(tx: Transaction) -> int:
+    """Delete the proposals whose post is gone for good; return how many."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = DraftCopy.post_id.not_in(Post.select(Post.id)) & DraftCopy.post_id.not_in(in_trash)
-    is_over = is_proposal & ((DraftCopy.saved_at <= earlier(tx.now, PROPOSAL_TTL)) | is_gone)
+    return tx.execute(DraftCopy.delete().where(is_proposal, is_gone))
+
+
+def prune(tx: Transaction, days: int) -> int:
+    """Delete old proposals, and the traces of those applied more than `days` ago; return how many."""
+    is_old = is_proposal & (DraftCopy.saved_at <= earlier(tx.now, PROPOSAL_TTL))
     is_trace = (DraftCopy.state == APPLIED) & (DraftCopy.saved_at <= earlier(tx.now, timedelta(days=days)))
-    return tx.execute(DraftCopy.delete().where(is_over | is_trace))
+    return tx.execute(DraftCopy.delete().where(is_old | is_trace))
