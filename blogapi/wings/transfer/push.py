@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from blogapi.wings.images.formats import MAX_BYTES
@@ -70,7 +71,7 @@ class Push:
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
-        wanted, last = [], []
+        wanted, last = [], {}
         for name in self.names:
             if name in self.same and (result := self._known(name)):
                 yield result
@@ -78,14 +79,34 @@ class Push:
                 wanted.append(name)
         for name, _, there in self.working.looked(wanted):
             if name in self.waiting and there:
-                last.append((name, there))
+                last[name] = there
             else:
                 yield self.working.attempt(self._push, name, there)
-        for name, there, freed in [(name, there, self._free_slug(name, there)) for name, there in last]:
-            yield self.working.attempt(self._push, name, freed or there)
-            with suppress(Left):
-                if freed and there:
-                    self._change(name, there, former_slugs=there.get("former_slugs"))
+        yield from self._in_order(last)
+
+    def _in_order(self, waiting: dict[str, Entry]) -> Iterator[Result]:
+        """Send files that want the slugs of other posts, each after the file whose post gives its slug up."""
+        left = dict(waiting)
+        while left:
+            names = [left.popitem()[0]]
+            while (other := self.waiting[names[-1]]) in left:
+                names.append(other)
+                del left[other]
+            first, there = names[0], waiting[names[0]]
+            is_cycle = self.waiting[names[-1]] == first
+            freed = self._free_slug({name: waiting[name] for name in names}) if is_cycle else None
+            yield from (self._take_slug(name, waiting[name]) for name in reversed(names[1:]))
+            done = self._take_slug(first, freed or there)
+            if freed and done[0] == "updated":
+                self._forget_slug(first, freed["slug"])
+            elif freed:
+                self._move(first, there["slug"])
+            yield done
+
+    def _take_slug(self, name: str, there: Entry) -> Result:
+        """Send a file whose slug the post of another file has given up, if that does not keep it as a former one."""
+        self._forget_slug(self.waiting[name], self.working.fields(name)["slug"])
+        return self.working.attempt(self._push, name, there)
 
     def _known(self, name: str) -> Result | None:
         """Return the result for a file that has not changed, unless its post must be looked at."""
@@ -144,21 +165,38 @@ class Push:
             self.uploaded[image_id] = self.working.remote.upload(shown(os.path.basename(file)), kind, data)
         return self.uploaded[image_id]
 
-    def _free_slug(self, name: str, there: Entry) -> Entry | None:
-        """Give a post another slug, so that another can take its own, if the file is to be sent; return the post."""
+    def _free_slug(self, cycle: dict[str, Entry]) -> Entry | None:
+        """Give the first post in a cycle another slug if all their files are to be sent; return the post if so."""
         with suppress(Left):
-            if self.working.decide(name, there, verify=False)[0] is Action.SEND and not self.working.dry_run:
-                slug = f"{there['slug'][:MAX_SLUG].rstrip('-')}-{there['id']}"
-                freed = self._change(name, there, slug=slug)  # The old slug may become a former one.
-                return freed and self._change(name, freed, former_slugs=there.get("former_slugs"))
+            if all(self.working.decide(*each, verify=False)[0] is Action.SEND for each in cycle.items()):
+                name, there = next(iter(cycle.items()))
+                return self._move(name, f"{there['slug'][:MAX_SLUG].rstrip('-')}-{token_hex(4)}")
         return None
 
-    def _change(self, name: str, there: Entry, **fields: Any) -> Entry | None:
-        """Change fields of a post that a file lacks, or will replace."""
-        found = self.working.remote.patch(there["id"], fields)
-        if found:
-            self.working.record(name, entry_of(*found), self.working.entries[name]["sha256"])
-        return entry_of(*found) if found else None
+    def _move(self, name: str, slug: str) -> Entry | None:
+        """Change only the slug of a post, and forget the old one; return the post, or None if that failed."""
+        old = self.working.entries[name]["slug"]
+        if moved := self._change(name, slug=slug):
+            return self._forget_slug(name, old) or moved
+        return None
+
+    def _forget_slug(self, name: str, slug: str) -> Entry | None:
+        """Remove a slug from the former ones of a post, so that another can take it; return the post if it changed."""
+        former = self.working.entries.get(name, {}).get("former_slugs", [])
+        left = [each for each in former if each != slug]
+        return self._change(name, former_slugs=left or None) if left != former else None
+
+    def _change(self, name: str, **fields: Any) -> Entry | None:
+        """Change fields of a post that a file lacks, or will replace; return it, or None if that failed."""
+        entry = self.working.entries[name]
+        with suppress(Left):
+            there = entry if entry["etag"] or self.working.dry_run else self._get(entry["id"])
+            if self.working.dry_run or not there or there["said"] != entry["said"]:
+                return None
+            if found := self.working.remote.patch(there["id"], fields, If_Match=there["etag"]):
+                self.working.record(name, changed := entry_of(*found), entry["sha256"])
+                return changed
+        return None
 
     def _trash(self, name: str, there: Entry) -> Result | None:
         """Move the post of a file that is gone to the trash; return None if the post has changed."""

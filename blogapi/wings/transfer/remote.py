@@ -84,9 +84,11 @@ class Remote:
             self.client.send("PUT", f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
         )
 
-    def patch(self, post_id: str, fields: Post) -> tuple[Post, str] | None:
-        """Change some fields of a post; return it with its ETag, or None if it does not exist."""
-        return self._written(self.client.send("PATCH", f"/v1/posts/{post_id}", fields, (404, 412)))
+    def patch(self, post_id: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
+        """Change some fields of a post; return it with its ETag, or None if the condition does not hold."""
+        return self._written(
+            self.client.send("PATCH", f"/v1/posts/{post_id}", fields, (404, 412), MAX_JSON_BYTES, **condition)
+        )
 
     def _written(self, answer: Answer) -> tuple[Post, str] | None:
         return None if answer.status in (404, 412) else self._post_in(answer)

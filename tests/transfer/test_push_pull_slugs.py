@@ -1,0 +1,77 @@
+"""Push: files that take the slugs of other posts, which somebody else may change at the same moment."""
+
+import pytest
+
+from blogapi.wings.transfer.remote import Remote
+from tests.transfer.conftest import counts
+
+TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"
+
+
+@pytest.fixture
+def renamed(run, folder):
+    """Push files with these slugs, then give them others; return the folder."""
+
+    def rename(status="published", /, **slugs):
+        here = folder(**{name: TEXT.format(name, status, name) for name in slugs})
+        run("push", here)
+        return folder(**{name: TEXT.format(slug, status, name) for name, slug in slugs.items()})
+
+    return rename
+
+
+@pytest.mark.parametrize("status", ["draft", "published"])
+def test_a_slug_can_go_to_a_file_whose_own_slug_goes_to_another(run, renamed, there, status):
+    here = renamed(status, a="b", b="c", c="d")
+    assert sorted(run("push", here)[1][:3]) == [f"updated {name}.md" for name in "abc"]
+    assert {slug: post["content"] for slug, post in there().items()} == {
+        "b": "Text a.\n",
+        "c": "Text b.\n",
+        "d": "Text c.\n",
+    }
+    assert run("push", here) == (0, [counts(unchanged=3)])
+    former = [post.get("former_slugs") for post in there().values() if post["slug"] == "b"]
+    assert former == [["a"] if status == "published" else None]
+
+
+def test_a_post_keeps_its_slug_if_the_one_it_is_to_get_is_not_given_up(run, renamed, there, change):
+    here = renamed(a="b", b="c")
+    change("b", excerpt="Theirs.")
+    status, lines = run("push", here)
+    assert (status, {line.partition(".md")[0] for line in lines[:2]}) == (2, {"failed a", "conflict b"})
+    assert {slug: post["content"] for slug, post in there().items()} == {"a": "Text a.\n", "b": "Text b.\n"}
+
+
+def test_posts_keep_their_slugs_if_one_of_a_cycle_has_changed(run, renamed, there, change):
+    here = renamed(a="b", b="a")
+    change("b", excerpt="Theirs.")
+    assert run("push", here)[0] == 2
+    assert {slug: post["content"] for slug, post in there().items()} == {"a": "Text a.\n", "b": "Text b.\n"}
+    assert not any("former_slugs" in post for post in there().values())
+
+
+def test_a_swap_takes_no_slug_that_another_post_has(run, renamed, there, blog):
+    here = renamed(a="b", b="a")
+    for post in [*there().values()]:
+        blog.request("PUT", f"/v1/posts/by-slug/{post['slug']}-{post['id']}", {"title": "X", "content": "X"})
+    run("push", here)
+    assert {slug: post["content"] for slug, post in there().items() if len(slug) == 1} == {
+        "a": "Text b.\n",
+        "b": "Text a.\n",
+    }
+
+
+@pytest.mark.parametrize("many", [0, 20])
+def test_a_swap_overwrites_no_change_of_the_same_moment(run, renamed, folder, there, change, monkeypatch, many):
+    folder(**{f"p{number}": "Words.\n" for number in range(many)})  # With so many, posts come from a list.
+    here = renamed(a="b", b="a")
+    patch, slugs = Remote.patch, ["a", "b"]
+
+    def meanwhile(remote, *arguments, **condition):
+        while slugs:
+            change(slugs.pop(), excerpt="Theirs.")
+        return patch(remote, *arguments, **condition)
+
+    monkeypatch.setattr(Remote, "patch", meanwhile)
+    assert run("push", here)[0] == 2
+    assert [there()[slug].get("excerpt") for slug in "ab"] == ["Theirs."] * 2
