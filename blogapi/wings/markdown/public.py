@@ -10,13 +10,8 @@ from blogapi.wings.markdown.front_matter import shown, time_or_nothing
 from blogapi.wings.markdown.programs import NAMES
 
 ON, OFF, EMPTY = {"true", "yes", "on", "1", "y"}, {"false", "no", "off", "0", "n", "never", "none"}, {"", "null", "~"}
-PUBLIC = (
-    ON
-    | {"public", "publish", "published", "visible", "listed", "live", "open", "default"}
-    | {
-        *("everyone", "everybody", "anyone", "all", "world"),
-    }
-)
+PUBLIC = {"public", "publish", "published", "visible", "listed", "live", "open", "default", *ON}
+PUBLIC |= {"everyone", "everybody", "anyone", "all", "world"}
 # Values that hide a post under any of the names below
 HIDING = re.compile(
     r"(is[ _-])?(drafts?|private|hidden|hide|secret|unlisted|delisted|unpublished|not[ _-]published|protected|internal"
@@ -25,6 +20,7 @@ HIDING = re.compile(
     r"|unfinished|pending([ _-]review)?"
     r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
 )
+LATEST = "~"  # after every time
 MAX_NAME = 64  # characters; a longer name is not one of these, and params do not keep it
 # Names that say how a part of the page looks, and nothing about the post: `hide_title`
 OF_A_PART = re.compile(
@@ -153,7 +149,7 @@ RULES = (
 
 
 def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> tuple[bool, str]:
-    """Return whether nothing speaks against publishing a post; otherwise also what does: `draft: true in posts.json`.
+    """Return whether a post may be published; if not, also why: `draft: true in posts.json`.
 
     `values` are those of its file or, in an export, of the post. `inherited` are those of its folders, nearest first,
     and of its site. A time without an offset counts as UTC; `now` is in RFC 3339.
@@ -172,9 +168,9 @@ def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: st
     return True, ""
 
 
-def hides(name: str, value: Any, now: str = "") -> bool:
-    """Return whether a value under this name hides a post. Without `now`, an expiry date never does."""
-    return any(_reasons({name: value}, now))
+def hides(name: str, value: Any) -> bool:
+    """Return whether a value under this name hides a post, now or at a later time: an expiry date always does."""
+    return any(_reasons({name: value}, LATEST))
 
 
 def without_passwords(value: Any) -> Any:

@@ -20,11 +20,13 @@ from blogapi.wings.transfer.decide import Action
 from blogapi.wings.transfer.edit import with_content, with_fields
 from blogapi.wings.transfer.folder import ADDRESS, IMAGES, with_addresses
 from blogapi.wings.transfer.ignored import MINE
+from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 from blogapi.wings.transfer.remote import Post
 from blogapi.wings.transfer.state import Entry
 from blogapi.wings.transfer.working import Result, WorkingFolder
 
+UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
 EDITS = 3  # attempts to edit a file before it is written anew
 
 
@@ -102,19 +104,31 @@ class Pull:
         """
         item = self.working.items.get(name)
         if not item:
-            return render(post)
+            return self._checked(name, render(post), there)
         links, lacking = self._links(name, item.images), self.working.lacking(name, there)
         with suppress(MarkdownError, ValidationError):
             old = _as_in(post, item.fields["content"])
             data = with_content(self.working.bytes_of(name), old, post["content"], links)
             for _ in range(EDITS):
-                now = self.working.item_of(name, data)
-                said = self.working.fields(name, now)
-                said["slug"] = valid_slug(now.fields["slug"])  # A copy of the folder without its state needs it.
+                now, said = self._read(name, data)
                 if self.working.says(said, there) == there["said"] and lacking <= now.file.sources.keys():
                     return data
                 data = with_fields(data, now.file, _as_in(post, said), post, lacking)
-        return render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
+        data = render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
+        return self._checked(name, data, there)
+
+    def _read(self, name: str, data: bytes) -> tuple[Item, Post]:
+        """Read the new bytes of a file, and what a push would send. Raises MarkdownError, ValidationError."""
+        now = self.working.item_of(name, data)
+        # A copy of the folder without its state needs the slug.
+        return now, self.working.fields(name, now) | {"slug": valid_slug(now.fields["slug"])}
+
+    def _checked(self, name: str, data: bytes, there: Entry) -> bytes:
+        """Return the new bytes of a file. Raises Left if a push of them would change the post."""
+        with suppress(MarkdownError, ValidationError):
+            if self.working.says(self._read(name, data)[1], there) == there["said"]:
+                return data
+        raise Left("failed", UNLIKE)
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
         """Return a function that replaces addresses of images with links to the files of the previous version."""
