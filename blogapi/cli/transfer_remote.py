@@ -35,7 +35,10 @@ from blogapi.wings.transfer.working import Options, Result, WorkingFolder, lock
 CHANGED = ("created", "updated", "deleted")
 CONFLICT, FAILED, SKIPPED, UNCHANGED = "conflict", "failed", "skipped", "unchanged"
 HAPPENED = (*CHANGED, "renamed", CONFLICT, FAILED)
-WAYS = "--overwrite replaces changes there, --recreate creates posts again, --move-to URL takes another address"
+WAYS = {  # by command: what --force has become
+    "push": "--overwrite replaces changes there, --recreate creates posts again",
+    "pull": "--theirs replaces changes here and keeps yours",
+}
 PATHS = click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]...")
 Starter = Callable[[WorkingFolder], Push | Pull]
 
@@ -43,7 +46,9 @@ Starter = Callable[[WorkingFolder], Push | Pull]
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Refuse --force, and name the options that it has become."""
     if value:
-        raise click.UsageError(f"--force has become several options: {WAYS}, --delete-all deletes many.")
+        ways = WAYS.get(context.info_name or "", "status needs none of them")
+        others = "--delete-all deletes many, --move-to URL takes another address"
+        raise click.UsageError(f"--force has become several options: {ways}, {others}.")
 
 
 SHARED = (
@@ -54,7 +59,7 @@ SHARED = (
     click.option("--no-gitignore", is_flag=True, help="Read only .blogapiignore, and no .gitignore."),
     click.option("--diff", is_flag=True, help="Show how files and posts in conflict differ."),
     click.option("--quiet", is_flag=True, help="Print nothing if nothing happened."),
-    click.option("--json", "as_json", is_flag=True, help="Print an object a line."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line."),
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
@@ -96,7 +101,9 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 @shared("--from")
 @click.option("--delete", is_flag=True, help="Remove the files of posts that are gone.")
 @DELETE_ALL
-@click.option("--theirs", is_flag=True, help="Write files that have changed, too, and keep yours as NAME.mine.md.")
+@click.option(
+    "--theirs", is_flag=True, help="Write files that have changed or are gone, too; keep yours as NAME.mine.md."
+)
 @click.option("--published", is_flag=True, help="Create no files for posts that are not published.")
 @click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and let the files lead to them.")
 @DRY_RUN

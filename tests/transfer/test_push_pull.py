@@ -156,7 +156,8 @@ CHANGES = {
     ("", "edited"): ([CHANGED_THERE.format("a.md")], ["updated a.md"], "there"),
     ("edited", "edited"): ([BOTH.format("a.md")], [BOTH.format("a.md")], None),
     ("same", "same"): ([], [], ""),
-    ("deleted", ""): (["gone here a.md: push --delete moves its post to the trash"],) * 2 + (None,),
+    ("deleted", ""): (["gone here a.md: push --delete moves its post to the trash, pull --theirs writes it again"],) * 2
+    + (None,),
     ("", "deleted"): ([GONE_THERE.format("a.md")],) * 2 + (None,),
     ("edited", "deleted"): (
         [f"conflict a.md: {GONE_THERE_CHANGED}"],

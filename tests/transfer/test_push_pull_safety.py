@@ -43,7 +43,10 @@ def test_pull_removes_no_file_because_a_database_was_replaced(run, folder, blog)
     entries["c.md"]["id"] = "999999"  # as if it was created after a backup that was restored since
     entries["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post got its id after that
     write_state(here, head, entries)
-    lost = "its post was not deleted, but is gone, as after restoring a backup: push --recreate creates it again"
+    lost = (
+        "its post is gone and not in the trash (deleted for good, or a backup was restored):"
+        " push --recreate creates it again, or delete the file"
+    )
     assert [line for line in run("pull", here, "--delete")[1] if "conflict" in line and ":" in line] == [
         f"conflict {name}.md: {lost}" for name in "bc"
     ]

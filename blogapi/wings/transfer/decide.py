@@ -14,7 +14,7 @@ class Side(Enum):
 
 
 class Action(Enum):
-    """The only step that loses nothing; a push or a pull leaves alone what is the other's to do."""
+    """The only step that loses nothing; a push or a pull leaves the other command's work alone."""
 
     NOTHING = auto()
     RECORD = auto()  # both sides say the same
@@ -50,7 +50,7 @@ UNRECORDED = {
 }
 OTHERS = {  # what the other command would do: what is said of the file, and the command
     Action.SEND: ("changed here", "push sends it"),
-    Action.TRASH: ("gone here", "push --delete moves its post to the trash"),
+    Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
     Action.WRITE: ("changed there", "pull writes it"),
     Action.UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
 }
@@ -61,13 +61,16 @@ REASONS = {
     (CHANGED, ABSENT): "it has changed here, and its post is gone: push --recreate creates it again",
     (CHANGED, CHANGED): f"it has changed on both sides: {WAYS_OUT}",
 }
-LOST = "its post was not deleted, but is gone, as after restoring a backup: push --recreate creates it again"
+LOST = (
+    "its post is gone and not in the trash (deleted for good, or a backup was restored):"
+    " push --recreate creates it again, or delete the file"
+)
 
 
 def decide(local: Side, base: Any, remote: Side, alike: bool = False, lacks: bool = False) -> Action:
     """Return what to do. `base` is the record of both, if any.
 
-    `alike` tells that both sides say the same, and `lacks` that the file does so only by leaving out what has changed.
+    `alike`: both sides say the same. `lacks`: the file matches only because it omits the field that changed.
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD

@@ -23,10 +23,11 @@ from blogapi.wings.transfer.ignored import MINE
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 from blogapi.wings.transfer.remote import Post
-from blogapi.wings.transfer.state import Entry
+from blogapi.wings.transfer.state import Entry, entry_of
 from blogapi.wings.transfer.working import Result, WorkingFolder
 
 UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
+FORCED = (Action.CONFLICT, Action.TRASH)  # that `theirs` answers with the post
 EDITS = 3  # attempts to edit a file before it is written anew
 
 
@@ -37,7 +38,7 @@ class Pull:
     working: WorkingFolder
     delete: bool = False  # removes files whose posts are gone
     delete_all: bool = False  # even if most posts are gone
-    theirs: bool = False  # writes files that have changed, too, and keeps yours aside
+    theirs: bool = False  # writes files that have changed or are gone, too, and keeps yours aside
     published: bool = False  # creates files for published posts only
     images: bool = False  # fetches images
 
@@ -68,7 +69,9 @@ class Pull:
         if why := self.working.left_out.get(name):
             return "left out", name, why
         action, why = self.working.decide(name, there, verify=True)
-        if post and there and (action is Action.WRITE or (action is Action.CONFLICT and self.theirs)):
+        if action is Action.TRASH and self.theirs and there and (found := self.working.remote.post(there["id"])):
+            post, there = found[0], entry_of(*found)
+        if post and there and (action is Action.WRITE or (self.theirs and action in FORCED)):
             return self._write(name, post, there, is_mine=action is Action.CONFLICT)
         if action is Action.UNLINK and self.delete:
             self.working.remove(name)

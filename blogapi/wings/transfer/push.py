@@ -11,7 +11,7 @@ from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.client import Left, RemoteError
-from blogapi.wings.transfer.decide import OTHERS, Action
+from blogapi.wings.transfer.decide import Action
 from blogapi.wings.transfer.folder import with_addresses
 from blogapi.wings.transfer.images import open_below
 from blogapi.wings.transfer.items import Item
@@ -111,11 +111,8 @@ class Push:
     def _known(self, name: str) -> Result | None:
         """Return the result for a file that has not changed, unless its post must be looked at."""
         entry, listed = self.working.entries[name], self.working.post_of[name]
-        if not listed or listed["updated_at"] < entry["updated_at"]:
-            return None
         # In the second of the entry, the post may have changed, too: that is for a pull to see.
-        what, why = ("unchanged", "") if listed["updated_at"] == entry["updated_at"] else OTHERS[Action.WRITE]
-        return what, name, why
+        return ("unchanged", name, "") if listed and listed["updated_at"] == entry["updated_at"] else None
 
     def _push(self, name: str, there: Entry | None) -> Result:
         for _ in range(TRIES):

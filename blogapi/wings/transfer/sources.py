@@ -41,8 +41,8 @@ EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
 UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
 MAX_ADVISED = 100  # files of each kind that an advice may be about
 READABLE = (*MARKDOWN_SUFFIXES, *EXPORTS)
-# Folders of built or installed files, which are skipped like hidden ones
 OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
+# Folders of built or installed files, which are skipped like hidden ones
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
@@ -215,7 +215,7 @@ class Sources:
             elif "error" in post:
                 yield Failure(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
             else:
-                self.taken.add(os.path.realpath(substack.file_of(path.parent, f"{post['id']}.{post['slug']}")))
+                self.taken.update(map(os.path.realpath, filter(None, [post.get("file")])))
                 self.left_out["comment"] += post.get("comments", 0)
                 yield self._item_of_export(path, post)
 

@@ -15,10 +15,11 @@ from blogapi.posts.schemas import PostSchema
 from blogapi.wings.transfer.client import RemoteError
 from blogapi.wings.transfer.folder import ADDRESS, Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
-from blogapi.wings.transfer.remote import Post
+from blogapi.wings.transfer.remote import MAX_POSTS, Post
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 64 * 1024**2  # the state of more than 100,000 files
+MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have
+WAY_OUT = "delete it, and all files are compared with the posts"
 CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
 ADDED = ("etag", "said", "seen", "sha256")  # of the post; of its meaning; when it was seen; of the file
 ERRORS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
@@ -77,12 +78,14 @@ class State:
         self._journal: IO[bytes] | None = None
         try:
             with folder.open(name, "rb") as file:
-                self._load(file.read(MAX_STATE_BYTES), self._places(file))
+                data = file.read(MAX_STATE_BYTES + 1)
+                if len(data) > MAX_STATE_BYTES:
+                    raise RemoteError(f"{folder.path / name} is too large: {WAY_OUT}")
+                self._load(data, self._places(file))
         except FileNotFoundError:
             return
         except ERRORS:
-            reason = "is damaged: delete it, and all files are compared with the posts"
-            raise RemoteError(f"{folder.path / name} {reason}") from None
+            raise RemoteError(f"{folder.path / name} is damaged: {WAY_OUT}") from None
 
     def _load(self, data: bytes, places: list[str]) -> None:
         first, *lines = data.split(b"\n")

@@ -26,17 +26,13 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
         raise MarkdownError(f"not valid CSV: {error}") from None
 
 
-def file_of(folder: Path, post_id: str) -> Path:
-    """Return the file with the HTML of a post."""
-    return folder / "posts" / f"{post_id}.html"
-
-
 def _post(folder: Path, row: dict[str, str]) -> dict[str, Any]:
     number, _, slug = row.get("post_id", "").partition(".")
     is_published, when = row.get("is_published", "").lower() == "true", time_or_nothing(row.get("post_date", ""))
     post = {"kind": "post", "id": number, "slug": slug, "title": row.get("title", "")}
+    path = folder / "posts" / f"{row.get('post_id', '')}.html"
     try:
-        with open_below(file_of(folder, row.get("post_id", "")), real_folders([folder])) as file:
+        with open_below(path, real_folders([folder])) as file:
             html = file.read(MAX_FILE_BYTES).decode()
     except FileNotFoundError:
         return post | {"error": "the file with its HTML is missing"} if is_published else {"kind": "draft without text"}
@@ -49,6 +45,7 @@ def _post(folder: Path, row: dict[str, str]) -> dict[str, Any]:
         "created_at": when,
         "excerpt": row.get("subtitle", ""),
         "html": html,
+        "file": str(path),
         "params": {name: row[name] for name in ("type", "podcast_url") if row.get(name)},
         "values": {"audience": row.get("audience", ""), "status": "published" if is_published else "draft"},
     }

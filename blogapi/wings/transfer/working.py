@@ -38,7 +38,7 @@ Result = tuple[str, str, str]  # what was done with a file, its name, and a mess
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says of a folder."""
+    """Options for a folder."""
 
     zone: tzinfo  # of times without an offset
     names: frozenset[str] = frozenset()  # only these files; all if there are none
@@ -299,6 +299,8 @@ class WorkingFolder:
             raise Left("conflict", CHANGING)
         if there and (other := self.holders.get(identity(there), name)) != name:
             raise Left("conflict", f"{other} has the slug {there['slug']}, too")
+        if there and entry and identity(there) != identity(entry):
+            raise Left("conflict", f"its post is gone, and another post has the slug {there['slug']}")
         local = (SAME if self.is_same(name, entry) else CHANGED) if is_there else ABSENT
         remote = CHANGED if there else ABSENT
         if there and entry and there["said"] == entry["said"]:
