@@ -15,3 +15,4 @@ def openapi() -> None:
     with TemporaryDirectory() as folder:
         app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
         click.echo(app.test_client().get("/openapi.json").text)
+        app.extensions["blogapi"].database.close()
