@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from click.testing import CliRunner
 
 from blogapi.cli import command_line
-from blogapi.cli.backup import NAME, superfluous, time_of
+from blogapi.cli.transfer_backup import NAME, superfluous, time_of
 from blogapi.storage.errors import Unavailable
 from tests.receiver import Receiver
 from tests.service import free_port

@@ -15,11 +15,13 @@ from contextlib import closing
 import pytest
 import yaml
 
-from tests.blogs import SAMPLES
+from tests.blogs import SAMPLES, write_files
 from tests.images.pictures import jpeg
 from tests.pages import Page
 from tests.receiver import Receiver
 from tests.service import CHECKOUT, eventually, free_port
+from tests.transfer.test_feeds import ATOM, ENTRY, TAKEOUT
+from tests.transfer.test_newsletters import MEDIUM, TABLE
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +123,17 @@ def home(tmp_path):
     shutil.copytree(SAMPLES, home, ignore=shutil.ignore_patterns("broken.md"))
     for name in ("wordpress.xml", "ghost.json"):
         (home / "exports" / name).rename(home / name)
-    return home
+    post = TAKEOUT.format(number=1, kind="POST", status="LIVE")
+    files = {
+        "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(
+            more=" xmlns:blogger='http://schemas.google.com/blogger/2018'", entries=post
+        ),
+        "medium-export/posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
+        "substack-export/posts/1.rye.html": "<p>Text.</p>",
+        "substack-export/posts.csv": "".join(TABLE.splitlines(keepends=True)[:2]).replace('"Rye, bread"', "Rye rolls"),
+        "feed.xml": ATOM.format(more="", entries=ENTRY),
+    }
+    return write_files(home, files)
 
 
 @pytest.fixture
@@ -216,9 +228,10 @@ def test_the_readme_commands_for_undoing_mistakes_work(sh):
 def test_the_readme_commands_for_keys_and_the_owners_page_work(running, sh, key):
     sh(SEND_ALL)  # drafts
     sh(SCHEDULE)
-    made, *table, renewed = sh(KEYS).splitlines()
+    made, *table, renewed, revoked = sh(KEYS).splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
+    assert re.fullmatch("revoked laptop in .*/blog.db", revoked)
     _, read_only, published_only = sh(LESS).split()
     listed = sh(LISTING.splitlines()[0])
     assert [post["status"] for post in json.loads(listed)] == ["draft", "scheduled", "draft"]
@@ -238,7 +251,7 @@ def test_the_readme_commands_for_importing_and_exporting_work(sh, home):
     summaries = [line for line in run(MOVE).splitlines() if line.startswith("made ")]
     pattern = r"made (\d+), changed 0, unchanged \d+, refused 0"
     created = [first, *(int(re.fullmatch(pattern, line)[1]) for line in summaries)]
-    assert len(created) == 9
+    assert len(created) == 13
     assert all(created)
     assert set(re.findall(r": would be (\w+): ", run(DRY_RUN))) == {"unchanged"}
     assert run(LEAVE) == f"written {sum(created)}, unchanged 0, deleted 0\n"
