@@ -210,6 +210,7 @@ def test_without_scripts_an_image_is_uploaded_with_the_post(window, loaf):
     assert window.value("content").startswith("Words.\n\n![loaf](http")
     window.fill(file=str(loaf))
     window.click("Save draft")
+    eventually(lambda: window.service.request("GET", "/v1/posts/1")[0] == 200)
     assert window.service.request("GET", "/v1/posts/1")[2]["content"].count("![loaf](http") == 2
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 CLIENTS = 4
 COUNT = 2_500  # requests per client in a quick run
 MEGABYTES = 250
-STATUSES = {100, 200, 201, 204, 304, 400, 401, 404, 405, 412, 413, 414, 415, 417, 431, 501}
+STATUSES = {100, 200, 201, 204, 304, 400, 401, 404, 405, 412, 413, 414, 415, 417, 431, 501, 505}
 JSON = b"Content-Type: application/json"
 
 

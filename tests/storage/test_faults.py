@@ -96,7 +96,9 @@ def test_a_query_that_fails_halfway_is_503_and_the_next_one_works(service):
     statuses = {service.request("GET", f"/v1/posts?limit=1000&status={status}")[0] for status in ("draft", "published")}
     assert 503 in statuses
     assert 500 not in statuses
-    service.database.write_bytes(sound)
+    with service.database.open("r+b") as file:  # only this page: the server may have merged parts of the search index
+        file.seek(page)
+        file.write(sound[page : page + 4096])
     assert len(service.request("GET", "/v1/posts?limit=1000")[2]) == 200
 
 
