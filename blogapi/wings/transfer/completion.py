@@ -17,12 +17,16 @@ from blogapi.wings.transfer.notes import Note
 DAY_IN_PATH = re.compile(r"(?<!\d)(?:19|20)\d\d[-/_.][01]?\d(?:[-/_.][0-3]?\d)?(?!\d)", re.ASCII)
 HEADERS = re.compile(r"\s*+(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?::?[ \t]+\S[^\n]*\n)+[ \t]*(?:\r?\n|\Z)")
 
+FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
+
 
 def hide(item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> None:
     """Make a post a draft unless it was public, and remove passwords from it."""
     fields = item.fields
     if "params" in fields:
         fields["params"] = without_passwords(fields["params"])
+    if item.file.is_exported and fields.get("status") == "scheduled":
+        values = {name: value for name, value in values.items() if name not in FOR_OTHERS}
     is_shown, why = is_public(values, inherited, now)
     if is_shown:
         return
