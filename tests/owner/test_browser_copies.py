@@ -46,13 +46,15 @@ def titles(window):
 
 def said(window, text):
     """Wait until the bar says this."""
-    eventually(lambda: text in window.browser.find_element(By.CSS_SELECTOR, ".bar").text, 25)
+    eventually(lambda: text in window.browser.find_element(By.CSS_SELECTOR, ".bar").text, 60)
 
 
 def has(window, content):
     """Wait until the form has this content."""
     script = "return document.readyState === 'complete' && document.querySelector('#content')?.value"
-    eventually(lambda: window.browser.execute_script(script) == content)
+    eventually(
+        lambda: window.browser.execute_script(script) == content, 60
+    )  # with a latency of 3 s, also on a busy machine
 
 
 @contextmanager
