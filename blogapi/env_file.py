@@ -22,7 +22,7 @@ ENTRY = re.compile(
 def load(named: str | None = None) -> tuple[str, set[str]]:
     """Add the settings of the file to the environment, whose own variables win.
 
-    Return the path of the file, or "" if there is none, and the names of the variables that came from it. Raises
+    Return the path of the file, or "" without one, and the names of the variables that came from it. Raises
     OSError if it cannot be read, ValueError if it is invalid.
     """
     named = named or os.environ.get(VARIABLE)

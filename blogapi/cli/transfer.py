@@ -66,7 +66,9 @@ def utc(value: str) -> str:
 @click.option("--static", metavar="DIR", type=FOLDER, help="The folder of images whose addresses begin with a slash.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
-@click.option("--date-from", metavar="NAME", default="", help="A name in front matter for dates where there is none.")
+@click.option(
+    "--date-from", metavar="NAME", default="", help="A name in front matter that gives the date of files without one."
+)
 @click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="How the old site formed addresses.")
 @click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
 def import_posts(

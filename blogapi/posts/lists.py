@@ -169,7 +169,7 @@ def future_ids(ids: Select) -> Select:
 
 
 def _due_ids(by_tag: bool) -> Select:
-    """Return the query for the ids of due posts; usually there are none."""
+    """Return the query for the ids of due posts; usually it finds nothing."""
     due, key = (PostTag, PostTag.post_id + 0) if by_tag else (Schedule, Schedule.post_id + 0)
     # The 0 keeps SQLite off the primary key, so that it uses the index by time.
     query = due.select(key).where(due.published_at <= Param("now"), key < Param("before"))

@@ -135,7 +135,7 @@ WAS_PUBLIC = Prepared(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slu
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
-    """Return the slugs among these that no other post has or had; None if there are none."""
+    """Return those of these slugs that no other post has or had; None if all are taken."""
     return [slug for slug in slugs if not is_taken(reader, slug, post_id)] or None
 
 

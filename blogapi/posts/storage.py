@@ -92,7 +92,7 @@ def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
 
 
 def check_size(tx: Transaction, text: str | bytes) -> None:
-    """Raise NeedsThread for a post so long that other requests would wait while it is parsed and written."""
+    """Raise NeedsThread for a long post: parsing and writing it would hold up other requests."""
     if len(text) > MAX_SHARED and not tx.may_be_slow:
         raise NeedsThread
 

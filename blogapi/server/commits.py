@@ -179,7 +179,7 @@ class GroupCommit:
                 self._commit()
 
     def _commit(self) -> None:
-        """Run waiting operations in a transaction, and wake their requests, whatever fails."""
+        """Run waiting operations in a transaction, and wake their requests even if it fails."""
         self._gather()
         taken: list[PendingWrite] = []
         error: BaseException | None = None

@@ -147,7 +147,7 @@ class Handler:
             return self.call(exchange, body)
         body.is_change = True
         try:
-            if body.is_complete:  # There is none.
+            if body.is_complete:  # It has no body.
                 connection.take_places()
         except TimeoutError:
             return self.refuse(exchange, BUSY[0], MANY_REQUESTS)

@@ -80,14 +80,14 @@ def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Replace the key with this name and keep its scope. Raises InvalidKeyName if there is none."""
+    """Replace the key with this name and keep its scope. Raises InvalidKeyName for an unknown name."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name. Raises InvalidKeyName if there is none."""
+    """Remove the key with this name. Raises InvalidKeyName for an unknown name."""
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
 

@@ -188,7 +188,7 @@ def test_an_uploaded_image_can_be_picked_for_the_text_and_for_the_cover(window, 
     window.click("Choose an uploaded image")
     search, description = window.browser.find_elements(By.CSS_SELECTOR, "dialog input")
     search.send_keys("cake")
-    eventually(lambda: "There are none." in window.browser.find_element(By.CSS_SELECTOR, "dialog").text)
+    eventually(lambda: "No images." in window.browser.find_element(By.CSS_SELECTOR, "dialog").text)
     search.clear()
     search.send_keys("LOAF")
     description.send_keys("A [loaf]")

@@ -33,7 +33,7 @@ def test_ignored_files_and_copies_made_of_conflicts_are_left_out(run, folder, th
     (left_out,) = [line for line in lines if line.startswith("Left out: ")]
     assert {*re.findall(r"\d [a-z ]+?(?=,| and |\.)", left_out)} >= {
         "3 duplicates of another file",
-        "3 duplicates made of a conflict",
+        "3 duplicates from a conflict",
         "2 files to ignore",
     }
     run("push", here, "--no-gitignore")

@@ -206,5 +206,5 @@ def test_conflicted_copies_are_left_out(run, folder, there):
     here = folder(a="# A\n")
     names = "a (Ann's conflicted copy 2026-11-20).md", "a.sync-conflict-20261120-101010-ABCDEFG.md"
     write_files(here, dict.fromkeys(names, "# A\n"))
-    assert "Left out: 2 duplicates made of a conflict." in run("push", here)[1]
+    assert "Left out: 2 duplicates from a conflict." in run("push", here)[1]
     assert there().keys() == {"a"}

@@ -84,8 +84,8 @@ def parse(
 
     If `strict`, it must be written for this service: an unknown name is an error unless `keeps_others` puts it into
     `params`. Otherwise it may come from another program: unknown names go to `params`, white space may come first, of
-    several images or excerpts the first counts, and the rules of its `program` apply; `date_from` is a name for the
-    date where there is none. Times without an offset are in the `zone`.
+    several images or excerpts the first counts, and the rules of its `program` apply; `date_from` is a name that
+    gives the date if no other does. Times without an offset are in the `zone`.
     """
     language = None if strict else LANGUAGE.match(data)
     if language:

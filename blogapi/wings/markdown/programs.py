@@ -232,5 +232,5 @@ def by_names(names: Iterable[str]) -> Program:
 
 @cache
 def dated_from(program: Program, name: str) -> Program:
-    """Return a program in which this name means the date where there is none."""
+    """Return the program with another name for the date, for files without one."""
     return replace(program, names={**(program.names or {}), "published_at": (name.lower(),)}, begun=())

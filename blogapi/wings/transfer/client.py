@@ -75,7 +75,7 @@ def date_of(answer: Answer) -> float:
 def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None]]:
     """Raise `late` in a block that takes more seconds than this. Yield a function that sets another number of them.
 
-    It interrupts whatever the main thread waits for: a timeout of a socket starts again with each byte that arrives.
+    It interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
     """
 
     def end(*_: object) -> None:

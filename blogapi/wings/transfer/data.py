@@ -37,7 +37,7 @@ def load_toml(text: str) -> dict[str, Any]:
 
 
 def load_yaml(text: str) -> Any:
-    """Return strings, lists and mappings of YAML, whatever their types. Raises ValueError."""
+    """Return the strings, lists and mappings in YAML, without types. Raises ValueError."""
     depth = 0
     try:
         for event in yaml.parse(text, Loader):

@@ -37,7 +37,7 @@ class Ignored:
             return "file that a pull kept aside"
         copied = COPIED.fullmatch(path.stem)
         if IN_CONFLICT.search(path.stem):
-            return "duplicate made of a conflict"
+            return "duplicate from a conflict"
         if copied and self.exists(str(path.with_name(copied[1] + path.suffix))):
             return "duplicate of another file"
         folders = [str(each) for each in path.parents][-2::-1]  # from the top

@@ -1,4 +1,4 @@
-"""What was read of a post that is to be stored, or why it cannot be."""
+"""Items of an import: a post to store, or why it cannot be stored."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo

@@ -163,7 +163,7 @@ class Push:
         return self.uploaded[image_id]
 
     def _free_slug(self, cycle: dict[str, Entry]) -> Entry | None:
-        """Give the first post in a cycle another slug if all their files are to be sent; return the post if so."""
+        """If all files of a cycle will be sent, give its first post another slug, and return that post."""
         with suppress(Left):
             if all(self.working.decide(*each, verify=False)[0] is Action.SEND for each in cycle.items()):
                 name, there = next(iter(cycle.items()))

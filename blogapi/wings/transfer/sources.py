@@ -262,7 +262,7 @@ class Sources:
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Make a post a draft if its file, its folders or its site hide it; note dates that are not understood."""
         values, inherited = item.file.values, []
-        if item.file.is_exported:  # Its status is that of the post here, whatever its folder and its `params` say.
+        if item.file.is_exported:  # Its status is the post's own; its folder and its `params` do not count.
             values = {name: value for name, value in values.items() if name != "params"}
         else:
             inherited = [*inherited_by(place, bound, site)]

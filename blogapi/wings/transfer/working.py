@@ -41,7 +41,7 @@ class Options:
     """Options for a folder."""
 
     zone: tzinfo  # of times without an offset
-    names: frozenset[str] = frozenset()  # only these files; all if there are none
+    names: frozenset[str] = frozenset()  # only these files; all files if empty
     moves: bool = False  # whether the folder may belong to another service
     dry_run: bool = False
     static: Path | None = None  # the folder of images whose addresses begin with a slash
@@ -76,7 +76,7 @@ class WorkingFolder:
 
     @cached_property
     def scope(self) -> str:
-        """What the key may do: asked for only if something is to be done."""
+        """The scope of the key, fetched on first use."""
         return self.remote.scope()
 
     def record(self, name: str, known: Entry, sha256: str = "") -> None:

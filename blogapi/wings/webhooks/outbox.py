@@ -90,7 +90,7 @@ def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
             tx.defer(TURN_OFF, **values)
 
 
-# If a redelivery was requested during the attempt, the message is sent again, whatever the result.
+# If a redelivery was requested during the attempt, the message is sent again even if the attempt succeeded.
 _same = Delivery.repeats == Param("repeats")
 _attempted = Delivery.update(
     attempts=Delivery.attempts + 1,

@@ -232,7 +232,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again, whatever the state of its delivery. Raises NotFound, Rejected."""
+    """Send an event to a webhook again; its delivery can be in any state. Raises NotFound, Rejected."""
     active = find(tx, webhook_id).active
     found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:

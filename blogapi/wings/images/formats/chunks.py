@@ -1,4 +1,4 @@
-"""PNG, GIF and WebP: files made of chunks, most of which belong to the picture."""
+"""PNG, GIF and WebP: files that consist of chunks, most of which belong to the picture."""
 
 import zlib
 from collections.abc import Iterator

@@ -95,7 +95,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
       press.prepend(create("img", { loading: "lazy", src: card.querySelector("img").src, alt: "" }));
       return create("li").appendChild(press).parentNode;
     });
-    const shown = isFirst && !found.length ? [create("li", { textContent: "There are none." })] : found;
+    const shown = isFirst && !found.length ? [create("li", { textContent: "No images." })] : found;
     isFirst ? list.replaceChildren(...shown) : list.append(...shown);
     isFirst || found[0]?.firstChild.focus();
     next = page.querySelector(".pages a[rel=next]")?.href ?? "";
