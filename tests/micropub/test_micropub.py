@@ -53,9 +53,9 @@ def test_a_form_creates_a_post(create, number, data, expected, ignored):
         (206, {"content": ["A\n"], "photo": PHOTOS}, {"content": PARAGRAPHS}, []),
         (
             "active",
-            {"content": [{"html": "<p>A<script>b</script></p><form>c</form>"}]},
-            {"content": "A\n\nc\n"},
-            ["content.html: form", "content.html: script"],
+            {"content": [{"html": "<p>A<script>b</script><a href='javascript:d'>e</a></p><form>c</form>"}]},
+            {"content": "Ae\n\nc\n"},
+            ["content.html: a", "content.html: form", "content.html: script"],
         ),
         ("Obsidian", {"name": ["A"], "content": [{"html": "# B\n\n*C*"}]}, {"content": "# B\n\n*C*"}, []),
         ("iA Writer", {"name": "A", "content": "B", "post-status": "draft"}, IA_WRITER, []),

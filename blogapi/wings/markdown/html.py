@@ -7,6 +7,7 @@ from secrets import token_hex
 from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
 
 from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.safety import without_active
 
 # Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d inside words
 PLAIN = re.compile(
@@ -30,7 +31,6 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})  # in addresses
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-ACTIVE = "form, script, svg"  # only an import keeps these
 # Elements that stay HTML
 KEPT = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
 # A table or a code block that contains one of these stays HTML.
@@ -39,7 +39,9 @@ NOT_IN_CODE = "a[href]:not([href^='#']), img"
 # Elements that get an anchor if a link leads to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
 RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # elements with the same meaning
-LINE_BREAKS = re.compile(r"\s*\n\s*")
+LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
+# What would make a link of the brackets before it, or, without footnotes, of a label such as `[^1]:`
+FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
 # Elements next to which WordPress does not turn bare lines into paragraphs
 BLOCK = re.compile(
@@ -56,13 +58,8 @@ BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGN
 
 def _as_html(element: Element, text: str) -> str:
     """Return an inline element as HTML, with its text in Markdown."""
-    title = f' title="{escape(title)}"' if (title := element.attr("title")) else ""
+    title = f' title="{escape(title)}"' if (title := " ".join((element.attr("title") or "").split())) else ""
     return f"<{element.tag}{title}>{text}</{element.tag}>" if text.strip() else text
-
-
-def _input(element: Element, text: str) -> str:
-    box = "[x]" if "checked" in element.attrs else "[ ]"
-    return box if element.attr("type") == "checkbox" else ""
 
 
 def _details(element: Element, text: str) -> str:
@@ -71,9 +68,8 @@ def _details(element: Element, text: str) -> str:
 
 CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
     "details": _details,
-    "input": _input,
-    "rp": lambda element, text: element.text,
-    "summary": lambda element, text: LINE_BREAKS.sub(" ", element.html),
+    "rp": lambda element, text: text,
+    "summary": lambda element, text: _one_block(element.html),
 }
 STYLE = Markdown(converters=CONVERTERS)
 
@@ -81,7 +77,7 @@ STYLE = Markdown(converters=CONVERTERS)
 def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
     """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large.
 
-    If the set `dropped` is given, scripts, forms and drawings are left out, and their names are added to it.
+    If the set `dropped` is given, the HTML is made safe, and the names of what was dropped are added to it.
     """
     check_size(html, max_elements)
     text = Preparation(html, dropped).markdown()
@@ -123,21 +119,20 @@ class Preparation:
             html = HTML_CARD.sub(lambda match: f"<p>{self._keep(_one_block(match[1]))}</p>", html)
         self.tree = parse_fragment(html)
         if dropped is not None:
-            self._drop(dropped)
+            self.tree, names = without_active(self.tree)
+            dropped |= names
         self.targets = {(link.attr("href") or "")[1:] for link in self.tree.select("a[href^='#']")} - {""}
 
     def markdown(self) -> str:
         """Return the HTML as Markdown."""
         self._prepare(self.tree)
-        return re.sub(rf"{self.name}(\d+)x", lambda match: self.texts[int(match[1])], self.tree.to_markdown(STYLE))
+        return re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, self.tree.to_markdown(STYLE))
 
-    def _drop(self, dropped: set[str]) -> None:
-        for element in self.tree.select(ACTIVE):
-            dropped.add(element.tag)
-            if element.tag == "form":  # Its text stays.
-                element.tag = "div"
-            else:
-                element.decompose()
+    def _kept(self, name: re.Match[str]) -> str:
+        """Return the text that a name stands for; if what follows would make it a link, its brackets are escaped."""
+        text = self.texts[int(name[1])]
+        is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
+        return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
 
     def _keep(self, text: str) -> str:
         """Return the name that stands for a text."""
@@ -154,11 +149,14 @@ class Preparation:
             parent, is_heading = left.pop()
             for node in list(parent.children):
                 if isinstance(node, Text):
-                    node.data = PLAIN.sub(lambda match: self._keep(match[0]), node.data)
+                    node.data = PLAIN.sub(lambda match: self._keep(match[0]), node.data.replace("\r", "\n"))
                 elif isinstance(node, Comment) and (found := KEPT_COMMENT.match(node.data)):
                     node.replace_with(self._block(f"<!--{found[1]}-->"))
                 elif isinstance(node, Element) and _stays_html(node):
                     node.replace_with(self._block(node.html))
+                elif isinstance(node, Element) and node.tag == "input":
+                    box = "[x]" if "checked" in node.attrs else "[ ]"
+                    node.replace_with(Text(self._keep(box) if node.attr("type") == "checkbox" else ""))
                 elif isinstance(node, Element) and is_heading and node.tag == "br":
                     node.replace_with(Text(self._keep("<br>")))
                 elif isinstance(node, Element):
@@ -167,7 +165,7 @@ class Preparation:
 
     def _prepare_element(self, element: Element) -> None:
         match element.tag:
-            case "a" if element.select_one(", ".join(HEADINGS)):
+            case "a" if "href" in element.attrs and element.select_one(", ".join(HEADINGS)):
                 _link_parts(element)
             case "a" | "img":
                 for name, value in list(element.attrs.items()):
@@ -190,7 +188,7 @@ class Preparation:
     def _mark_target(self, element: Element) -> None:
         """Put an anchor at an element that a link in the same HTML leads to, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
-        if anchor in self.targets and element.tag in TARGETS:
+        if anchor in self.targets and element.tag in TARGETS and not re.search(r"\s", anchor):
             mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))
             first = next((each for each in element.children if isinstance(each, Element)), None)
             if element.tag == "a":
@@ -201,9 +199,9 @@ class Preparation:
 
 
 def _one_block(html: str) -> str:
-    """Return HTML without line breaks that would end its block in Markdown."""
-    html = html.strip()
-    return html.replace("\n", "&#10;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
+    """Return HTML without line breaks, which would end its block in Markdown, and without links in Markdown."""
+    html = html.strip().replace("](", "]&#40;")
+    return html.replace("\n", "&#10;").replace("\r", "&#13;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 
 
 def _stays_html(element: Element) -> bool:
