@@ -35,9 +35,7 @@ def given_url(value: str) -> str:
 
 
 @click.command("images")
-@click.option(
-    "--unused", is_flag=True, help="Only images older than a day that no post, revision or trashed post uses."
-)
+@click.option("--unused", is_flag=True, help="Only images older than a day that nothing uses.")
 @click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
 @click.option(
     "--rebase",

@@ -11,6 +11,8 @@ from blogapi.storage.errors import Rejected
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.models import ImagePart
+from blogapi.wings.owner import copies
+from blogapi.wings.proposals import changes
 from tests.api.fixtures import NOW, with_key
 from tests.cases import cases
 from tests.conftest import message, without_id
@@ -294,6 +296,23 @@ def test_an_image_in_use_is_not_deleted(client, post, image):
     assert message(client.delete(path)) == "image: still shown by revision 1 of post 1, post 4 in the trash"
     client.delete("/v1/trash/4")
     client.delete("/v1/posts/1?permanent=true")
+    assert client.delete(path).status_code == 204
+
+
+def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(client, database, post, image):
+    post()
+    since, path, text = database.now, f"/v1/images/{image['id']}", f"![]({image['url']})"
+    assert client.post("/v1/posts/1/proposals", json={"content": text}).status_code == 201
+    assert message(client.delete(path)) == "image: still shown by a proposal for post 1"
+    with pytest.raises(Rejected, match="still shown by a proposal for post 1"):
+        database.write(images.delete, image["id"], since)
+    assert images.shown(database) == {image["id"]}
+    copy = copies.Copy("copy-of-a-form", None, copies.OPEN, 1, "")
+    database.write(copies.put, copy, {"content": text}, "")
+    client.delete("/v1/posts/1?permanent=true")
+    database.write(changes.clear)
+    assert message(client.delete(path)) == "image: still shown by unsaved text for a new post"
+    database.write(lambda tx: tx.execute(copies.DraftCopy.delete()))
     assert client.delete(path).status_code == 204
 
 

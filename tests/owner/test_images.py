@@ -117,6 +117,10 @@ def test_an_image_in_use_lists_its_posts_and_cannot_be_deleted(owner, client):
         ("“C” in the trash", "/settings/trash/3"),
     ]
     assert [view(owner, each["href"]).status for each in page.soup.select("main li a")] == [200] * 3
+    client.post("/v1/posts/1/proposals", json={"excerpt": url})
+    client.delete("/v1/trash/3")
+    (link,) = [each for each in view(owner, answer.headers["Location"]).soup.select("main li a") if "prop" in each.text]
+    assert (link.text, link["href"]) == ("a proposal for “A”", "/settings/posts/1")
     refused = owner.post(delete[0], data=delete[1], content_type="multipart/form-data")
     assert refused.status_code == 400
     assert "Nothing was deleted. Still shown by post 1 (a), revision 1 of post 2" in refused.text

@@ -21,6 +21,7 @@ from blogapi.storage.models import DOCUMENT, Post
 from blogapi.wings.history.models import Revision
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 from blogapi.wings.images.models import Image, ImagePart
+from blogapi.wings.staged import PROPOSED, DraftCopy
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes read at a time
@@ -55,13 +56,16 @@ class StoredImage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A post, a revision or a trashed post that uses an image. The version of a current post is 0."""
+    """What uses an image: a post, a revision, a post in the trash, or a staged change, which has no version."""
 
-    post_id: int
-    version: int
-    slug_or_state: str  # the slug of a post, the state of a revision
+    post_id: int | None  # None if unsaved text has no post yet
+    version: int | None  # 0 for a current post
+    slug_or_state: str  # the slug of a post, the state of a revision or a staged change
 
     def __str__(self) -> str:
+        if self.version is None:
+            what = "a proposal" if self.is_proposal else "unsaved text"
+            return f"{what} for {f'post {self.post_id}' if self.post_id else 'a new post'}"
         if self.in_trash:
             return f"post {self.post_id} in the trash"
         if self.version:
@@ -71,7 +75,12 @@ class Use(NamedTuple):
     @property
     def in_trash(self) -> bool:
         """Whether it is a post in the trash."""
-        return self.version > 0 and self.slug_or_state == "deleted"
+        return self.slug_or_state == "deleted" and bool(self.version)
+
+    @property
+    def is_proposal(self) -> bool:
+        """Whether it is a proposal."""
+        return self.slug_or_state == PROPOSED and self.version is None
 
 
 def find(reader: Reader, image_id: str) -> StoredImage:
@@ -217,19 +226,19 @@ def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage
 
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
-    """Return at most NAMED uses of an image: in posts, then in revisions, then in the trash."""
-    queries = (POSTS_THAT_SHOW, REVISIONS_THAT_SHOW)
-    found = chain.from_iterable(reader.rows(query, **_address(image_id)) for query in queries)
+    """Return at most NAMED uses of an image: in posts, revisions, the trash, then in staged changes."""
+    return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, STAGED_THAT_SHOW)
+
+
+def _shown_by(reader: Reader, image_id: str, *queries: Prepared, since: str = "") -> list[Use]:
+    values = {"address": f"/images/{image_id}.", "since": since}
+    found = chain.from_iterable(reader.rows(query, **values) for query in queries)
     return [Use(*row) for row in islice(found, NAMED)]
 
 
 def still_shown(uses: Iterable[Use]) -> Rejected:
     """Return the error for an image that cannot be deleted."""
     return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
-
-
-def _address(image_id: str) -> dict[str, str]:
-    return {"address": f"/images/{image_id}."}
 
 
 def _uses(query: str) -> Prepared:
@@ -245,12 +254,17 @@ RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
 REVISIONS_THAT_SHOW = _uses(
     f"SELECT post_id, version, state FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
 )
+_staged = "(SELECT post_id, state, saved_at, fields AS document FROM draft_copy) AS staged"
+STAGED_THAT_SHOW = _uses(
+    f"SELECT post_id, NULL, state FROM {_staged} WHERE saved_at >= :since AND {{shows}} ORDER BY saved_at LIMIT {NAMED}"
+)
 
 
 def shown(reader: Reader) -> set[str]:
-    """Return the ids of all images used in a post, a revision or a post in the trash. Raises Damaged."""
+    """Return the ids of all images used in a post, a revision, the trash or a staged change. Raises Damaged."""
     found: set[str] = set()
-    for model, document in ((Post, DOCUMENT), (Revision, AsBytes(Revision.document))):
+    documents = (Post, DOCUMENT), (Revision, AsBytes(Revision.document)), (DraftCopy, AsBytes(DraftCopy.fields))
+    for model, document in documents:
         for (text,) in reader.rows(model.select(document)):
             if text is None:
                 raise Damaged
@@ -261,12 +275,12 @@ def shown(reader: Reader) -> set[str]:
 def delete(tx: Transaction, image_id: str, since: str) -> str:
     """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
 
-    The caller has checked that nothing used it at the time `since`. Raises Rejected if a post that has changed since
+    The caller has checked that nothing used it at the time `since`. Raises Rejected if something that has changed since
     then uses it now.
     """
     image = find(tx, image_id)
-    for row in tx.rows(RECENT_POSTS_THAT_SHOW, since=since, **_address(image_id)):
-        raise still_shown([Use(*row)])
+    if uses := _shown_by(tx, image_id, RECENT_POSTS_THAT_SHOW, STAGED_THAT_SHOW, since=since):
+        raise still_shown(uses)
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(BEGIN_UPLOAD, name=image.upload)
     tx.execute(ADD_TO_TOTAL, bytes=-image.bytes)

@@ -181,9 +181,10 @@ def get_image(request: Request, image_id: str) -> Response:
 
 @views.operation("DELETE /v1/images/<image:image_id>", Answer(204, "The image is gone."))
 def delete_image(request: Request, image_id: str) -> Response:
-    """Delete an image that no post uses.
+    """Delete an unused image.
 
-    If a post, a revision or a post in the trash uses it, the answer is 400 and names up to three of them.
+    If a post, a revision, a post in the trash, a proposal or unsaved text uses it, the answer is 400 and names up to
+    three of them.
     """
     delete_unused(request, image_id)
     return no_content(request)

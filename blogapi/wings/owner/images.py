@@ -1,5 +1,6 @@
 """The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
 from blogapi.api.views import Views
 from blogapi.posts import storage as posts
+from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
@@ -68,10 +70,11 @@ def show_image(image_id: str, **shown: Any) -> str:
 
 
 def title_of(use: Use) -> str:
-    """Return the title of the post that shows an image, in one of its versions."""
-    if not use.version:
-        return title_by(posts.find, use.post_id)
-    return title_by(partial(revisions.find_version, version=use.version), use.post_id)
+    """Return the title of the post that shows an image, in one of its versions; "" for one that is not there."""
+    find = partial(revisions.find_version, version=use.version) if use.version else posts.find
+    with suppress(NotFound):
+        return title_by(find, use.post_id) if use.post_id else ""
+    return ""
 
 
 @views.post("/images/<image:image_id>/delete")
