@@ -38,13 +38,14 @@ CREATE TABLE draft_copy (
     id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form; of a proposal, a hash of its changes
     post_id INTEGER,  -- NULL: a new post
     state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded', 'proposed', 'applied')),
-    number INTEGER NOT NULL,  -- increases each time the form sends it; of an applied proposal, the version it replaced
+    number INTEGER NOT NULL,  -- increases each time the form sends it, and with each new proposal; of an applied
+                              -- proposal, the version it replaced
     etag TEXT NOT NULL,  -- of the post version being edited; when saved, of the version this created
     next TEXT NOT NULL,  -- when continued or aside: the copy that took its place; when proposed: hashes of the fields as
                          -- they were, in JSON
     saved_at TEXT NOT NULL,
     browser TEXT NOT NULL,  -- "Firefox on Android"; of a proposal, the name of the key
-    title TEXT NOT NULL,  -- as typed; of a proposal, that of the post
+    title TEXT NOT NULL,  -- as typed; empty for a proposal
     bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued, saved or applied
     fields TEXT NOT NULL  -- a JSON object of strings, as typed; the Proposal as JSON, sent unchanged
 ) STRICT;

@@ -86,7 +86,18 @@ def clock():
 SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that need a database file
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 # The folders and files whose tests run each query at least once; parsing, rendering and HTTP do not differ by engine.
-BOTH_ENGINES = {"posts", "tags", "history", "search", "storage", "webhooks", "images", "server", "docs/test_metrics.py"}
+BOTH_ENGINES = {
+    "posts",
+    "tags",
+    "history",
+    "proposals",
+    "search",
+    "storage",
+    "webhooks",
+    "images",
+    "server",
+    "docs/test_metrics.py",
+}
 BOTH_ENGINES |= {f"owner/test_{name}.py" for name in ("copies", "images", "keys", "sessions", "shares", "tags")}
 BOTH_ENGINES |= {f"micropub/test_{name}.py" for name in ("access", "queries", "updates")}
 BOTH_ENGINES |= {"api/test_common.py", "api/test_keys_scope.py"}

@@ -32,10 +32,9 @@ def withdraw(tx: Transaction, proposal_id: str) -> None:
 
 
 def made_since(reader: Reader, since: str, author: str | None) -> Iterator[tuple[str, int, str]]:
-    """Return the id, the post and its title of each proposal made since a given time, by anybody or by one author."""
-    query = DraftCopy.select(DraftCopy.id, DraftCopy.post_id, DraftCopy.title).where(
-        is_proposal, DraftCopy.saved_at >= since
-    )
+    """Return the id, post and author of each proposal made since a given time, by anybody or by one author."""
+    columns = DraftCopy.id, DraftCopy.post_id, DraftCopy.browser
+    query = DraftCopy.select(*columns).where(is_proposal, DraftCopy.saved_at >= since)
     return reader.rows(query.where(DraftCopy.browser == author) if author is not None else query)
 
 

@@ -201,7 +201,11 @@ def test_pages_visit_each_proposal_once(client, agent, post, clock):
             pages = [answer.json for answer in answers(client, f"{path}?limit={limit}")]
             assert [each for page in pages for each in page] == whole
             assert {len(page) for page in pages[:-1]} == {limit}
-    assert [each["created_at"] for each in whole] == sorted((each["created_at"] for each in whole), reverse=True)
+    assert [each["changes"]["title"] for each in whole] == [*"edcbaedcba"]
+    assert agent.post(f"{POST}/proposals", json={"title": "b"}).status_code == 200
+    client.patch(POST, json={"content": "x"})
+    assert agent.post(f"{POST}/proposals", json={"title": "b"}).status_code == 200
+    assert [each["id"] for each in client.get("/v1/proposals").json] == [each["id"] for each in whole]
     assert client.get("/v1/proposals?before=7").status_code == 400
 
 

@@ -40,7 +40,7 @@ class Undone(NamedTuple):
     title: str  # "" if the post was deleted for good
     # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal; "" until it gets its slug
     action: str
-    reason: str = ""  # why it was left alone, or why its slug differs
+    reason: str = ""  # why it was left alone, why its slug differs, or what was withdrawn
 
 
 class PastChange(NamedTuple):
@@ -83,7 +83,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         database.engine.shrink()  # otherwise, the server's next write would, while clients wait
         time.sleep(PAUSE_SECONDS)
 
-    plans, waiting = Plans(since, key, dry_run), _changed_since(database, since)
+    plans, waiting, titles = Plans(since, key, dry_run), _changed_since(database, since), {}
     for phase in (WAIT, PARK, SETTLE):
         undo_post = partial(plans.undo_post, phase)
         results: Iterator[Undone | None]
@@ -94,13 +94,15 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         waiting = []
         for undone in filter(None, results):
             if undone.action:
+                titles[undone.post_id] = undone.title
                 yield undone
             else:
                 waiting.append(undone.post_id)
-    for proposal_id, post_id, title in list(staged.made_since(database, since, key)):
+    for proposal_id, post_id, author in list(staged.made_since(database, since, key)):
         if not dry_run:
             database.write(staged.withdraw, proposal_id)
-        yield Undone(post_id, title, "withdrawn")
+        title = titles.get(post_id) or _title(database, post_id)
+        yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
@@ -123,6 +125,12 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
     return count
+
+
+def _title(reader: Reader, post_id: int) -> str:
+    with suppress(NotFound, Damaged):  # It is in the trash.
+        return documents.load(posts.find(reader, post_id))["title"]
+    return ""
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:

@@ -64,12 +64,11 @@ def page(
     reader: Reader, ref: PostRef | None, limit: int, before: Cursor[int] | None = None
 ) -> Page[bytes, Cursor[int]]:
     """Return a page of the proposals for a post, or for all posts, newest first. Raises NotFound."""
-    time, last = before or (LATEST, MAX_ID)
-    is_wanted = Tuple(DraftCopy.saved_at, DraftCopy.id) < Tuple(time, str(last))
+    is_wanted = Tuple(DraftCopy.saved_at, DraftCopy.number) < Tuple(*(before or (LATEST, MAX_ID)))
     if ref is not None:
         is_wanted &= DraftCopy.post_id == posts.id_of(reader, ref)
-    query = _of_present.select(DraftCopy.id, DraftCopy.number, _document, DraftCopy.saved_at).where(is_wanted)
-    query = query.order_by(DraftCopy.saved_at.desc(), DraftCopy.id.desc()).limit(limit + 1)
+    query = _of_present.select(DraftCopy.number, DraftCopy.id, _document, DraftCopy.saved_at).where(is_wanted)
+    query = query.order_by(DraftCopy.saved_at.desc(), DraftCopy.number.desc()).limit(limit + 1)
     return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of, lambda _, document: document)
 
 
@@ -111,11 +110,14 @@ def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check
     proposal |= {"base": etag_of(post.document), "changes": changes}
     base, document = _known(old, changes), documents.dump(proposal).encode()
     new = Proposal(proposal_id, post.id, str(author), base, document, changes)
-    if before != new:
-        _write(tx, new, proposal, old["title"])
+    row = {"etag": proposal["base"], "next": documents.dump(base), "fields": document.decode(), "bytes": len(document)}
     if before is None:
+        row |= {"id": proposal_id, "post_id": post.id, "state": PROPOSED, "number": _free_number(tx, new)}
+        tx.execute(DraftCopy.insert(row | {"saved_at": tx.now, "browser": new.author, "title": ""}))
         shown = {name: value for name, value in proposal.items() if name != "changes"}
         effects.proposed(tx, old, shown | {"fields": [*changes]})
+    elif before != new:
+        tx.execute(DraftCopy.update(row).where(DraftCopy.id == proposal_id))
     return new, before is None
 
 
@@ -137,9 +139,8 @@ def _known(post: Fields, names: Fields) -> dict[str, Any]:
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
 
-def _write(tx: Transaction, new: Proposal, fields: Fields, title: str) -> None:
-    """Write a proposal in the place of the one with its id. Raises Rejected if too many wait."""
-    withdraw(tx, new.id)
+def _free_number(tx: Transaction, new: Proposal) -> int:
+    """Return the number of a new proposal, which is greater than all others. Raises Rejected if too many wait."""
     of_post = Case(None, [(DraftCopy.post_id == new.post_id, 1)], 0)
     totals = [fn.COALESCE(fn.SUM(each), 0) for each in (1, DraftCopy.bytes, of_post)]
     count, size, count_of_post = tx.one(_of_present.select(*totals))
@@ -150,9 +151,8 @@ def _write(tx: Transaction, new: Proposal, fields: Fields, title: str) -> None:
     if size + len(new.document) > MAX_BYTES:
         most = f"those that wait can have {MAX_BYTES:,} bytes in all"
         raise Rejected("proposals", f"{most}; apply or delete one first")
-    row = {"id": new.id, "post_id": new.post_id, "state": PROPOSED, "number": 0, "etag": fields["base"]}
-    row |= {"next": documents.dump(new.base), "saved_at": fields["created_at"], "browser": new.author, "title": title}
-    tx.execute(DraftCopy.insert(row | {"bytes": len(new.document), "fields": new.document.decode()}))
+    (last,) = tx.one(DraftCopy.select(fn.COALESCE(fn.MAX(DraftCopy.number), 0)).where(is_proposal))
+    return last + 1
 
 
 def apply(
