@@ -218,6 +218,12 @@ CREATE TABLE upload (
     name TEXT NOT NULL PRIMARY KEY
 ) STRICT;
 
+-- Addresses on other hosts from which an import fetched images. It may name images that were deleted.
+CREATE TABLE fetched_image (
+    url BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the address
+    image_id TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Total size of all images, in one row, which the first image creates.
 CREATE TABLE image_total (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),

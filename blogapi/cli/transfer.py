@@ -26,6 +26,7 @@ from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.front_matter import rfc3339_of, shown
 from blogapi.wings.search import index
 from blogapi.wings.transfer import copy, permalinks
+from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import IMAGES, export
 from blogapi.wings.transfer.images import ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, foresee, store, with_stored_images
@@ -64,6 +65,7 @@ def utc(value: str) -> str:
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative images absolute.")
 @click.option("--static", metavar="DIR", type=FOLDER, help="The folder of images whose addresses begin with a slash.")
+@click.option("--fetch-images", is_flag=True, help="Also store images that are on other hosts.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
 @click.option(
@@ -76,6 +78,7 @@ def import_posts(
     dry_run: bool,
     events: bool,
     static: Path | None,
+    fetch_images: bool,
     no_images: bool,
     redirects: IO[str] | None,
     **options: Any,
@@ -88,6 +91,8 @@ def import_posts(
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """
     config = Config.from_environ(os.environ)
+    if fetch_images and no_images:
+        raise click.UsageError("--fetch-images goes without --no-images")
     if redirects and not dry_run:
         redirects.write("")  # opens the file, so that an error comes before anything is stored
     with opened() as database, TemporaryFile() as spool:
@@ -96,8 +101,9 @@ def import_posts(
         images = None if no_images else LocalImages(paths, config.base_url, static, stored.is_stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources(paths, spool, time.time(), images=images, **options)
+        fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None
         try:
-            for outcome, post in import_results(database, sources, stored, events):
+            for outcome, post in import_results(database, sources, stored, fetcher, events):
                 report.add(outcome, post)
             index.tidy(database)
         finally:
@@ -107,10 +113,13 @@ def import_posts(
     sys.exit(1 if report.outcomes["failed"] or not report.outcomes.total() else 0)
 
 
-def import_results(database: Database, sources: Sources, images: ImageStore, events: bool) -> Iterator[ImportResult]:
+def import_results(
+    database: Database, sources: Sources, images: ImageStore, fetcher: Fetcher | None, events: bool
+) -> Iterator[ImportResult]:
     """Import posts and show progress; a dry run only determines the results."""
     keep = partial(images.store, sources.images.roots if sources.images else ())
     posts = map(partial(with_stored_images, keep), map(checked, sources))
+    posts = map(fetcher.with_fetched_images, posts) if fetcher else posts
     if images.dry_run:
         return foresee(database, posts)
     return with_progress(

@@ -282,6 +282,15 @@ def test_a_range_is_ignored_if_the_image_has_changed(stranger, image):
 # Deletion
 
 
+def test_an_image_is_found_by_the_last_address_that_it_was_fetched_from_until_it_is_deleted(client, database, image):
+    for image_id in ("0" * 32, image["id"]):
+        database.write(images.remember_fetched, "https://old.example/a.png", image_id)
+    assert images.find_fetched(database, "https://old.example/a.png").id == image["id"]
+    assert images.find_fetched(database, "https://old.example/b.png") is None
+    client.delete(f"/v1/images/{image['id']}")
+    assert images.find_fetched(database, "https://old.example/a.png") is None
+
+
 def test_an_image_in_use_is_not_deleted(client, post, image):
     path, url = f"/v1/images/{image['id']}", image["url"]
     post(title="A", content=f"![loaf]({url})")

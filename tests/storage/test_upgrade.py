@@ -266,7 +266,7 @@ def test_a_copy_to_postgresql_drops_them_too(old, url):
 
 # Turns a new PostgreSQL database into one of an earlier version
 TO_VERSION_8 = """
-    DROP TABLE search_label, search_rebuild, search;
+    DROP TABLE fetched_image, search_label, search_rebuild, search;
     CREATE TABLE search (post_id bigint);
     CREATE TABLE search_pending (post_id bigint);
     CREATE TABLE search_retagged (name text);

@@ -4,3 +4,4 @@ from blogapi.storage.models import model
 
 Image = model("image")
 ImagePart = model("image_part")
+FetchedImage = model("fetched_image")

@@ -20,7 +20,7 @@ from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
 from blogapi.storage.models import DOCUMENT, Post
 from blogapi.wings.history.models import Revision
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
-from blogapi.wings.images.models import Image, ImagePart
+from blogapi.wings.images.models import FetchedImage, Image, ImagePart
 from blogapi.wings.staged import PROPOSED, DraftCopy
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
@@ -220,6 +220,31 @@ def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage
     tx.execute(END_UPLOAD, name=image.upload)
     tx.execute(ADD_TO_TOTAL, bytes=image.bytes)
     return image
+
+
+# Images that an import fetched
+
+
+def find_fetched(reader: Reader, url: str) -> StoredImage | None:
+    """Return the image that was fetched from an address, if it is still stored."""
+    found = reader.row(FETCHED, url=sha256(url))
+    return find_any(reader, found[0]) if found else None
+
+
+def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
+    """Remember the address from which an image was fetched."""
+    tx.execute(REMEMBER, url=sha256(url), image_id=image_id)
+
+
+def sha256(text: str) -> bytes:
+    """Return a digest of a text."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+FETCHED = Prepared(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Param("url")))
+REMEMBER = Prepared(
+    "INSERT INTO fetched_image VALUES (:url, :image_id) ON CONFLICT (url) DO UPDATE SET image_id = excluded.image_id"
+)
 
 
 # Deletion

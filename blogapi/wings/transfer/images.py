@@ -141,21 +141,30 @@ class ImageStore:
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
         """Store the image in a file below one of the folders `roots`, once. Raises IMAGE_ERRORS, Unavailable."""
-        if file in self._stored:
-            return
-        with open_below(file, roots) as opened:
-            image, kept = images.identify(opened, file)
-            is_known = self.is_stored(image.id)
-            total = images.total_bytes(self.database) + sum(self._foreseen.values())
-            if not is_known and total + image.bytes > self.max_bytes:
-                raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
-            if not is_known and self.dry_run:
-                self._foreseen[image.id] = image.bytes
-            elif not is_known:
-                image = image._replace(upload=images.new_upload(self.database))
-                images.store(partial(write_patiently, self.database), image, kept.parts(opened, PART_BYTES))
-        self._stored.add(file)
+        if file not in self._stored:
+            with open_below(file, roots) as opened:
+                self.add(opened, file)
+            self._stored.add(file)
+
+    def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
+        """Store the image in an open file; remember the address from which it was fetched, if any."""
+        image, kept = images.identify(file, name)
+        is_known = self.is_stored(image.id)
+        if not is_known and image.bytes > self.bytes_left():
+            raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
+        if not is_known and self.dry_run:
+            self._foreseen[image.id] = image.bytes
+        elif not is_known:
+            image = image._replace(upload=images.new_upload(self.database))
+            images.store(partial(write_patiently, self.database), image, kept.parts(file, PART_BYTES))
+        if fetched_from:
+            write_patiently(self.database, images.remember_fetched, fetched_from, image.id)
         self.counts["known" if is_known else "new"] += 1
+        return image
+
+    def bytes_left(self) -> int:
+        """Return how many bytes of images can still be stored."""
+        return self.max_bytes - images.total_bytes(self.database) - sum(self._foreseen.values())
 
 
 @dataclass

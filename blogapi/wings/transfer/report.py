@@ -71,9 +71,9 @@ class Report:
         lines += left_out(sources, "Not imported")
         if self.params:
             lines.append(f"params: {counted(dict(self.params.most_common()))}")
-        if sources.hosts:
-            others = plural(sources.hosts.total(), "image")
-            lines.append(f"On other hosts: {others} ({counted(dict(sources.hosts.most_common()))}).")
+        if hosts := +sources.hosts:
+            others = plural(hosts.total(), "image")
+            lines.append(f"On other hosts: {others} ({counted(dict(hosts.most_common()))}).")
         for note in Note:
             if places := self.places[note]:
                 limit = len(places) if note is Note.HIDDEN else EXAMPLES

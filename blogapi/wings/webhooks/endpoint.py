@@ -59,7 +59,7 @@ class AddressError(OSError):
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after RECEIVED_BYTES and yields, because a receiver may never stop sending."""
+    """A socket that ends after `left` bytes and yields, because a receiver may never stop sending."""
 
     left = RECEIVED_BYTES
 
@@ -114,7 +114,9 @@ class Endpoint:
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
             return AttemptResult(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 may wrap a TimeoutError
-            return AttemptResult(error=self.reason(TimeoutError() if time.monotonic() >= deadline else error))
+            return AttemptResult(
+                error=reason_of(TimeoutError() if time.monotonic() >= deadline else error, self.seconds)
+            )
         except Exception:  # Without a result, the attempt would be repeated immediately, forever.
             log.exception("unexpected error in sending to a webhook")
             return AttemptResult(error="unexpected error; the log says more")
@@ -129,52 +131,60 @@ class Endpoint:
         if target.auth and "Authorization" not in fields:
             credentials = unquote_to_bytes(target.auth if ":" in target.auth else f"{target.auth}:")  # RFC 7617
             fields["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
-        with closing(self.connect(target, deadline)) as connection:
+        with closing(connect(target, self.private, self.seconds, deadline)) as connection:
             connection.request("POST", target.request_uri, body, fields, preload_content=False, decode_content=False)
             response = connection.getresponse()
             with suppress(Exception):  # Reading the rest only spares the receiver a connection reset.
                 response.read()
             return response.status, response.headers.get("Retry-After", "")
 
-    def connect(self, target: Url, deadline: float) -> HTTPConnection:
-        """Connect to an address that was checked; connecting by name would look it up again."""
-        assert target.host  # or the stored URL is damaged
-        host = target.host.strip("[]")
-        tls_host = host.rstrip(".") if target.scheme == "https" else None
-        port = target.port or (443 if tls_host else 80)
-        addresses = addresses_of(host, port, self.private)
-        while True:
-            seconds = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leaves time for the other addresses
-            connection = HTTPConnection(addresses.pop(0), port, timeout=seconds)
-            connection.response_class = FinalResponse
-            try:
-                connection.connect()
-                connection.sock = ShortSocket(fileno=connection.sock.detach())
-                connection.sock.settimeout(seconds)
-                if tls_host:  # in memory: on a socket, OpenSSL would read on while a receiver sends anything but data
-                    connection.sock = SSLTransport(connection.sock, tls(), tls_host)
-                connection.timeout = self.seconds
-                return connection
-            except BaseException as error:
-                connection.close()
-                # A refusal is a ConnectTimeoutError, too.
-                is_unreachable = isinstance(error, ConnectTimeoutError | TimeoutError)
-                if not (is_unreachable and addresses and time.monotonic() < deadline):
-                    raise
 
-    def reason(self, error: Exception) -> str:
-        """Return the reason of a failure, without anything that the receiver sent."""
-        if isinstance(error, AddressError | LocationValueError):
-            return f"url: {error}"
-        if isinstance(error, socket.gaierror):
-            return f"url: the host cannot be found: {error.strerror}"
-        if isinstance(error, NewConnectionError):
-            return f"cannot connect: {getattr(error.__cause__, 'strerror', None) or 'unreachable'}"
-        if isinstance(error, TimeoutError | ConnectTimeoutError):
-            return f"no answer within {self.seconds} s"
-        if isinstance(error, ssl.SSLError):
-            return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
-        return "the connection broke off, or the answer was not HTTP"
+def connect(
+    target: Url, private: bool, seconds: int, deadline: float, max_bytes: int = RECEIVED_BYTES
+) -> HTTPConnection:
+    """Connect to an address that was checked; connecting by name would look it up again.
+
+    It has until the deadline. At most `max_bytes` are received, and each may take `seconds`.
+    """
+    assert target.host  # or the stored URL is damaged
+    host = target.host.strip("[]")
+    tls_host = host.rstrip(".") if target.scheme == "https" else None
+    port = target.port or (443 if tls_host else 80)
+    addresses = addresses_of(host, port, private)
+    while True:
+        share = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leaves time for the other addresses
+        connection = HTTPConnection(addresses.pop(0), port, timeout=share)
+        connection.response_class = FinalResponse
+        try:
+            connection.connect()
+            connection.sock = ShortSocket(fileno=connection.sock.detach())
+            connection.sock.left = max_bytes
+            connection.sock.settimeout(share)
+            if tls_host:  # in memory: on a socket, OpenSSL would read on while a receiver sends anything but data
+                connection.sock = SSLTransport(connection.sock, tls(), tls_host)
+            connection.timeout = seconds
+            return connection
+        except BaseException as error:
+            connection.close()
+            # A refusal is a ConnectTimeoutError, too.
+            is_unreachable = isinstance(error, ConnectTimeoutError | TimeoutError)
+            if not (is_unreachable and addresses and time.monotonic() < deadline):
+                raise
+
+
+def reason_of(error: Exception, seconds: int) -> str:
+    """Return the reason of a failed attempt of some seconds, without anything that the receiver sent."""
+    if isinstance(error, AddressError | LocationValueError):
+        return f"url: {error}"
+    if isinstance(error, socket.gaierror):
+        return f"url: the host cannot be found: {error.strerror}"
+    if isinstance(error, NewConnectionError):
+        return f"cannot connect: {getattr(error.__cause__, 'strerror', None) or 'unreachable'}"
+    if isinstance(error, TimeoutError | ConnectTimeoutError):
+        return f"no answer within {seconds} s"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {getattr(error, 'verify_message', None) or str(error.reason).replace('_', ' ').lower()}"
+    return "the connection broke off, or the answer was not HTTP"
 
 
 def seconds_until(retry_after: str, now: float) -> int:

@@ -1,0 +1,136 @@
+"""Fetch the images that imported posts show from other hosts."""
+
+import time
+from collections import Counter, defaultdict
+from contextlib import closing
+from functools import partial
+from http.client import HTTPException
+from io import BytesIO
+from urllib.parse import unquote, urljoin
+
+from urllib3.exceptions import HTTPError
+from urllib3.util import parse_url
+
+from blogapi.documents import MAX_URL
+from blogapi.wings.images import storage as images
+from blogapi.wings.images.formats import MAX_BYTES
+from blogapi.wings.images.rebase import each_text
+from blogapi.wings.images.storage import PART_BYTES
+from blogapi.wings.transfer.client import deadline
+from blogapi.wings.transfer.content import host_of, with_images
+from blogapi.wings.transfer.images import IMAGE_ERRORS, IN_PARAMS, ImageStore, LocalImages, reason_of
+from blogapi.wings.transfer.importer import Checked, checked
+from blogapi.wings.transfer.items import Item
+from blogapi.wings.webhooks import endpoint
+
+MAX_FETCHES = 10_000  # in one import
+MAX_SECONDS = 3600  # for all of them; the next import fetches the others
+SECONDS = 30  # for one, with its redirects
+MAX_REDIRECTS = 5
+MAX_FAILURES = 3  # in a row, until a host is asked no more
+HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
+
+
+class NotFetched(Exception):
+    """An image that its host does not give; the message says why."""
+
+
+class Fetcher:
+    """Fetches the images at addresses of other hosts, each once, and stores them. A dry run only counts them.
+
+    `hosts` counts such images in posts; `private` allows private and loopback addresses.
+    """
+
+    def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):
+        self.store, self.hosts, self.private = store, hosts, private
+        self.url, self.refused = local.url, local.refused
+        self._found: dict[str, str] = {}  # new addresses by old ones; "" if there is none
+        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons of those in a row, by host
+        self._until = time.monotonic() + MAX_SECONDS
+        store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
+
+    def with_fetched_images(self, post: Checked) -> Checked:
+        """Return a valid post with the new addresses of its images. Raises Unavailable."""
+        if not isinstance(post, Item):
+            return post
+        fields = dict(post.fields)
+        fields["content"], _ = with_images(fields["content"], partial(self._placed, count=1), lambda name, label: "")
+        if "cover_image" in fields:
+            fields["cover_image"] = self._placed(fields["cover_image"], count=1)
+        if "params" in fields:
+            fields["params"] = each_text(fields["params"], self._in_params)
+        is_same, post.fields = fields == post.fields, fields
+        return post if is_same else checked(post)
+
+    def _in_params(self, value: str) -> str:
+        return self._placed(value) if IN_PARAMS.fullmatch(value) else value
+
+    def _placed(self, address: str, count: int = 0) -> str:
+        """Return the new address of an image; the old one if it is not on another host, or not fetched."""
+        host, url = host_of(address), f"https:{address}" if address.startswith("//") else address
+        if not host or len(url) > MAX_URL or url.startswith(f"{self.url}/images/"):
+            return address
+        url = url.partition("#")[0]
+        if url not in self._found:
+            self._found[url] = self._find(url, host)
+        self.hosts[host] -= count if self._found[url] else 0
+        return self._found[url] or address
+
+    def _find(self, url: str, host: str) -> str:
+        database, counts = self.store.database, self.store.counts
+        if known := images.find_fetched(database, url):
+            counts["known"] += 1
+            return self.url + known.path
+        if self.store.dry_run:
+            counts["to fetch"] += 1
+            return ""
+        try:
+            if counts["fetched"] + counts["not fetched"] >= MAX_FETCHES or time.monotonic() > self._until:
+                raise NotFetched(f"import again for it: one import fetches {MAX_FETCHES:,} images, for at most an hour")
+            if len(reasons := self._failures[host]) >= MAX_FAILURES:
+                raise NotFetched(f"its host was asked {MAX_FAILURES} times before: {reasons[-1]}")
+            name = unquote(url.partition("?")[0])
+            image = self.store.add(self._download(url, host), name, url)
+        except (NotFetched, *IMAGE_ERRORS) as error:
+            self.refused[url] = reason_of(error)
+            counts["not fetched"] += 1
+            return ""
+        counts["fetched"] += 1
+        return self.url + image.path
+
+    def _download(self, url: str, host: str) -> BytesIO:
+        """Return what is at an address. Raises NotFetched."""
+        until = time.monotonic() + SECONDS
+        try:
+            with deadline(SECONDS, TimeoutError()):
+                for _ in range(MAX_REDIRECTS + 1):
+                    status, location, data = self._get(url, until)
+                    self._failures[host].clear()
+                    if status not in endpoint.REDIRECTS:
+                        break
+                    url = urljoin(url, location)
+        except (OSError, HTTPError, HTTPException, ValueError) as error:
+            late = TimeoutError() if time.monotonic() >= until else error
+            reason = endpoint.reason_of(late, SECONDS).removeprefix("url: ")
+            self._failures[host].append(reason)
+            raise NotFetched(reason) from None
+        if status != 200:
+            raise NotFetched("too many redirects" if status in endpoint.REDIRECTS else f"its host answers {status}")
+        return data
+
+    def _get(self, url: str, until: float) -> tuple[int, str, BytesIO]:
+        """Return the status, Location and content of a response. Raises NotFetched."""
+        target = parse_url(url)
+        if target.scheme not in ("http", "https") or not target.host or len(url) > MAX_URL:
+            raise NotFetched("redirected to an address that is not http or https")
+        left = min(MAX_BYTES, self.store.bytes_left())
+        with closing(endpoint.connect(target, self.private, SECONDS, until, 2 * MAX_BYTES)) as connection:
+            headers = HEADERS | {"Host": target.netloc or ""}
+            connection.request("GET", target.request_uri, headers=headers, preload_content=False, decode_content=False)
+            response = connection.getresponse()
+            data = BytesIO()
+            while response.status == 200 and (piece := response.read(PART_BYTES)):
+                data.write(piece)
+                if data.tell() > left:
+                    raise NotFetched(f"more than {left:,} bytes")
+            return response.status, response.headers.get("Location", ""), data
