@@ -21,7 +21,8 @@ from blogapi.cli.images import given_path
 from blogapi.cli.transfer import FOLDER
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.client import Client, Left, RemoteError
+from blogapi.wings.transfer.client import Client, NotSynced, RemoteError
+from blogapi.wings.transfer.comparison import Comparison
 from blogapi.wings.transfer.differences import differences
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
@@ -29,8 +30,8 @@ from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
 from blogapi.wings.transfer.remote import Remote
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
-from blogapi.wings.transfer.state import STATE, State
-from blogapi.wings.transfer.working import Options, Result, WorkingFolder, lock
+from blogapi.wings.transfer.state import STATE, State, synced_folder
+from blogapi.wings.transfer.working import Result, WorkingFolder
 
 CHANGED = ("created", "updated", "deleted")
 CONFLICT, FAILED, SKIPPED, UNCHANGED = "conflict", "failed", "skipped", "unchanged"
@@ -40,7 +41,7 @@ WAYS = {  # by command: what --force has become
     "pull": "--theirs replaces changes here and keeps yours",
 }
 PATHS = click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]...")
-Starter = Callable[[WorkingFolder], Push | Pull]
+Starter = Callable[[Comparison], Push | Pull]
 
 
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -94,7 +95,7 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
     """
     deletes = delete or delete_all
     start = partial(Push, delete=deletes, delete_all=delete_all, overwrite=overwrite, recreate=recreate)
-    run({"push": start}, deletes=deletes, **where)
+    run(start, deletes=deletes, **where)
 
 
 @click.command()
@@ -115,14 +116,14 @@ def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: 
     """
     deletes = delete or delete_all
     start = partial(Pull, delete=deletes, delete_all=delete_all, theirs=theirs, published=published, images=images)
-    run({"pull": start}, deletes=deletes, **where)
+    run(start, creates=True, deletes=deletes, **where)
 
 
 @click.command()
 @shared("--from")
 def status(**where: Any) -> None:
     """Print what a push and a pull of FOLDER would do."""
-    run({"push": Push, "pull": Pull}, dry_run=True, **where)
+    run(Push, Pull, dry_run=True, **where)
 
 
 @dataclass
@@ -162,7 +163,7 @@ class Output:
 
 
 def run(
-    commands: dict[str, Starter],
+    *starters: Starter,
     paths: tuple[Path, ...],
     address: str | None,
     move_to: str | None,
@@ -171,6 +172,7 @@ def run(
     as_json: bool,
     diff: bool,
     deletes: bool = False,
+    creates: bool = False,  # the folder
     **options: Any,
 ) -> None:
     """Push, pull or both. The exit status is 2 if there is a conflict, else 1 if a file failed."""
@@ -179,19 +181,16 @@ def run(
     if not (address := move_to or address):
         raise click.UsageError("Set BLOGAPI_REMOTE to the address of the service.")
     folder, names = folder_and_names(paths)
-    options |= {"names": names, "moves": bool(move_to), "dry_run": dry_run}
+    options |= {"only": names, "moves": bool(move_to), "dry_run": dry_run}
     with ExitStack() as stack:
         try:
-            if "pull" not in commands or len(commands) > 1 or folder.exists():
-                pass
-            elif dry_run:
-                folder = Path(stack.enter_context(TemporaryDirectory()))
-            else:
-                folder.mkdir(parents=True)
+            if creates and not folder.exists():
+                folder = Path(stack.enter_context(TemporaryDirectory())) if dry_run else folder
+                folder.mkdir(parents=True, exist_ok=True)
             client = Client(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
             working = stack.enter_context(opened(folder, Remote(client), **options))
-            counts = print_results(commands, working, Output(as_json, quiet), diff)
-        except (RemoteError, Left) as error:
+            counts = print_results(starters, working, Output(as_json, quiet), diff)
+        except (RemoteError, NotSynced) as error:
             raise ValueError(shown(error.args[-1])) from None
         except OSError as error:
             raise ValueError(shown(f"{folder}: {error.strerror}")) from None
@@ -202,8 +201,7 @@ def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
     """Return the folder among the arguments, or the synced one that contains the files, and the names of these."""
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
-        files, above = paths, Path(os.path.realpath(folder.parent))
-        found = next((each for each in (above, *above.parents) if (each / STATE).is_file()), None)
+        files, found = paths, synced_folder(folder.parent)
         if not found:
             raise click.UsageError(f"{folder} is in no folder that is kept in sync: give that folder first.")
         folder = found
@@ -221,10 +219,13 @@ def opened(
     """Open and lock a folder with its state."""
     with ExitStack() as stack:
         top = stack.enter_context(closing(Folder(folder)))
-        lock(top)
+        try:
+            top.lock()
+        except BlockingIOError:
+            raise RemoteError(f"another push or pull of {folder} is running") from None
         place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else top
         known = stack.enter_context(closing(State(place, state.name if state else STATE)))
-        yield WorkingFolder(top, known, remote, Options(zone_of(known), with_git=not no_gitignore, **options))
+        yield WorkingFolder(top, known, remote, zone_of(known), with_git=not no_gitignore, **options)
 
 
 def zone_of(state: State) -> tzinfo:
@@ -239,23 +240,24 @@ def zone_of(state: State) -> tzinfo:
 
 
 def print_results(
-    commands: dict[str, Starter], working: WorkingFolder, output: Output, shows_differences: bool
+    starters: Iterable[Starter], working: WorkingFolder, output: Output, shows_differences: bool
 ) -> Counter[str]:
     """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
     working.read()
-    actions = {name: start(working) for name, start in commands.items()}
-    lengths = [action.prepare() for action in actions.values()]
+    comparison = Comparison(working)
+    actions = [start(comparison) for start in starters]
+    lengths = [action.prepare() for action in actions]
     try:
-        results = chain(working.results, *map(partial(results_of, working), actions, actions.values(), lengths))
+        results = chain(working.results, *map(results_of, actions, lengths))
         for what, name, why in unique(results):
             counts[what.rpartition(" be ")[2]] += 1
             output.result(what, name, why)
             if what == CONFLICT and shows_differences:
-                for line in differences(working, name):
+                for line in differences(comparison, name):
                     output.line(line)
-        files = working.files
-        for line in (*refused_images(files), *settings_of(files), *left_out(files, "Left out")):
+        sources = working.sources
+        for line in (*refused_images(sources), *settings_of(sources), *left_out(sources, "Left out")):
             if not output.quiet:
                 output.line(line, is_error=True)
     finally:
@@ -263,11 +265,10 @@ def print_results(
     return counts
 
 
-def results_of(working: WorkingFolder, command: str, action: Push | Pull, length: int) -> Iterator[Result]:
-    """Yield the results of a command; those of a dry run say so, and those of `status` which command it is."""
-    would_be = "would be "
+def results_of(action: Push | Pull, length: int) -> Iterator[Result]:
+    """Yield the results of a command; those of a dry run say so."""
     for what, file, why in with_progress(action.results(), length):
-        yield (would_be + what if working.dry_run and what in CHANGED else what), file, why
+        yield (f"would be {what}" if action.working.dry_run and what in CHANGED else what), file, why
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:

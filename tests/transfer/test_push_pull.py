@@ -333,7 +333,7 @@ def test_a_post_older_than_recorded_is_a_conflict(run, folder, change):
     change("a", excerpt="Restored.")
     write_state(here, head, entries)
     for command in ("push", "pull"):
-        assert run(command, here)[1][0].startswith("conflict a.md: the post is older than it was")
+        assert run(command, here)[1][0].startswith("conflict a.md: its post went back to an earlier version")
     mine = contents(here)["a.md"]
     run("pull", here, "--theirs")
     assert b"Restored." in contents(here)["a.md"]

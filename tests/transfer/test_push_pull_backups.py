@@ -52,7 +52,9 @@ def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, fo
     service.request("PATCH", "/v1/posts/by-slug/a", {"excerpt": "Changed after that."})
     other = service.request("POST", "/v1/posts", {"title": "Other", "content": "It gets the id of c."})[2]
     folder(d="# D\n")
-    run("push", here)  # What it records is newer, and proves nothing.
+    status, lines = run("push", here)  # What it records is newer, and proves nothing.
+    assert status == 2
+    assert [line for line in lines if line.startswith("conflict a.md: its post went back to an earlier version, ")]
     for arguments in ((), ("--delete",), ("--theirs",)):
         assert run("pull", here, *arguments)[0] == 2
         assert {"A, only here", "C, only here"} <= {line[2:] for line in texts(here).splitlines()}
@@ -73,6 +75,31 @@ def test_the_history_shows_that_a_changed_post_descends_from_the_recorded_one(re
     service.request("PATCH", "/v1/posts/by-slug/a", {"content": "# A\n\nTwo.\n"})
     assert run("pull", here)[1][0] == "updated a.md"
     assert "Two." in texts(here)
+
+
+@pytest.mark.slow
+def test_a_key_that_cannot_read_the_history_overwrites_nothing_after_a_restored_backup(restored, tmp_path):
+    service, run, take, restore = restored
+    key, here = service.blogapi("keys", "create", "site", "--published-only").stdout.strip(), tmp_path / "here"
+
+    def put(slug, content):
+        time.sleep(1.01 - time.time() % 1)
+        service.request("PUT", f"/v1/posts/by-slug/{slug}", {"title": slug, "content": content, "status": "published"})
+
+    put("a", "One.\n")
+    put("b", "One.\n")
+    run("pull", here, key=key)
+    put("b", "Two.\n")
+    assert run("pull", here, key=key)[1][0] == "updated b.md"  # Without a restored backup, the last one can change.
+    take()
+    put("b", "Only here.\n")
+    put("c", "Later.\n")
+    run("pull", here, key=key)
+    restore()
+    put("b", "Three.\n")
+    status, lines = run("pull", here, key=key)
+    assert (status, lines[0].partition(", as if")[0]) == (2, "conflict b.md: its post went back to an earlier version")
+    assert "Only here." in texts(here)
 
 
 def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, folder, change, blog, monkeypatch):
@@ -106,13 +133,13 @@ def test_what_comes_back_at_the_last_moment_is_not_deleted(run, folder, there, b
         (here / "a.md").rename(tmp_path / "away.md")
     else:
         blog.request("DELETE", "/v1/posts/by-slug/a")
-    looked = Remote.scope
+    looked = Remote.__dict__["scope"].func
 
     def meanwhile(remote: Remote) -> str:
         (here / "a.md").write_text("# A\n" if command == "push" else "# A, mine\n")
         return looked(remote)
 
-    monkeypatch.setattr(Remote, "scope", meanwhile)
+    monkeypatch.setattr(Remote, "scope", property(meanwhile))
     run(command, here, "--delete")
     assert (here / "a.md").exists()
     assert ("a" in there()) is (command == "push")

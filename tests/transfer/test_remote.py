@@ -64,7 +64,7 @@ def refused(address, waits=None, path="/v1/posts", max_seconds=0.3):
     remote = Remote(
         Client(address, "blog_x", lambda line: None, [].append if waits is None else waits.append, max_seconds)
     )
-    remote.scope()
+    _ = remote.scope
     with pytest.raises(RemoteError) as error:
         list(remote.posts()) if path == "/v1/posts" else remote.client.send("GET", path)
     return str(error.value).removeprefix(address).strip()

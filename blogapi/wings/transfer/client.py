@@ -34,8 +34,8 @@ class RemoteError(Exception):
     """The service cannot be used; the message says why."""
 
 
-class Left(Exception):
-    """A file or a post is left as it is. The arguments are "conflict" or "failed", and the reason."""
+class NotSynced(Exception):
+    """A file or a post stays as it is; others can be synced. The arguments are "conflict" or "failed", and why."""
 
 
 class Answer(NamedTuple):
@@ -127,7 +127,7 @@ class Client:
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> Answer:
-        """Send a request, and retry it where that may help, so it can arrive twice. Raises Left, RemoteError.
+        """Send a request, and retry it where that may help, so it can arrive twice. Raises NotSynced, RemoteError.
 
         Statuses in `also` are not errors.
         """
@@ -174,7 +174,7 @@ class Client:
         return answer
 
     def _reason(self, answer: Answer) -> str:
-        """Return the message of an error. Raises Left or RemoteError if a retry is pointless."""
+        """Return the message of an error. Raises NotSynced or RemoteError if a retry is pointless."""
         try:
             reason = str(parse(answer.data)["message"])[:MAX_REASON]
         except (ValueError, KeyError, TypeError):
@@ -182,7 +182,7 @@ class Client:
         if answer.status == 429:
             return "the rate limit is reached"
         if answer.status in OF_ONE_POST:
-            raise Left("failed", reason)
+            raise NotSynced("failed", reason)
         if answer.status < 400:
             target = answer.headers.get("Location", "")[:200].partition("/v1/")[0]
             raise RemoteError(f"{self.address} redirects to {target}: use that address")
@@ -203,9 +203,9 @@ class Client:
         except ValueError:
             value = None
         if not isinstance(value, kind):
-            raise self.is_other()
+            raise self.not_blogapi()
         return value
 
-    def is_other(self) -> RemoteError:
+    def not_blogapi(self) -> RemoteError:
         """Return the error of an address at which there is something else."""
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")

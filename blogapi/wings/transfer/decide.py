@@ -1,16 +1,16 @@
 """What to do with a file and its post: one table for push and pull, and for their dry runs."""
 
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import Any
 
 
-class Side(Enum):
+class Side(IntEnum):
     """A file or a post, compared with what is recorded of both. Without a record, what exists has changed."""
 
-    ABSENT = auto()
-    SAME = auto()
-    CHANGED = auto()
-    REWOUND = auto()  # a post that is no successor of the recorded one: a backup was restored
+    ABSENT = 0
+    SAME = 1
+    CHANGED = 2
+    REWOUND = 3  # a post that does not descend from the recorded one: a backup was restored
 
 
 class Action(Enum):
@@ -28,25 +28,14 @@ class Action(Enum):
 
 ABSENT, SAME, CHANGED, REWOUND = Side
 CONFLICT = Action.CONFLICT
-TABLE = {  # (the file, the post): the action
-    (ABSENT, ABSENT): Action.FORGET,
-    (ABSENT, SAME): Action.TRASH,
-    (ABSENT, CHANGED): CONFLICT,
-    (ABSENT, REWOUND): CONFLICT,
-    (SAME, ABSENT): Action.UNLINK,
-    (SAME, SAME): Action.NOTHING,
-    (SAME, CHANGED): Action.WRITE,
-    (SAME, REWOUND): CONFLICT,
-    (CHANGED, ABSENT): CONFLICT,
-    (CHANGED, SAME): Action.SEND,
-    (CHANGED, CHANGED): CONFLICT,
-    (CHANGED, REWOUND): CONFLICT,
+TABLE = {  # a row for each state of the file, a column for each of the post: absent, same, changed, rewound
+    ABSENT: (Action.FORGET, Action.TRASH, CONFLICT, CONFLICT),
+    SAME: (Action.UNLINK, Action.NOTHING, Action.WRITE, CONFLICT),
+    CHANGED: (CONFLICT, Action.SEND, CONFLICT, CONFLICT),
 }
 UNRECORDED = {
-    (ABSENT, ABSENT): Action.NOTHING,
-    (ABSENT, CHANGED): Action.WRITE,
-    (CHANGED, ABSENT): Action.SEND,
-    (CHANGED, CHANGED): CONFLICT,
+    ABSENT: (Action.NOTHING, CONFLICT, Action.WRITE, CONFLICT),
+    CHANGED: (Action.SEND, CONFLICT, CONFLICT, CONFLICT),
 }
 OTHERS = {  # what the other command would do: what is said of the file, and the command
     Action.SEND: ("changed here", "push sends it"),
@@ -55,9 +44,10 @@ OTHERS = {  # what the other command would do: what is said of the file, and the
     Action.UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
 }
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
+BACK = "its post went back to an earlier version, as if a backup was restored"
 REASONS = {
     (ABSENT, CHANGED): "it is gone here, and has changed there: pull --theirs writes it",
-    (ABSENT, REWOUND): "it is gone here, and its post is older than it was: pull --theirs writes it",
+    (ABSENT, REWOUND): f"it is gone here, and {BACK}: pull --theirs writes it",
     (CHANGED, ABSENT): "it has changed here, and its post is gone: push --recreate creates it again",
     (CHANGED, CHANGED): f"it has changed on both sides: {WAYS_OUT}",
 }
@@ -74,13 +64,11 @@ def decide(local: Side, base: Any, remote: Side, alike: bool = False, lacks: boo
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD
-    return (TABLE if base else UNRECORDED)[local, remote]
+    return (TABLE if base else UNRECORDED)[local][remote]
 
 
-def reason(local: Side, base: Any, remote: Side, there: Any) -> str:
-    """Return why a file and the post `there` conflict, and how the user can go on."""
+def reason(local: Side, base: Any, remote: Side, post: Any) -> str:
+    """Return why a file and a post conflict, and how the user can go on."""
     if not base:
-        return f"the post {there['slug']} differs from the file: {WAYS_OUT}" if there else ""
-    if not there and remote is REWOUND:
-        return LOST
-    return REASONS.get((local, remote)) or f"the post is older than it was: {WAYS_OUT}"
+        return f"the post {post['slug']} differs from the file: {WAYS_OUT}" if post else ""
+    return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)

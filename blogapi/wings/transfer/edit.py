@@ -27,17 +27,17 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
     end = "\r" if written[0].endswith("\r") else ""
     lines = [linked(line) + end for line in after[:-1]] + [linked(after[-1])]
     if len(written) == len(before) and len(before) + len(after) <= MAX_LINES:
-        for first, there, count in SequenceMatcher(None, before, after).get_matching_blocks():
+        for first, second, count in SequenceMatcher(None, before, after).get_matching_blocks():
             for offset in range(count):
                 line = written[first + offset].removesuffix("\r")
-                lines[there + offset] = line + (end if there + offset < len(after) - 1 else "")
+                lines[second + offset] = line + (end if second + offset < len(after) - 1 else "")
     return data[: len(data) - len(content.encode())] + "\n".join(lines).encode()
 
 
 def with_fields(
-    data: bytes, file: MarkdownFile, said: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str] = ()
+    data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str] = ()
 ) -> bytes:
-    """Return a file with its front matter, whose fields are `said`, changed to match a post; add those it is `lacking`.
+    """Return a file with its front matter, whose `fields` these are, changed to match a post; add those `lacking`.
 
     This is best-effort, and may leave the file as it was: the caller must check the result.
     """
@@ -50,7 +50,7 @@ def with_fields(
         return data
     changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
-        old, new = said.get(field) or None, post.get(field) or None
+        old, new = fields.get(field) or None, post.get(field) or None
         is_kept = old == new or (old is None and field in STAYS)
         if field == "content" or (is_kept and not (field in lacking and field not in file.sources)):
             continue

@@ -1,5 +1,6 @@
 """The export: write each post to a Markdown file in a folder, and the images in posts beside them."""
 
+import fcntl
 import hashlib
 import os
 import re
@@ -18,6 +19,7 @@ from blogapi.wings.images.formats import EXTENSIONS
 from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.transfer.images import exists
 
 IMAGES = "images"  # the name of the folder, and the first part of the path in addresses
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
@@ -41,7 +43,12 @@ class Folder:
             else:
                 self.file = os.open(path, os.O_DIRECTORY)
         except NotADirectoryError as error:
-            raise OSError(error.errno, f"{path} must be a folder, and not a link") from error
+            which = f"{path} " if parent else ""
+            raise OSError(error.errno, f"{which}must be a folder, and not a link") from error
+
+    def lock(self) -> None:
+        """Lock the folder until it is closed. Raises BlockingIOError if it is locked already."""
+        fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def close(self) -> None:
         """Close the folder."""
@@ -97,13 +104,7 @@ class Folder:
 
     def exists(self, name: str) -> bool:
         """Return whether a file, or anything else, has this name, or may have it: its folder cannot be read."""
-        try:
-            os.stat(name, dir_fd=self.file, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            return True
-        return True
+        return exists(name, self.file)
 
     @contextmanager
     def place(self, name: str, create: bool = False) -> Iterator[tuple["Folder", str]]:

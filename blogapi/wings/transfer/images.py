@@ -50,6 +50,17 @@ def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
     return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
 
 
+def exists(path: Path | str, folder: int | None = None) -> bool:
+    """Return whether a file exists, or may exist: its folder cannot be read. The path can begin in an open folder."""
+    try:
+        os.lstat(path, dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
     """Open a regular file below one of the folders `roots`, safely even if a link replaces it. Raises OSError."""

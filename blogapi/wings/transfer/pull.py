@@ -15,7 +15,8 @@ from blogapi.documents import dump
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.transfer.client import Left, RemoteError
+from blogapi.wings.transfer.client import NotSynced, RemoteError
+from blogapi.wings.transfer.comparison import Comparison
 from blogapi.wings.transfer.decide import Action
 from blogapi.wings.transfer.edit import with_content, with_fields
 from blogapi.wings.transfer.folder import ADDRESS, IMAGES, with_addresses
@@ -24,7 +25,7 @@ from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 from blogapi.wings.transfer.remote import Post
 from blogapi.wings.transfer.state import Entry, entry_of
-from blogapi.wings.transfer.working import Result, WorkingFolder
+from blogapi.wings.transfer.working import Result
 
 UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
 FORCED = (Action.CONFLICT, Action.TRASH)  # that `theirs` answers with the post
@@ -35,58 +36,60 @@ EDITS = 3  # attempts to edit a file before it is rewritten
 class Pull:
     """A pull into a folder."""
 
-    working: WorkingFolder
+    comparison: Comparison
     delete: bool = False  # removes files whose posts are gone
     delete_all: bool = False  # even if most posts are gone
     theirs: bool = False  # writes files that have changed or are gone, too, and keeps yours aside
     published: bool = False  # creates files for published posts only
     images: bool = False  # fetches images
 
+    def __post_init__(self) -> None:
+        self.working = self.comparison.working
+
     def prepare(self) -> int:
         """Find the files to write; return the number of results."""
         working = self.working
         gone = [name for name in working.entries if not working.post_of[name]]
-        if (gone or self.delete) and working.scope == "published-only":  # It does not see which are gone.
+        if (gone or self.delete) and working.remote.scope == "published-only":  # It does not see which are gone.
             if self.delete:
                 raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
             gone = []
         if self.delete and not self.delete_all:
             working.refuse_many(gone, working.posts, "posts")
-        names = {working.names[post_id]: post for post_id, post in working.posts.items()}
-        wanted = [name for name in names if name in working.entries or self._is_wanted(name, names[name])]
-        self.names = [name for name in (*wanted, *gone) if working.is_wanted(name)]
-        return len(self.names)
+        wanted = [name for name, post in working.post_of.items() if post and self._is_wanted(name, post)]
+        self.queue = list(filter(working.is_wanted, [*wanted, *gone]))
+        return len(self.queue)
 
     def _is_wanted(self, name: str, post: Post) -> bool:
-        return post["status"] == "published" or not self.published or name in self.working.items
+        is_known = name in self.working.entries or name in self.working.items
+        return is_known or not self.published or post["status"] == "published"
 
     def results(self) -> Iterator[Result]:
         """Write what has changed in the service; yield what was done with each file."""
-        for name, post, there in self.working.looked(self.names):
-            yield self.working.attempt(self._pull, name, post, there)
+        for name, post, current in self.working.looked(self.queue):
+            yield self.working.attempt(self._pull, name, post, current)
 
-    def _pull(self, name: str, post: Post | None, there: Entry | None) -> Result:
+    def _pull(self, name: str, post: Post | None, current: Entry | None) -> Result:
         if why := self.working.left_out.get(name):
             return "left out", name, why
-        action, why = self.working.decide(name, there, verify=True)
-        if action is Action.TRASH and self.theirs and there and (found := self.working.remote.post(there["id"])):
-            post, there = found[0], entry_of(*found)
-        if post and there and (action is Action.WRITE or (self.theirs and action in FORCED)):
-            return self._write(name, post, there, is_mine=action is Action.CONFLICT)
+        action, why = self.comparison.decide(name, current)
+        if action is Action.TRASH and self.theirs and current and (found := self.working.remote.post(current["id"])):
+            post, current = found[0], entry_of(*found)
+        if post and current and (action is Action.WRITE or (self.theirs and action in FORCED)):
+            return self._write(name, post, current, is_mine=action is Action.CONFLICT)
         if action is Action.UNLINK and self.delete:
             self.working.remove(name)
-            if not self.working.dry_run:
-                self.working.state.put(name, None)
+            self.working.forget(name)
             return "deleted", name, ""
-        return self.working.left(name, there, action, why)
+        return self.comparison.left(name, current, action, why)
 
-    def _write(self, name: str, post: Post, there: Entry, is_mine: bool) -> Result:
-        is_there = self.working.folder.exists(name)
-        data = self._with_images(name, self._written(name, post, there))
-        why = f"yours is {self._keep(name)}" if is_there and is_mine else ""
+    def _write(self, name: str, post: Post, current: Entry, is_mine: bool) -> Result:
+        exists = self.working.folder.exists(name)
+        data = self._with_images(name, self._written(name, post, current))
+        why = f"yours is {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
-        self.working.record(name, there)
-        return "updated" if is_there else "created", name, why
+        self.working.record(name, current)
+        return "updated" if exists else "created", name, why
 
     def _keep(self, name: str) -> str:
         """Copy the local file to another name; return that name."""
@@ -95,47 +98,47 @@ class Pull:
         if not self.working.folder.exists(path):
             self.working.write(path, data)
         elif self.working.folder.read_bytes(path) != data:  # A pull that was killed has left the same bytes.
-            raise Left("conflict", f"it has changed on both sides, and {kept} is in the way")
+            raise NotSynced("conflict", f"it has changed on both sides, and {kept} is in the way")
         return kept
 
     # Contents of files
 
-    def _written(self, name: str, post: Post, there: Entry) -> bytes:
+    def _written(self, name: str, post: Post, current: Entry) -> bytes:
         """Return the new bytes of a file: the old ones with some lines edited or, if that fails, all new ones.
 
-        Raises Left if the file could not say the same as the post.
+        Raises NotSynced if the file could not say the same as the post.
         """
         item = self.working.items.get(name)
-        if not item:
-            return self._checked(name, render(post), there)
-        links, lacking = self._links(name, item.images), self.working.lacking(name, there)
+        links: Callable[[str], str] = self._links(name, item.images) if item else str
         with suppress(MarkdownError, ValidationError):
-            old = _as_in(post, item.fields["content"])
-            data = with_content(self.working.bytes_of(name), old, post["content"], links)
-            for _ in range(EDITS):
-                now, said = self._read(name, data)
-                if self.working.says(said, there) == there["said"] and lacking <= now.file.sources.keys():
-                    return data
-                data = with_fields(data, now.file, _as_in(post, said), post, lacking)
-        data = render(post | {"content": links(post["content"])}, flat=bool(item.file.others))
-        return self._checked(name, data, there)
+            if item and (data := self._edited(name, item, post, current, links)):
+                return data
+        with suppress(MarkdownError, ValidationError):
+            data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
+            if self.comparison.says_same(self._read(name, data)[1], current):
+                return data
+        raise NotSynced("failed", UNLIKE)
+
+    def _edited(self, name: str, item: Item, post: Post, current: Entry, links: Callable[[str], str]) -> bytes | None:
+        """Return the bytes of a file with some lines edited to match its post, or None if that failed."""
+        lacking = self.comparison.lacking(name, current)
+        data = with_content(self.working.bytes_of(name), _as_in(post, item.fields["content"]), post["content"], links)
+        for _ in range(EDITS):
+            edited, fields = self._read(name, data)
+            if self.comparison.says_same(fields, current) and lacking <= edited.file.sources.keys():
+                return data
+            data = with_fields(data, edited.file, _as_in(post, fields), post, lacking)
+        return None
 
     def _read(self, name: str, data: bytes) -> tuple[Item, Post]:
         """Read the new bytes of a file, and what a push would send. Raises MarkdownError, ValidationError."""
-        now = self.working.item_of(name, data)
+        item = self.comparison.item_of(name, data)
         # A copy of the folder without its state needs the slug.
-        return now, self.working.fields(name, now) | {"slug": valid_slug(now.fields["slug"])}
-
-    def _checked(self, name: str, data: bytes, there: Entry) -> bytes:
-        """Return the new bytes of a file. Raises Left if a push of them would change the post."""
-        with suppress(MarkdownError, ValidationError):
-            if self.working.says(self._read(name, data)[1], there) == there["said"]:
-                return data
-        raise Left("failed", UNLIKE)
+        return item, self.comparison.fields(name, item) | {"slug": valid_slug(item.fields["slug"])}
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
         """Return a function that replaces addresses of images with links to the files of the previous version."""
-        folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.options.static
+        folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
         links = {
             image.encode(): quote(
@@ -146,7 +149,7 @@ class Pull:
         return with_addresses(links)
 
     def _with_images(self, name: str, data: bytes) -> bytes:
-        """Fetch the images in a file if they are wanted, and make their addresses relative. Raises OSError, Left."""
+        """Fetch the images in a file if they are wanted, and make their addresses relative."""
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")
@@ -160,7 +163,7 @@ class Pull:
             if data is None:
                 return b""
             if not hashlib.sha256(data).hexdigest().startswith(file.partition(".")[0]):
-                raise Left("failed", f"the image {file} is damaged")
+                raise NotSynced("failed", f"the image {file} is damaged")
             self.working.write(path, data)
         return f"{above}{path}".encode()
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from blogapi.wings.transfer.client import MAX_JSON_BYTES, MAX_REASON, PACE, Answ
 
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 FEW_PAGES = 100  # a longer list must have at least ten posts a page
+MAX_REVISIONS = 100  # of a post
 FEW = 20  # posts that are fetched one by one; for more, all posts are listed
 NEXT = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
@@ -33,16 +35,17 @@ class Revision(NamedTuple):
 
 
 class Remote:
-    """A service. What a method sends can arrive twice. All raise RemoteError and, if it concerns one post, Left."""
+    """A service. What a method sends can arrive twice. All raise RemoteError, or NotSynced if it is about one post."""
 
     def __init__(self, client: Client):
         self.client = client
 
+    @cached_property
     def scope(self) -> str:
-        """Return what the key may do."""
+        """The scope of the key, fetched on first use."""
         found = self.client.parsed(self.client.send("GET", "/v1/key", also=(404,)), dict)
         if "scope" not in found:
-            raise self.client.is_other()
+            raise self.client.not_blogapi()
         return str(found["scope"])
 
     def _pages(self, path: str, query: str) -> Iterator[Any]:
@@ -78,50 +81,32 @@ class Remote:
         answer = self.client.send("GET", f"/v1/posts/{where}", also=(404,))
         return None if answer.status == 404 else self._post_in(answer)
 
-    def put(self, where: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
-        """Replace or create a post; return it with its ETag, or None if the condition does not hold."""
-        return self._written(
-            self.client.send("PUT", f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
-        )
-
-    def patch(self, post_id: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
-        """Change some fields of a post; return it with its ETag, or None if the condition does not hold."""
-        return self._written(
-            self.client.send("PATCH", f"/v1/posts/{post_id}", fields, (404, 412), MAX_JSON_BYTES, **condition)
-        )
-
-    def _written(self, answer: Answer) -> tuple[Post, str] | None:
+    def write(self, method: str, where: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
+        """PUT or PATCH a post; return it with its ETag, or None if the condition does not hold."""
+        answer = self.client.send(method, f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
         return None if answer.status in (404, 412) else self._post_in(answer)
 
     def delete(self, post_id: str, etag: str) -> bool:
         """Move a post to the trash; return whether it is gone, which it is not if it has another ETag."""
         return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
-    def revisions(self, post_id: str) -> list[Revision]:
-        """Return the earlier versions of a post that are kept, newest first; none if the key may not see them."""
-        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit=100", also=(403, 404))
-        found = [] if answer.status >= 400 else self.client.parsed(answer, list)
+    def revisions(self, post_id: str) -> list[Revision] | None:
+        """Return the earlier versions of a post that are kept, newest first; None if the key may not see them."""
+        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_REVISIONS}", also=(403, 404))
+        if answer.status >= 400:
+            return None
         try:
             return [
                 Revision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
-                for each in found[:100]
+                for each in self.client.parsed(answer, list)[:MAX_REVISIONS]
             ]
         except (TypeError, KeyError, ValueError):
-            raise self.client.is_other() from None
+            raise self.client.not_blogapi() from None
 
-    def revision(self, post_id: str, begun: str) -> Post | None:
-        """Return the version of a post that began at a time, if it is kept."""
-        numbers = [revision.number for revision in self.revisions(post_id) if revision.begun == begun]
-        found = self.post(f"{post_id}/revisions/{numbers[0]}") if numbers else None
-        return found[0] if found else None
-
-    def trashed(self, post_id: str) -> tuple[str, str] | None:
-        """Return the id of a post and when it was created if it is in the trash."""
+    def trashed(self, post_id: str) -> Post | None:
+        """Return a post in the trash."""
         answer = self.client.send("GET", f"/v1/trash/{post_id}", also=(403, 404))
-        if answer.status >= 400:
-            return None
-        post, _ = self._post_in(answer)
-        return post["id"], post["created_at"]
+        return None if answer.status >= 400 else self._post_in(answer)[0]
 
     def _post_in(self, answer: Answer) -> tuple[Post, str]:
         etag = answer.headers.get("ETag", "")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from blogapi.config import zone_named
 from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
 from blogapi.wings.transfer.data import DataError, read_data, read_text
-from blogapi.wings.transfer.images import real_folders
+from blogapi.wings.transfer.images import exists, real_folders
 from blogapi.wings.transfer.permalinks import pattern_of
 
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
@@ -130,14 +130,3 @@ def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     for name in names if there is None else (name for name in names if name.partition("/")[0] in there):
         if exists(path := folder / name):
             yield path
-
-
-def exists(path: Path) -> bool:
-    """Return whether there is a file, or may be one: its folder cannot be read."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True

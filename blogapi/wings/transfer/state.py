@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from datetime import timedelta
+from pathlib import Path
 from typing import IO, Any
 
 from marshmallow import ValidationError, fields
@@ -21,7 +22,7 @@ STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have
 WAY_OUT = "delete it, and all files are compared with the posts"
 CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
-ADDED = ("etag", "said", "seen", "sha256")  # of the post; of its meaning; when it was seen; of the file
+ADDED = ("etag", "fingerprint", "seen", "sha256")  # of the post; of what it says; when it was seen; of the file
 ERRORS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 SECOND = timedelta(seconds=1)
 
@@ -31,7 +32,7 @@ Entry = dict[str, Any]  # what is known about a post and, in the state, about it
 class EntrySchema(PostSchema):
     """An Entry in the state: the fields that a file can lack, and what is ADDED."""
 
-    etag, said, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
+    etag, fingerprint, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
 
     class Meta:
         fields = (*(name for name in FIELDS if name not in CLEARED), *ADDED)
@@ -43,18 +44,19 @@ class EntrySchema(PostSchema):
 ENTRY = EntrySchema()
 
 
-def meaning(post: Post) -> str:
-    """Return a digest of a post, ignoring line endings and image hosts; a scheduled post counts as published."""
-    said = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
-    said["content"] = said["content"].replace("\r\n", "\n")
-    said["status"] = "published" if said["status"] == "scheduled" else said["status"]
-    data = ADDRESS.sub(rb"images/\1", json.dumps(said, sort_keys=True).encode())
+def fingerprint(post: Post) -> str:
+    """Return a digest of what a post says, ignoring line endings and image hosts; scheduled counts as published."""
+    fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
+    fields["content"] = fields["content"].replace("\r\n", "\n")
+    fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
+    data = ADDRESS.sub(rb"images/\1", json.dumps(fields, sort_keys=True).encode())
     return hashlib.sha256(data).hexdigest()[:32]
 
 
 def entry_of(post: Post, etag: str) -> Entry:
     """Return what to remember of a post."""
-    return {name: post[name] for name in post if name not in CLEARED} | {"etag": etag, "said": meaning(post)}
+    kept = {name: post[name] for name in post if name not in CLEARED}
+    return kept | {"etag": etag, "fingerprint": fingerprint(post)}
 
 
 def identity(post: Entry) -> tuple[str, str]:
@@ -93,13 +95,13 @@ class State:
         self.remote, self.zone = str(head["remote"]), str(head.get("zone", ""))
         self.is_foreign = "places" in head and self.name == STATE and not {*head["places"]} & {*places}
         for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
-            self.put(checked_name(name), ENTRY.load(entry | {"seen": later(entry["updated_at"], SECOND)}))
+            self.put(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], SECOND)}))
         for line in lines[:-1]:  # The last one is empty, or was not written to its end.
             name, entry = json.loads(line)
             if isinstance(entry, str):
                 self.put(name.replace("\0", ""), entry)  # of a folder, perhaps
             else:
-                self.put(checked_name(name), entry and ENTRY.load(entry))
+                self.put(checked_name(name), entry and _loaded(entry))
 
     def _places(self, file: IO[bytes]) -> list[str]:
         """Return two names of the state: a copy has neither, but a container may have another name, and a disk ids."""
@@ -136,15 +138,19 @@ class State:
             self._journal.close()
 
 
+def _loaded(entry: dict[str, Any]) -> Entry:
+    """Return a valid entry; `said` is what its fingerprint was called before."""
+    return ENTRY.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
+
+
 def _line(value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"  # ASCII: a file name need not be UTF-8
 
 
-def above(folder: Folder) -> str:
-    """Return the nearest folder above a folder that is kept in sync, or ""."""
-    parents = os.path.realpath(folder.path).split("/")[:-1]
-    found = ("/".join(parents[:count]) or "/" for count in range(len(parents), 0, -1))
-    return next((path for path in found if os.path.isfile(os.path.join(path, STATE))), "")
+def synced_folder(path: Path) -> Path | None:
+    """Return the nearest folder that is kept in sync: this one, or one above it."""
+    path = Path(os.path.realpath(path))
+    return next((each for each in (path, *path.parents) if os.path.isfile(each / STATE)), None)
 
 
 def checked_name(name: str) -> str:

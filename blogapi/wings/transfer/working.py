@@ -1,34 +1,27 @@
 """A folder of Markdown files that is synced with the posts of a service: both sides, and what to do with each file."""
 
-import fcntl
 import hashlib
 import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.documents import is_slug
-from blogapi.posts import storage as posts
-from blogapi.storage.errors import Rejected
-from blogapi.wings.transfer.client import Left, RemoteError
-from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, OTHERS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.transfer.client import NotSynced, RemoteError
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.ignored import Ignored
 from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages, reason_of
-from blogapi.wings.transfer.importer import checked, schema
+from blogapi.wings.transfer.importer import checked
 from blogapi.wings.transfer.items import Failure, Item
-from blogapi.wings.transfer.remote import LISTED, Post, Remote, Revision
+from blogapi.wings.transfer.remote import LISTED, Post, Remote
 from blogapi.wings.transfer.sources import Sources
-from blogapi.wings.transfer.state import STATE, Entry, State, above, entry_of, identity, meaning
+from blogapi.wings.transfer.state import STATE, Entry, State, entry_of, identity, synced_folder
 
 CHANGING = "it is changing right now"
 MANY = 5  # files or posts; if more and over half of all are gone, nothing is deleted
@@ -36,48 +29,33 @@ MANY = 5  # files or posts; if more and over half of all are gone, nothing is de
 Result = tuple[str, str, str]  # what was done with a file, its name, and a message for the user
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options for a folder."""
+@dataclass
+class WorkingFolder:
+    """A folder and its state. Raises RemoteError if it belongs to another service, or is part of a synced folder."""
 
+    folder: Folder
+    state: State
+    remote: Remote
     zone: tzinfo  # of times without an offset
-    names: frozenset[str] = frozenset()  # only these files; all files if empty
+    only: frozenset[str] = frozenset()  # the files to sync; all if empty
     moves: bool = False  # whether the folder may belong to another service
     dry_run: bool = False
     static: Path | None = None  # the folder of images whose addresses begin with a slash
     with_git: bool = True  # whether .gitignore counts, too
 
-
-def lock(folder: Folder) -> None:
-    """Lock a folder until it is closed. Raises RemoteError if it is locked already."""
-    try:
-        fcntl.flock(folder.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RemoteError(f"another push or pull of {folder.path} is running") from None
-
-
-class WorkingFolder:
-    """A folder and its state. Raises RemoteError if it belongs to another service, or is part of a synced folder."""
-
-    def __init__(self, folder: Folder, state: State, remote: Remote, options: Options):
-        self.folder, self.top, self.state, self.remote, self.options = folder, folder.path, state, remote, options
-        self.client, self.dry_run, self.entries = remote.client, options.dry_run, state.entries
+    def __post_init__(self) -> None:
+        self.top, self.client, self.entries = self.folder.path, self.remote.client, self.state.entries
         self.items: dict[str, Item] = {}  # by the names of files, like those below
         self.left_out: dict[str, str] = {}  # why
         self.results: list[Result] = []  # of files that cannot be read or were renamed
         # Until images are uploaded, their addresses begin with that of the service.
-        self.images = LocalImages([self.top], self.client.address, options.static, is_stored=bool)
-        self.ignored = Ignored(self.folder.read_bytes, self.folder.exists, options.with_git)
-        if state.remote not in ("", self.client.address) and not options.moves:
+        self.images = LocalImages([self.top], self.client.address, self.static, is_stored=bool)
+        self.ignored = Ignored(self.folder.read_bytes, self.folder.exists, self.with_git)
+        if self.state.remote not in ("", self.client.address) and not self.moves:
             way = f"--move-to {self.client.address} connects it with that address"
-            raise RemoteError(f"{self.top} belongs to {state.remote}: {way}")
-        if not self.folder.exists(STATE) and (parent := above(folder)):
+            raise RemoteError(f"{self.top} belongs to {self.state.remote}: {way}")
+        if (parent := synced_folder(self.top)) not in (None, Path(os.path.realpath(self.top))):
             raise RemoteError(f"{self.top} is part of {parent}, which is kept in sync: give {parent} instead")
-
-    @cached_property
-    def scope(self) -> str:
-        """The scope of the key, fetched on first use."""
-        return self.remote.scope()
 
     def record(self, name: str, known: Entry, sha256: str = "") -> None:
         """Record that a file and its post now have the same content."""
@@ -86,9 +64,14 @@ class WorkingFolder:
             self.state.put(name, known | added)
             self.holders[identity(known)] = name
 
+    def forget(self, name: str) -> None:
+        """Forget a file whose post is gone, too."""
+        if not self.dry_run:
+            self.state.put(name, None)
+
     def is_wanted(self, name: str) -> bool:
         """Return whether the user wants something to be done with this file."""
-        return not self.options.names or name in self.options.names
+        return not self.only or name in self.only
 
     # Both sides
 
@@ -96,10 +79,10 @@ class WorkingFolder:
         """List the posts of the service and read the files."""
         self.posts = {post["id"]: post for post in self.remote.posts(fields=",".join(LISTED))}
         if not any(map(self.listed, self.entries.values())):
-            if self.entries and self.posts and not self.options.moves:
+            if self.entries and self.posts and not self.moves:
                 way = f"--move-to {self.client.address} compares all files with it"
                 raise RemoteError(f"{self.client.address} has none of these posts: {way}")
-            if self.options.moves:
+            if self.moves:
                 self.entries.clear()
         self._read_files()
         self._follow_names()
@@ -110,7 +93,7 @@ class WorkingFolder:
         self._find_proofs()
         self._find_posts()
         if not self.dry_run:  # before anything else changes: it fails if the folder is read-only
-            self.state.start(self.client.address, str(self.options.zone))
+            self.state.start(self.client.address, str(self.zone))
         for failure in self.unread:
             self.results.append(self.failed(self._name_of(failure.source), failure.reason, failure.line))
 
@@ -121,17 +104,20 @@ class WorkingFolder:
         """
         self.proofs: dict[str, str] = {}  # by when they were seen, the latest time of a version that is still current
         for entry in filter(self.is_as_known, self.entries.values()):
-            self.proofs[entry["seen"]] = max(self.proofs.get(entry["seen"], ""), entry["updated_at"])
+            self.add_proof(entry)
             entry["seen"] = rfc3339(self.client.now)
 
+    def add_proof(self, entry: Entry) -> None:
+        """Remember that the database still has the recorded version of a post."""
+        self.proofs[entry["seen"]] = max(self.proofs.get(entry["seen"], ""), entry["updated_at"])
+
     def _read_files(self) -> None:
-        images, zone = self.images, self.options.zone
+        options: dict[str, Any] = {"images": self.images, "zone": self.zone, "skip": self._skipped, "is_movable": True}
         with TemporaryFile() as spool:
-            options: dict[str, Any] = {"images": images, "zone": zone, "skip": self._skipped, "is_movable": True}
-            self.files = Sources([self.top], spool, self.client.now, **options)
-            self.sha256 = {self._name_of(path): digest for path, digest in self.files.sha256.items()}
+            self.sources = Sources([self.top], spool, self.client.now, **options)
+            self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
             self.unread: list[Failure] = []
-            for found in map(checked, self.files):
+            for found in map(checked, self.sources):
                 if isinstance(found, Item):
                     self.items[self._name_of(found.source)] = found
                 else:
@@ -186,15 +172,13 @@ class WorkingFolder:
             free = [key for key in self._named(name) if key in by_identity and key not in self.holders]
             own = [by_identity[key] for key in free if named[key] == 1]
             self.post_of[name] = own[0] if own else self.by_slug.get(self.items[name].fields["slug"])
-        self.names: dict[str, str] = {}  # by the ids of posts
-        for name, post in self.post_of.items():
-            self.names.setdefault(post["id"] if post else "", name)  # A new file may have the slug of a known one.
+        with_file = {post["id"] for post in self.post_of.values() if post}
         for post_id, post in self.posts.items():
-            if post_id not in self.names:
+            if post_id not in with_file:
                 name = f"{post['slug']}.md"
                 while name in self.post_of:
                     name = f"{name.removesuffix('.md')}-{post_id}.md"
-                self.names[post_id], self.post_of[name] = name, post
+                self.post_of[name] = post
 
     def listed(self, entry: Entry) -> Post | None:
         """Return the post of an entry from the list; in another database, its id belongs to another post."""
@@ -231,25 +215,25 @@ class WorkingFolder:
     # Files
 
     def bytes_of(self, name: str) -> bytes:
-        """Return the bytes of a file that was read before. Raises OSError, and Left if it has changed since."""
+        """Return the bytes of a file that was read before. Raises OSError, and NotSynced if it has changed since."""
         data = self.folder.read_bytes(name)
         if hashlib.sha256(data).hexdigest() != self.sha256.get(name):
-            raise Left("conflict", CHANGING)
+            raise NotSynced("conflict", CHANGING)
         return data
 
     def write(self, name: str, data: bytes) -> None:
-        """Replace a file, unless this is a dry run. Raises OSError, and Left if it has changed since it was read."""
+        """Replace a file, except in a dry run. Raises OSError, and NotSynced if it has changed since it was read."""
         if self.folder.exists(name):
             self.bytes_of(name)
         elif name in self.sha256:
-            raise Left("conflict", CHANGING)
+            raise NotSynced("conflict", CHANGING)
         if not self.dry_run:
             with self.folder.place(name, create=True) as (folder, last):
                 folder.write_bytes(last, data, rfc3339(time.time()))  # An older time would hide the change from rsync.
             self.sha256[name] = hashlib.sha256(data).hexdigest()
 
     def remove(self, name: str) -> None:
-        """Remove a file, unless this is a dry run. Raises OSError, and Left if it has changed since it was read."""
+        """Remove a file, except in a dry run. Raises OSError, and NotSynced if it has changed since it was read."""
         self.bytes_of(name)
         if not self.dry_run:
             with self.folder.place(name) as (folder, last):
@@ -259,77 +243,13 @@ class WorkingFolder:
         """Return image files by the names that the images have on the service."""
         return {os.path.basename(self.images.address_of(file)): file for file in files}
 
-    # Comparison
-
-    def item_of(self, name: str, data: bytes) -> Item:
-        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
-        item = self.files.item_of(data, self.top / name, self.top)
-        assert item  # No post has the status "trash".
-        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
-        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
-
-    def fields(self, name: str, item: Item | None = None) -> Post:
-        """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
-        item = item or self.items[name]
-        fields = {field: value for field, value in item.fields.items() if field != "slug"}
-        own = str(item.file.values.get("slug", ""))
-        is_own = own == item.fields["slug"] or (name in self.entries and is_slug(own))
-        return fields | ({"slug": own} if own and is_own else {})
-
-    def says(self, fields: Post, known: Entry) -> str:
-        """Return the digest that a post would have after a push of these fields; "" if they would be refused."""
-        now = rfc3339(self.client.now)
-        if known["status"] == "scheduled" and known.get("published_at", "") <= now:
-            known = known | {"status": "published"}
-        with suppress(Rejected):
-            return meaning(posts.as_put(known, fields, now))
-        return ""
-
-    def is_same(self, name: str, known: Entry | None) -> bool:
-        """Return whether a file says the same as a post."""
-        return bool(known and name in self.items and self.says(self.fields(name), known) == known["said"])
-
-    def decide(self, name: str, there: Entry | None, verify: bool) -> tuple[Action, str]:
-        """Return what to do with a file and its post, and why they conflict, if they do. Raises Left.
-
-        If `verify`, a file is replaced or removed only because of a post that descends from what is recorded.
-        """
-        entry, is_there = self.entries.get(name), self.folder.exists(name)
-        if not is_there and name in self.sha256:
-            raise Left("conflict", CHANGING)
-        if there and (other := self.holders.get(identity(there), name)) != name:
-            raise Left("conflict", f"{other} has the slug {there['slug']}, too")
-        if there and entry and identity(there) != identity(entry):
-            raise Left("conflict", f"its post is gone, and another post has the slug {there['slug']}")
-        local = (SAME if self.is_same(name, entry) else CHANGED) if is_there else ABSENT
-        remote = CHANGED if there else ABSENT
-        if there and entry and there["said"] == entry["said"]:
-            remote = SAME
-        elif entry and not self._is_successor(entry, there, ask=verify and local is SAME):
-            remote = REWOUND
-        alike = is_there and self.is_same(name, there)
-        lacks = bool(alike and there and self.lacking(name, there))
-        return decide(local, entry, remote, alike, lacks), reason(local, entry, remote, there)
-
-    def left(self, name: str, there: Entry | None, action: Action, why: str) -> Result:
-        """Return the result for a file if its action is none of this command's; record what is alike. Raises Left."""
-        entry = self.entries.get(name)
-        if action is CONFLICT:
-            raise Left("conflict", why)
-        if action is Action.RECORD and there:
-            self.record(name, there)
-        elif entry and there and entry["said"] == there["said"]:  # It may have been touched.
-            self.record(name, there, entry["sha256"])
-        elif action is Action.FORGET and not self.dry_run:
-            self.state.put(name, None)
-        what, how = OTHERS.get(action, ("unchanged", ""))
-        return what, name, how
+    # Results
 
     def attempt(self, act: Callable[..., Result], name: str, *arguments: Any) -> Result:
         """Return the result for a file: "conflict", "failed" or "skipped" if it is left as it is. Raises OSError."""
         try:
             return act(name, *arguments)
-        except Left as left:
+        except NotSynced as left:
             what, why = left.args
         except IMAGE_ERRORS as error:
             what, why = "failed", reason_of(error)
@@ -342,36 +262,3 @@ class WorkingFolder:
         if not is_known and not self.dry_run:
             self.state.put(name, digest)
         return "skipped" if is_known else "failed", f"{name}:{line}" if line else name, why
-
-    def lacking(self, name: str, there: Entry) -> set[str]:
-        """Return the fields that were set there and that the file lacks: without the state, a push needs them."""
-        entry, item = self.entries.get(name, there), self.items.get(name)
-        names = ("slug", "status", "published_at") if item else ()
-        return {
-            field
-            for field in names
-            if there.get(field) and there[field] not in (entry.get(field), item and item.fields.get(field))
-        }
-
-    def _is_successor(self, entry: Entry, there: Entry | None, ask: bool) -> bool:
-        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
-
-        Another version that was current before and after the time of the recorded one shows that it does not.
-        """
-        if there and there["updated_at"] < entry["updated_at"]:
-            return False
-        is_proven = any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in self.proofs.items())
-        if is_proven or not ask:
-            return True
-        if not there:
-            return self.remote.trashed(entry["id"]) == identity(entry)
-        revisions = self.remote.revisions(entry["id"])
-        if own := [each for each in revisions if each.begun == entry["updated_at"]]:
-            if is_kept := any(map(partial(self._is_recorded, entry), own)):
-                self.proofs[entry["seen"]] = max(self.proofs.get(entry["seen"], ""), entry["updated_at"])
-            return is_kept
-        return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
-
-    def _is_recorded(self, entry: Entry, revision: Revision) -> bool:
-        found = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
-        return found is not None and meaning(found[0]) == entry["said"]

@@ -1,0 +1,144 @@
+"""The relation of a file to its post: whether both say the same, and which of them has changed since the last sync."""
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+
+from blogapi.clock import rfc3339
+from blogapi.documents import is_slug
+from blogapi.posts import storage as posts
+from blogapi.storage.errors import Rejected
+from blogapi.wings.transfer.client import NotSynced
+from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, OTHERS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.transfer.importer import schema
+from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.remote import Post, Revision
+from blogapi.wings.transfer.state import Entry, fingerprint, identity
+from blogapi.wings.transfer.working import CHANGING, Result, WorkingFolder
+
+
+class Comparison:
+    """Compares the files in a folder, which must have been read, with their posts."""
+
+    def __init__(self, working: WorkingFolder):
+        self.working, self.remote, self.entries, self.items = working, working.remote, working.entries, working.items
+
+    # What a file says
+
+    def item_of(self, name: str, data: bytes) -> Item:
+        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
+        item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
+        assert item  # No post has the status "trash".
+        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
+        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
+
+    def fields(self, name: str, item: Item | None = None) -> Post:
+        """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
+        item = item or self.items[name]
+        fields = {field: value for field, value in item.fields.items() if field != "slug"}
+        own = str(item.file.values.get("slug", ""))
+        is_own = own == item.fields["slug"] or (name in self.entries and is_slug(own))
+        return fields | ({"slug": own} if own and is_own else {})
+
+    def pushed(self, fields: Post, post: Entry) -> Post | None:
+        """Return a post as it would be after a push of these fields; None if they would be refused."""
+        now = rfc3339(self.working.client.now)
+        if post["status"] == "scheduled" and post.get("published_at", "") <= now:
+            post = post | {"status": "published"}
+        with suppress(Rejected):
+            return posts.as_put(post, fields, now)
+        return None
+
+    def says_same(self, fields: Post, post: Entry) -> bool:
+        """Return whether a push of these fields would not change a post."""
+        pushed = self.pushed(fields, post)
+        return pushed is not None and fingerprint(pushed) == post["fingerprint"]
+
+    def is_same(self, name: str, post: Entry | None) -> bool:
+        """Return whether a file says the same as a post."""
+        return bool(post and name in self.items and self.says_same(self.fields(name), post))
+
+    def lacking(self, name: str, current: Entry) -> set[str]:
+        """Return the fields that were set there and that the file lacks: without the state, a push needs them."""
+        if name not in self.items:
+            return set()
+        known = self.entries.get(name, current), self.items[name].fields
+        names = filter(current.get, ("slug", "status", "published_at"))
+        return {field for field in names if all(current[field] != each.get(field) for each in known)}
+
+    # What to do
+
+    def decide(self, name: str, current: Entry | None) -> tuple[Action, str]:
+        """Return what to do with a file and its current post, and why they conflict, if they do. Raises NotSynced."""
+        entry, exists = self.entries.get(name), self.working.folder.exists(name)
+        if not exists and name in self.working.sha256:
+            raise NotSynced("conflict", CHANGING)
+        if current and (other := self.working.holders.get(identity(current), name)) != name:
+            raise NotSynced("conflict", f"{other} has the slug {current['slug']}, too")
+        if current and entry and identity(current) != identity(entry):
+            raise NotSynced("conflict", f"its post is gone, and another post has the slug {current['slug']}")
+        local = (SAME if self.is_same(name, entry) else CHANGED) if exists else ABSENT
+        remote = CHANGED if current else ABSENT
+        if current and entry and current["fingerprint"] == entry["fingerprint"]:
+            remote = SAME
+        elif entry and not self._is_successor(entry, current, ask=local is SAME):
+            remote = REWOUND
+        alike = exists and self.is_same(name, current)
+        lacks = bool(alike and current and self.lacking(name, current))
+        return decide(local, entry, remote, alike, lacks), reason(local, entry, remote, current)
+
+    def left(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
+        """Return the result for a file whose action is the other command's; record what is alike. Raises NotSynced."""
+        entry = self.entries.get(name)
+        if action is CONFLICT:
+            raise NotSynced("conflict", why)
+        if action is Action.RECORD and current:
+            self.working.record(name, current)
+        elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
+            self.working.record(name, current, entry["sha256"])
+        elif action is Action.FORGET:
+            self.working.forget(name)
+        what, how = OTHERS.get(action, ("unchanged", ""))
+        return what, name, how
+
+    # What came after what
+
+    def _is_successor(self, entry: Entry, current: Entry | None, ask: bool) -> bool:
+        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
+
+        Another version that was current before and after the time of the recorded one shows that it does not.
+        """
+        if current and current["updated_at"] < entry["updated_at"]:
+            return False
+        if self._is_proven(entry) or not ask:
+            return True
+        if not current:
+            trashed = self.remote.trashed(entry["id"])
+            return trashed is not None and identity(trashed) == identity(entry)
+        revisions = self.remote.revisions(entry["id"])
+        if revisions is None:
+            return not self._may_be_restored
+        if any(each.begun == entry["updated_at"] for each in revisions):
+            return self.recorded_version(entry, revisions) is not None
+        return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
+
+    def _is_proven(self, entry: Entry) -> bool:
+        proofs = self.working.proofs.items()
+        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
+
+    @cached_property
+    def _may_be_restored(self) -> bool:
+        """Whether a post is gone or older than recorded, and nothing proves that this is not because of a backup."""
+        found = ((entry, self.working.listed(entry)) for entry in self.entries.values())
+        lost = (entry for entry, post in found if not post or post["updated_at"] < entry["updated_at"])
+        return not all(map(self._is_proven, lost))
+
+    def recorded_version(self, entry: Entry, revisions: list[Revision]) -> Post | None:
+        """Return the version of a post that is recorded, if it is among these revisions."""
+        for revision in revisions:
+            if revision.begun == entry["updated_at"]:
+                found = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
+                if found and fingerprint(found[0]) == entry["fingerprint"]:
+                    self.working.add_proof(entry)
+                    return found[0]
+        return None
