@@ -28,6 +28,7 @@ from tests.service import add_key
 KEY = "blog_" + "A" * 43  # the key in the samples
 # The samples of releases, and the versions of their tables
 RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5), "1.2.0": ("blog-6.db.gz", 6)}
+RELEASES["1.2.1"] = "blog-7.db.gz", 7  # It has rows in every table, and posts and unsaved text in every state.
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 
 
@@ -105,6 +106,13 @@ SEEN = {
         ],
         "webhook": {"url": "https://8.8.8.8/", "after_seconds": 30},
         "images": [],
+    },
+    "1.2.1": {
+        "posts": ["Saved here", "Pictured", "Due", "Archived", "Scheduled", "Draft", "Post 1"],
+        "tags": [{"name": "Travel", "posts": 2}],
+        "found": ["Saved here", "Pictured", "Due", "Archived", "Scheduled", "Draft", "Post 1"],
+        "webhook": {"url": "https://8.8.8.8/", "after_seconds": 30},
+        "images": ["red.png"],
     },
 }
 
