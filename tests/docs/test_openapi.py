@@ -239,10 +239,10 @@ def test_the_guard_lets_exactly_the_described_keys_pass(app, operations):
             assert is_refused != may_use, (scope, method, path, answer.text)
 
 
-def test_eight_operations_are_marked_as_tools_for_agents(operations):
+def test_nine_operations_are_marked_as_tools_for_agents(operations):
     marked = {each["operationId"] for each in operations.values() if "agents" in each["tags"]}
     assert marked == AGENTS
-    assert len(marked) == 8
+    assert len(marked) == 9
 
 
 def test_it_does_not_name_a_program(description):

@@ -26,8 +26,10 @@ def test_a_post_shows_what_a_proposal_would_change(owner, proposed):
     assert page.all("section > p") == ["Former slugs: loaf"]
 
 
-def test_it_is_applied_as_shown(owner, client, proposed):
+def test_it_is_applied_as_shown(owner, client, proposed, caplog):
+    caplog.set_level("INFO")
     done = view(owner, POST).press("Apply")
+    assert f"proposal {proposed['id']} of drafts-only was applied to post 1" in caplog.messages
     assert "“Rye bread” was changed as proposed." in done.said[0]
     assert done.all("section h2") == []
     post = client.get("/v1/posts/1").json

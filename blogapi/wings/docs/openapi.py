@@ -24,9 +24,9 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.models import EVENTS
 
-# What an agent needs, as it writes drafts: tools for more operations would confuse it
+# What an agent needs to write drafts and propose changes: tools for more operations would confuse it
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}
-AGENTS |= {"list_images"}
+AGENTS |= {"list_images", "propose_change"}
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 # Enumerations shared by several schemas, by name: their words, and a description

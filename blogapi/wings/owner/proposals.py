@@ -47,7 +47,10 @@ def proposed(document: bytes, fields: Fields) -> bytes:
 @views.post(f"{PROPOSAL}/apply")
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal to the post as it was shown."""
-    return change_shown(post_id, "was changed as proposed.", apply, proposal_id)
+    proposal = changes.find(request.database, post_id, proposal_id)
+    done = change_shown(post_id, "was changed as proposed.", apply, proposal_id)
+    proposal.log_applied()
+    return done
 
 
 def apply(tx: Transaction, post_id: int, proposal_id: int, author: str, check: Check) -> bytes:

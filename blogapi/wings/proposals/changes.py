@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from blogapi.wings.staged import APPLIED, PROPOSED, DraftCopy, conflicts, is_pro
 
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
 PROPOSAL_TTL = timedelta(days=90)
+log = logging.getLogger(__name__)
 EMPTY: Fields = {"tags": [], "params": {}, "former_slugs": []}  # how a change clears a field; "" for all others
 
 
@@ -47,6 +49,10 @@ class Proposal(NamedTuple):
     def conflicts(self, now: Fields) -> list[str]:
         """Return the fields that have another value by now, and not the proposed one."""
         return conflicts(self.base, _known(now | cleared(self.changes), self.changes), _known(now, self.changes))
+
+    def log_applied(self) -> None:
+        """Log that it was applied, and who proposed it: the history names who applied it."""
+        log.info(f"proposal {self.id} of {self.author} was applied to post {self.post_id}")
 
 
 def cleared(changes: Fields) -> Fields:

@@ -1,6 +1,5 @@
 """The views of proposals."""
 
-import logging
 from functools import partial
 from typing import Any
 
@@ -41,7 +40,6 @@ BEFORE = parsed_by(
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
 FORCE = parameters(force=choice(("true", "false"), "`true`: overwrite fields that were changed since, too."))
 views = Views()
-log = logging.getLogger(__name__)
 
 
 def register(blueprint: Blueprint) -> None:
@@ -164,7 +162,7 @@ def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     """
     apply = partial(changes.apply, force=request.query.get("force") == "true")
     document, applied = request.database.write(apply, post, proposal, request.author, precondition(request))
-    log.info("proposal %s of %s is applied to post %s", applied.id, applied.author, applied.post_id)
+    applied.log_applied()
     return post_response(request, document)
 
 
