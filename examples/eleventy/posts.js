@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
 const CACHE = ".cache/posts.json"; // the posts of the last build
@@ -22,7 +22,11 @@ async function readChanged() {
   const since = [...known.values()].map((post) => post.updated_at).sort().at(-1) ?? "1970-01-01";
   const changed = await list(`updated_after=${since}${status}`);
   for (const post of changed) known.set(post.id, post);
-  const ids = await list(`fields=slug&limit=1000${status}`);
+  const ids = await list(`fields=updated_at&limit=1000${status}`);
+  if (ids.some(({ id, updated_at }) => known.get(id)?.updated_at > updated_at)) {
+    await rm(CACHE); // The service was restored from a backup.
+    return readChanged();
+  }
   const posts = ids.map(({ id }) => known.get(id)).filter(Boolean); // One published just now is in the next build.
   console.log(`Read ${changed.length} posts; ${posts.length} are in the site, the others from ${CACHE}.`);
   await mkdir(dirname(CACHE), { recursive: true });

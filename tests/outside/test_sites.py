@@ -239,16 +239,24 @@ def test_a_site_with_a_cache_reads_only_the_posts_that_changed(generator, tmp_pa
             assert service.request("POST", "/v1/posts", post)[0] == 201
             time.sleep(title == "Old")  # Times are whole seconds.
         build(service, generator, name="-first")
+        service.blogapi("backup", tmp_path / "kept.db")
         service.request("DELETE", "/v1/posts/2?permanent=true")
         service.request("PATCH", "/v1/posts/3", {"status": "draft"})
         service.request("PATCH", "/v1/posts/4", {"content": "Newer words."})
         site = build(service, generator, name="-second")
+        output = (generator[0] / "output").read_text()
+        service.stop()
+        shutil.copy(tmp_path / "kept.db", service.database)
+        service.start()
+        restored = build(service, generator, name="-third")
     pages = {path.parent.name: path.read_text() for path in site.rglob("posts/*/index.html")}
     assert pages.keys() == {"old", "changed"}
     assert "Newer words." in pages["changed"]
     assert "Old words." in pages["old"]
+    assert {path.parent.name for path in restored.rglob("posts/*/index.html")} == {"old", "gone", "hidden", "changed"}
+    assert "Changed words." in (restored / "posts/changed/index.html").read_text()
     if generator[0].name != "hugo":
-        assert "Read 1 posts; 2 are in the site" in (generator[0] / "output").read_text()
+        assert "Read 1 posts; 2 are in the site" in output
 
 
 def test_a_site_without_posts_is_built(generator, tmp_path):
