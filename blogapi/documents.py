@@ -11,6 +11,7 @@ STATUSES = ("published", "draft", "scheduled", "archived")
 MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
+MAX_PARAM_NAME, MAX_INTEGER = 64, 2**53  # limits for `params`
 MAX_FORMER_SLUGS = 20
 LISTED = ("id", "title", "status")  # the fields in every list
 TIMES = ("published_at", "created_at", "updated_at")
@@ -24,6 +25,18 @@ SET_BY_SERVICE = ("id", "created_at", "updated_at")
 INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
+EXAMPLE = {
+    "id": "1",
+    "title": "Three days at the lake",
+    "status": "published",
+    "slug": "three-days-at-the-lake",
+    "content": "**Friday.** Fog, and somewhere in it a lake.\n",
+    "excerpt": "Fog, wind, and then the sun.",
+    "tags": ["Travel", "Lake Constance"],
+    "cover_image": "https://example.org/lake.jpg",
+    **dict.fromkeys(TIMES, "2026-11-20T10:10:00Z"),
+    "params": {"author": "Ada", "math": True},
+}
 DECODER = json.JSONDecoder()
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 

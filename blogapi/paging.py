@@ -1,6 +1,17 @@
-"""Cursors and pages of lists."""
+"""Pages of lists: the queries of clients, cursors, and the documents that fit on a page."""
 
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from peewee import SQL, Select, Window, fn
+
+from blogapi import documents
+from blogapi.storage.engine import AsBytes
+from blogapi.storage.errors import Damaged
+from blogapi.storage.models import MAX_ID
+
+PAGE_BYTES = 4 * 1024 * 1024
+LATEST = "~"  # sorts after every time
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -22,3 +33,86 @@ class Page(NamedTuple, Generic[Item, Place]):
 
     items: list[Item]
     next: Place | None
+
+
+class ListQuery(NamedTuple):
+    """Which posts to list: by default, those before the post with the id `before`, newest first. `tag` is folded.
+
+    Sorted by published_at, only posts with a publication date are listed, latest first: those before the Cursor
+    `before`, from `published_after` on, and before `published_before`. Sorted by updated_at, the latest change comes
+    first, down to `updated_after`; `tag` is not supported. `fields`, comma-separated and in order, limits the fields of
+    each post. `q` is for a search.
+    """
+
+    limit: int
+    status: str | None = None
+    tag: str | None = None
+    before: int | Cursor[int] | None = None
+    sort: str = "created_at"
+    fields: str | None = None
+    published_after: str = ""
+    published_before: str = LATEST
+    updated_after: str = ""
+    q: str = ""
+
+    @property
+    def before_id(self) -> int:
+        """The id at which a list by creation starts (exclusive)."""
+        return self.before if isinstance(self.before, int) else MAX_ID
+
+    @property
+    def start(self) -> Cursor[int]:
+        """The cursor at which a time-ordered list starts (exclusive)."""
+        before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
+        return min(before, Cursor(self.published_before, 0))
+
+
+def id_of(row: tuple) -> int:
+    """Return a row's cursor in the order of creation: the post's id."""
+    return row[0]
+
+
+def cursor_of(row: tuple) -> Cursor[int]:
+    """Return a row's cursor in another order: the time, or the part of a search, and the id."""
+    return Cursor(row[3], row[0])
+
+
+def page_of(
+    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], item_of: Callable | None = None
+) -> Page[Any, Any]:
+    """Return a page of the documents in these rows, or of `item_of(row, document)` for each.
+
+    A row consists of an id, the status of the post (with `item_of`, the version), a document, and possibly a time. The
+    page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are left out.
+    """
+    limit, names = query.limit, query.fields and query.fields.split(",")
+    found: list[Any] = []
+    size, skipped, last = 0, 0, ()
+    for row in rows:
+        if len(found) == limit or size > PAGE_BYTES:
+            return Page(found, cursor(last))
+        last = row
+        status, document = "" if item_of else row[1], row[2]
+        if status == "scheduled" or names or document is None:
+            try:
+                shown = documents.as_of(now, status, document)
+                document = documents.cut(shown, names) if names else shown
+            except Damaged:
+                skipped += 1
+                continue
+        size += len(row[2])  # the full size even if it is cut, because parsing takes most of the time
+        found.append(item_of(row, document) if item_of else document)
+    return Page(found, cursor(last) if len(found) + skipped > limit else None)
+
+
+def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
+    """Return the query for the posts that fit on a page, plus one, because psycopg holds all rows in memory.
+
+    `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
+    """
+    rows = query.alias("rows")
+    size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
+    earlier = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("earlier")
+    sized = Select([rows], [SQL("rows.*"), earlier]).alias("sized")
+    columns = [*(sized.c[name] for name in before), AsBytes(sized.c.document), *(sized.c[name] for name in after)]
+    return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= PAGE_BYTES)

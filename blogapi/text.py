@@ -7,7 +7,7 @@ import regex
 # Control characters, unpaired surrogates, and the two others that XML cannot contain, which would break a feed
 CONTROL = regex.compile(r"[[\p{Cc}\p{Cs}\uFFFE\uFFFF]--[\t\n\r]]", regex.V1)
 CONTROL_OR_BREAK = regex.compile(r"[\p{Cc}\p{Cs}\uFFFE\uFFFF\u2028\u2029]")
-FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # in words
+FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # for messages
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space; str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))

@@ -23,6 +23,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.server.commits import SharedDatabase
 from blogapi.storage.database import Database
+from blogapi.storage.loop import BLOCKING
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key
@@ -171,7 +172,7 @@ def app(config, clock, request):
     app = application(config.cors_origins)
     over = request.config.getoption("--over")
     database_class = Database if over else SharedDatabase
-    app.extensions[EXTENSION] = service = Service.open(config, clock, database_class=database_class)
+    app.extensions[EXTENSION] = service = Service.open(config, clock, BLOCKING, database_class)
     if over:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(app, "wsgi_app", forward(listen(app.wsgi_app, over)))

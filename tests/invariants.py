@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psycopg
 
+from blogapi.posts.history import MAX_REVISIONS
 from blogapi.storage.models import MAX_ID
 from blogapi.text import fold
-from blogapi.wings.history.storage import MAX_REVISIONS
 from blogapi.wings.search.words import of_post
 
 

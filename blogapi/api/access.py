@@ -17,32 +17,17 @@ from blogapi.storage.keys import READERS, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
 # Paths that need no key, all of them outside /v1
-PUBLIC = {
-    "/",
-    "/healthz",
-    "/openapi.json",
-    "/docs",
-    "/docs/",
-    "/docs/docs.css",
-    "/docs/docs.js",
-    "/docs/swagger-ui.css",
-    "/docs/swagger-ui-bundle.js",
-    "/settings/open",
-    "/settings/shared",
-    "/settings/owner.css",
-    "/settings/owner.js",
-    "/settings/write.js",
-    "/settings/editor.js",
-    "/settings/images.js",
-    "/settings/tools.js",
-    "/settings/owner.svg",
-}
+PUBLIC = {"/", "/healthz", "/openapi.json", "/docs", "/docs/", "/settings/open", "/settings/shared"}
+PUBLIC |= {f"/docs/{name}" for name in ("docs.css", "docs.js", "swagger-ui.css", "swagger-ui-bundle.js")}
+PUBLIC |= {f"/settings/{name}" for name in ("owner.css", "owner.svg", "owner.js", "write.js", "editor.js")}
+PUBLIC |= {f"/settings/{name}" for name in ("images.js", "tools.js")}
 PUBLIC_IMAGES = "/images/"  # path prefix of images
 # Blueprints that require a session instead of a key, or accept a key in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
 TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
+BEARER: Any = ["Bearer"]  # WWWAuthenticate would add a space to a challenge without parameters.
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 
 
@@ -66,7 +51,7 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
         digest = keys.digest_of(match[1]) if match else b""
         found = keys.authenticate(database, digest) if match else None
         if found is None:
-            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=["Bearer"])  # type: ignore[list-item]
+            raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=BEARER)
         key, hits = found
         request.key, request.hits = key, hits
         request.info.key_name, request.info.credential = key.name, header[-keys.KEY_LENGTH :]

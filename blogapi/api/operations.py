@@ -35,12 +35,7 @@ class TagConverter(BaseConverter):
 
 
 # `slug` and `delivery_id` match any text; the API description refers to their names.
-CONVERTERS = {
-    "id": IdConverter,
-    "tag": TagConverter,
-    "slug": BaseConverter,
-    "delivery_id": BaseConverter,
-}
+CONVERTERS = {"id": IdConverter, "tag": TagConverter, "slug": BaseConverter, "delivery_id": BaseConverter}
 
 
 # Declarations

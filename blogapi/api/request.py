@@ -28,8 +28,8 @@ JSON_TYPES = (JSON, "application/merge-patch+json")  # accepted for a PATCH body
 READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # key of the RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
-MAX_VALUES = 10_000
-MAX_DEPTH = 100  # of nested arrays and objects; the limit of Python's parser differs between versions
+MAX_VALUES = 10_000  # limit for a body
+MAX_DEPTH = 100  # limit for nested arrays and objects; that of Python's parser differs between versions
 MAX_SHOWN = 80  # at most this many characters of a header or a name in a message
 MAX_QUOTED = 20  # at most this many characters of an invalid body in a message
 MAX_FIELDS = 100  # well above any schema's field count; keeps error messages short
@@ -112,11 +112,8 @@ class Request(flask.Request):
 
 
 request = cast(Request, flask.request)  # the current request, for views that do not receive it
-
-
-def current_request() -> Request:
-    """Return the current request itself, because each access through Flask's proxy costs a function call."""
-    return cast(Request, flask.request._get_current_object())  # type: ignore[attr-defined]
+# Returns the current request itself, because each access through Flask's proxy costs a function call.
+current_request: Callable[[], Request] = cast(Any, flask.request)._get_current_object
 
 
 @lru_cache(maxsize=256)  # The result depends only on the text, and scripts repeat theirs.
@@ -231,33 +228,35 @@ def parse_json(body: bytes) -> dict[str, Any]:
     """Parse a JSON object strictly (RFC 8259). Raises BadRequest."""
     try:
         text = body.decode()
-        if text.startswith("\ufeff"):
-            raise BadRequest("body: must not begin with a byte order mark")
-        # Parsing 4 MiB of brackets would take a second.
-        if len(text) > MAX_VALUES and sum(map(text.count, '[{,"')) > MAX_VALUES:
-            rest, strings = STRING.subn("", text, MAX_VALUES + 1)
-            if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
-                raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
+        _check_values(text)
         data = STRICT.decode(text)
         if text.count("[") + text.count("{") > MAX_DEPTH:
             _check_depth(data)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
-        reason = f"{error.msg.removesuffix(' at')} at line {error.lineno} column {error.colno}"
         there = text[error.pos : error.pos + MAX_QUOTED]
-        raise BadRequest(
-            f"body: must be JSON: {reason}, {f'where it has {there}' if there else 'at its end'}"
-        ) from None
+        where = f"line {error.lineno} column {error.colno}, {f'where it has {there}' if there else 'at its end'}"
+        raise BadRequest(f"body: must be JSON: {error.msg.removesuffix(' at')} at {where}") from None
     except RecursionError:
         raise BadRequest("body: must not be nested so deeply") from None
-    except ValueError:  # from int()
+    except ValueError:  # raised by int()
         raise BadRequest("body: must have numbers of at most 4,300 digits") from None
     if not isinstance(data, dict):
         raise BadRequest("body: must be a JSON object")
     if len(data) > MAX_FIELDS:
         raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
     return data
+
+
+def _check_values(text: str) -> None:
+    """Raise BadRequest for JSON with a byte order mark or too many values: 4 MiB of brackets would take a second."""
+    if text.startswith("\ufeff"):
+        raise BadRequest("body: must not begin with a byte order mark")
+    if len(text) > MAX_VALUES and sum(map(text.count, '[{,"')) > MAX_VALUES:
+        rest, strings = STRING.subn("", text, MAX_VALUES + 1)
+        if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
+            raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
 
 
 def _check_depth(data: Any) -> None:

@@ -30,9 +30,9 @@ class Response(flask.Response):
 
     default_mimetype = None
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Callable) -> Iterable:
         start_response(self.status, self.headers.to_wsgi_list())
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else self.response  # type: ignore[return-value]
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else self.response
 
 
 def redirect(address: str, status: int = 302) -> flask.Response:
@@ -85,7 +85,7 @@ def post_response(request: Request, document: bytes, **options: Any) -> Response
     return tagged_response(request, document + b"\n", etag_of(document), **options)
 
 
-def created(request: Request, post_id: int, document: bytes) -> Response:
+def created_response(request: Request, post_id: int, document: bytes) -> Response:
     """Answer with a new post."""
     return post_response(request, document, status=201, headers=[("Location", request.address(f"{POSTS}{post_id}"))])
 

@@ -1,8 +1,9 @@
 """Schema fields and query parameters that several operations share."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from marshmallow import Schema, ValidationError, fields
@@ -13,7 +14,7 @@ from blogapi.paging import Cursor
 from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE, WHITE_SPACE, in_ascii
 
-MAX_NAME = 60  # at most this many characters of a field's name in a message
+MAX_SHOWN_NAME = 60  # at most this many characters of a field's name in a message
 # An absolute URL with a host (RFC 3986, plus characters beyond ASCII): scheme, user, host, port, rest
 URL = (
     r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
@@ -37,7 +38,7 @@ def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
         places = found if isinstance(found, dict) else {"": found}
         for place, said in places.items():
             where = f"{field}[{place}]" if isinstance(place, int) else f"{field}{place}"
-            yield where, f"{where[: MAX_NAME + 2]}: {', '.join(said)}"
+            yield where, f"{where[: MAX_SHOWN_NAME + 2]}: {', '.join(said)}"
 
 
 def length(minimum: int, maximum: int, unit: str = "characters") -> Length:
@@ -156,9 +157,7 @@ class Distinct(fields.List[str]):
 class Names(fields.List):
     """Comma-separated names in a query, which `post_load` parses. A client may repeat the parameter instead."""
 
-    def _deserialize(  # type: ignore[override]
-        self, value: str, attr: str | None, data: Any, **kwargs: Any
-    ) -> str:
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         return value
 
 
@@ -169,9 +168,7 @@ class Time(fields.AwareDateTime):
         "invalid": "must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
     }
 
-    def _deserialize(  # type: ignore[override]
-        self, value: Any, attr: str | None, data: Any, **kwargs: Any
-    ) -> str:
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         try:
             return parse_time(value)
         except (TypeError, ValueError, OverflowError):
@@ -211,7 +208,7 @@ class StrictSchema(Schema):
         known = f"; known: {', '.join(self.fields) or 'none'}"
         for name in unknown:
             (message,) = messages.pop(name)
-            messages[f'"{name[:MAX_NAME]}"'] = [message + known if name == unknown[-1] else message]
+            messages[f'"{name[:MAX_SHOWN_NAME]}"'] = [message + known if name == unknown[-1] else message]
 
 
 class InputSchema(StrictSchema):
@@ -225,13 +222,24 @@ class InputSchema(StrictSchema):
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.allow_none = not field_obj.required
 
+    @cached_property
+    def left_out(self) -> dict[str | None, Collection[str]]:
+        """The names of the fields for which null, or "", counts as left out."""
+        optional = {name for name, field in self.load_fields.items() if not field.required}
+        return {None: optional - self.cleared, "": ()}
+
+    def given(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return a body without the fields that count as left out."""
+        empty = self.left_out
+        return {
+            name: value
+            for name, value in data.items()
+            if (value is not None and value != "") or name not in empty[value]
+        }
+
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a body without the fields whose null counts as left out."""
-        if isinstance(data, dict):
-            kept = {name for name, field in self.fields.items() if field.required} | self.cleared
-            left_out = self.fields.keys() - kept
-            data = {name: value for name, value in data.items() if value is not None or name not in left_out}
-        return super().load(data, **kwargs)
+        """Load a body without the fields that count as left out."""
+        return super().load(self.given(data) if isinstance(data, dict) else data, **kwargs)
 
 
 class Flag(fields.Boolean):

@@ -1,6 +1,5 @@
 """The objects that belong to an application, including its request counts."""
 
-import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from blogapi.api.limiter import FixedWindow
 from blogapi.config import Config
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
-from blogapi.storage.loop import BLOCKING, Loop
+from blogapi.storage.loop import Loop
 
 EXTENSION = "blogapi"  # the key of a Service in `app.extensions`
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
@@ -42,13 +41,7 @@ class Service:
     loop: Loop
 
     @classmethod
-    def open(
-        cls,
-        config: Config,
-        clock: Callable[[], float] = time.time,
-        loop: Loop = BLOCKING,
-        database_class: type[Database] = Database,
-    ) -> Self:
+    def open(cls, config: Config, clock: Callable[[], float], loop: Loop, database_class: type[Database]) -> Self:
         """Open the database, and set it up or upgrade it. Raises Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open(config.create, upgrade=True)

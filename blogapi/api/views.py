@@ -64,7 +64,7 @@ class Views:
                     read_body(request)  # A change begins when all of its request has arrived.
                 return view(request, **arguments)
 
-            view_of_operation.operation = declaration  # type: ignore[attr-defined]
+            vars(view_of_operation)["operation"] = declaration
             self.add(path, view_of_operation, (method,))
             if also:
                 self.add(also, view_of_operation, (method,), f"{view.__name__}_by_slug")

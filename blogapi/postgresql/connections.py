@@ -73,7 +73,7 @@ class Found(NamedTuple):
     """A statement's rows, and how many it read or changed."""
 
     rows: list[tuple]
-    count: int | None  # type: ignore[assignment]  # hides tuple.count
+    row_count: int | None
 
 
 class NoRow(Unavailable):

@@ -57,7 +57,7 @@ class Postgresql(Engine):
     """A PostgreSQL database and a pool of connections."""
 
     dialect = "postgresql"
-    readers = 3  # slow reads at a time; other requests need connections, too
+    slow_reads = 3  # other requests need connections, too
     waits_cooperatively = True
     key_query = KEY_WITH_HITS
 
@@ -221,7 +221,11 @@ class PostgresTransaction(Transaction):
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
-        self.changes = 0  # includes failed statements, after which the server accepts only ROLLBACK
+        self._changes = 0  # includes failed statements, after which the server accepts only ROLLBACK
+
+    @property
+    def changes(self) -> int:
+        return self._changes
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         return next(self.rows(query, **values), None)
@@ -232,19 +236,19 @@ class PostgresTransaction(Transaction):
 
     def execute(self, query: Query, **values: Any) -> int:
         self._cached_rows.clear()
-        count = self._run(self.engine.statement(query), values).count or 0
-        self.changes += count != 0
+        count = self._run(self.engine.statement(query), values).row_count or 0
+        self._changes += count != 0
         return count
 
     def insert(self, query: Query, **values: Any) -> int:
-        self.changes += 1
+        self._changes += 1
         statement = self.engine.statement(query)
         if " RETURNING " not in statement.text:  # Peewee adds it if the model was bound when the query was built.
             statement = statement._replace(text=f"{statement.text} RETURNING id")
         return self._run(statement, values).rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        self.changes += 1
+        self._changes += 1
         statement = self.engine.statement(query)
         self._waiting += [self._connection.bind(statement, row) for row in rows]
 
@@ -273,5 +277,5 @@ class PostgresTransaction(Transaction):
         try:
             return self._connection.run(statements)[-1]
         except (NotUnique, Unavailable):
-            self.changes += 1
+            self._changes += 1
             raise

@@ -6,13 +6,12 @@ Every write to a post goes through here once, before its row is written, because
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from blogapi.posts import publication, slugs, tags
+from blogapi.posts import history, publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Drafter
 from blogapi.text import fold
 from blogapi.wings import staged
-from blogapi.wings.history import storage as history
 from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -79,7 +78,7 @@ def run_for_damaged(tx: Transaction, post_id: int, author: str) -> None:
     index.remove(tx, post_id)
 
 
-def proposed(tx: Transaction, post: Fields, proposal: Fields) -> None:
+def run_for_proposal(tx: Transaction, post: Fields, proposal: Fields) -> None:
     """Record the event of a new proposal for a post."""
     webhooks.record(tx, {"post": post, "proposal": proposal}, "post.proposed")
 

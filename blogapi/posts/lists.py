@@ -3,54 +3,19 @@
 Queries in order of creation return id, status and document; queries in order of a time also return that time.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, reduce
 from operator import add as union_all
-from typing import Any, NamedTuple
+from typing import Any
 
-from peewee import SQL, Field, Ordering, Select, Window, fn
+from peewee import SQL, Field, Ordering, Select
 
 from blogapi import documents
 from blogapi.documents import STATUSES
-from blogapi.paging import Cursor, Page
-from blogapi.storage.engine import AsBytes, Param, Prepared, Reader
+from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
+from blogapi.storage.engine import Param, Prepared, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
-
-PAGE_BYTES = 4 * 1024 * 1024
-LATEST = "~"  # sorts after every time
-
-
-class ListQuery(NamedTuple):
-    """Which posts to list: by default, those before the post with the id `before`, newest first. `tag` is folded.
-
-    Sorted by published_at, only posts with a publication date are listed, latest first: those before the Cursor
-    `before`, from `published_after` on, and before `published_before`. Sorted by updated_at, the latest change comes
-    first, down to `updated_after`; `tag` is not supported. `fields`, comma-separated and in order, limits the fields of
-    each post. `q` is for a search.
-    """
-
-    limit: int
-    status: str | None = None
-    tag: str | None = None
-    before: int | Cursor[int] | None = None
-    sort: str = "created_at"
-    fields: str | None = None
-    published_after: str = ""
-    published_before: str = LATEST
-    updated_after: str = ""
-    q: str = ""
-
-    @property
-    def before_id(self) -> int:
-        """The id at which a list by creation starts (exclusive)."""
-        return self.before if isinstance(self.before, int) else MAX_ID
-
-    @property
-    def start(self) -> Cursor[int]:
-        """The cursor at which a time-ordered list starts (exclusive)."""
-        before = self.before if isinstance(self.before, Cursor) else Cursor(LATEST, MAX_ID)
-        return min(before, Cursor(self.published_before, 0))
 
 
 def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
@@ -63,44 +28,6 @@ def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     after = query.published_after or query.updated_after
     rows = latest(reader, query.sort, status, query.start, values | {"after": after})
     return page_of(rows, query, now, cursor_of)
-
-
-def id_of(row: tuple) -> int:
-    """Return a row's cursor in the order of creation: the post's id."""
-    return row[0]
-
-
-def cursor_of(row: tuple) -> Cursor[int]:
-    """Return a row's cursor in another order: the time, or the part of a search, and the id."""
-    return Cursor(row[3], row[0])
-
-
-def page_of(
-    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], item_of: Callable | None = None
-) -> Page[Any, Any]:
-    """Return a page of the documents in these rows, or of `item_of(row, document)` for each.
-
-    A row consists of an id, the status of the post (with `item_of`, the version), a document, and possibly a time. The
-    page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are left out.
-    """
-    limit, names = query.limit, query.fields and query.fields.split(",")
-    found: list[Any] = []
-    size, skipped, last = 0, 0, ()
-    for row in rows:
-        if len(found) == limit or size > PAGE_BYTES:
-            return Page(found, cursor(last))
-        last = row
-        status, document = "" if item_of else row[1], row[2]
-        if status == "scheduled" or names or document is None:
-            try:
-                shown = documents.as_of(now, status, document)
-                document = documents.cut(shown, names) if names else shown
-            except Damaged:
-                skipped += 1
-                continue
-        size += len(row[2])  # the full size even if it is cut, because parsing takes most of the time
-        found.append(item_of(row, document) if item_of else document)
-    return Page(found, cursor(last) if len(found) + skipped > limit else None)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the latter
@@ -121,19 +48,6 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
     if dialect == "postgresql" and len(lists) > 1:
         lists = [query.order_by(*order).limit(Param("limit")) for query in lists]
     return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
-
-
-def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
-    """Return the query for the posts that fit on a page, plus one, because psycopg holds all rows in memory.
-
-    `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
-    """
-    rows = query.alias("rows")
-    size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
-    earlier = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("earlier")
-    sized = Select([rows], [SQL("rows.*"), earlier]).alias("sized")
-    columns = [*(sized.c[name] for name in before), AsBytes(sized.c.document), *(sized.c[name] for name in after)]
-    return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= PAGE_BYTES)
 
 
 # By creation

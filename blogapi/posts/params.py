@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from blogapi.documents import MAX_INTEGER, MAX_PARAM_NAME
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 
-MAX_PARAM_NAME = 64  # characters
 MAX_DEPTH = 8
 MAX_VALUES = 500
 MAX_BYTES = 32 * 1024  # size as JSON
-MAX_INTEGER = 2**53
 INFINITY = float("inf")
 
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
@@ -36,7 +36,6 @@ from blogapi.api.schemas import (
     visible,
 )
 from blogapi.clock import later
-from blogapi.paging import Cursor
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
@@ -80,11 +79,7 @@ class PostInputSchema(InputSchema):
     """
 
     cleared = frozenset({"former_slugs"})  # fields that null clears
-    example = {
-        "title": "Three days at the lake",
-        "content": "**Friday.** Fog, and somewhere in it a lake.\n",
-        "tags": ["Travel", "Lake Constance"],
-    }
+    example = {name: documents.EXAMPLE[name] for name in ("title", "content", "tags")}
     title = Line(documents.MAX_TITLE)
     content = Text(
         length(0, documents.MAX_CONTENT),
@@ -129,26 +124,18 @@ class PostInputSchema(InputSchema):
     )
 
     @cached_property
-    def left_out(self) -> dict[str | None, set[str]]:
-        """The names of the fields for which "" or None counts as left out."""
-        optional = {name: field for name, field in self.load_fields.items() if not field.required}
-        texts = {name for name, field in optional.items() if isinstance(field, Text)}
-        return {"": texts, None: optional.keys() - self.cleared}
+    def left_out(self) -> dict[str | None, Collection[str]]:
+        """The names of the fields for which null, or "" as from an unset shell variable, counts as left out."""
+        texts = {name for name, field in self.load_fields.items() if isinstance(field, Text) and not field.required}
+        return super().left_out | {"": texts}
 
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a post.
+        """Load a post; {} for params counts as left out, too.
 
-        Typed clients send null for a field without a value, and an unset shell variable gives "". {} for params counts
-        as left out, too. Only invalid input goes through marshmallow's own load, which collects all errors but takes
-        twice as long.
+        Only invalid input goes through marshmallow's own load, which collects all errors but takes twice as long.
         """
         if isinstance(data, dict):  # not a list of posts
-            empty = self.left_out
-            data = {
-                name: value
-                for name, value in data.items()
-                if (value is not None and value != "") or name not in empty[value]
-            }
+            data = self.given(data)
             if "params" in data and data["params"] == {}:
                 del data["params"]
             content = data.get("content")
@@ -194,16 +181,7 @@ class PostSchema(PostInputSchema):
         fields = documents.FIELDS
 
     always = documents.REQUIRED
-    example = {
-        "id": "1",
-        **PostInputSchema.example,
-        "status": "published",
-        "slug": "three-days-at-the-lake",
-        "excerpt": "Fog, wind, and then the sun.",
-        "cover_image": "https://example.org/lake.jpg",
-        **dict.fromkeys(documents.TIMES, "2026-11-20T10:10:00Z"),
-        "params": {"author": "Ada", "math": True},
-    }
+    example = documents.EXAMPLE
     id = matching(documents.ID, 1, 19, "The id, a number as text. It is never reused.")
     status = choice(documents.STATUSES, "Whether it is published.")
     slug = matching(
@@ -222,7 +200,7 @@ class PostSchema(PostInputSchema):
 class PostSummarySchema(PostSchema):
     """A post in a list whose `fields` were chosen: id, title, status, and the chosen fields that it has."""
 
-    example = {name: PostSchema.example[name] for name in (*documents.LISTED, "slug", "tags")}
+    example = {name: documents.EXAMPLE[name] for name in (*documents.LISTED, "slug", "tags")}
     always = frozenset(documents.LISTED)
 
 
@@ -245,9 +223,7 @@ def parse_names(text: str) -> str:
 class Before(fields.String):
     """The start of a page of posts: the id of a post or, unless sorted by creation, a Cursor."""
 
-    def _deserialize(  # type: ignore[override]
-        self, value: str, attr: str | None, data: Any, **kwargs: Any
-    ) -> int | Cursor[int]:
+    def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
         sort = data.get("sort", "updated_at" if "updated_after" in data else "created_at")
         return parse_cursor(value, f"sort={sort}") if sort in TIMED_ORDERS else parse_id(value)
 
@@ -310,7 +286,7 @@ class ListQuerySchema(QuerySchema):
         pattern=MOMENT,
         example="2026-11-20T10:10:00Z",
     )
-    fields = Names(  # type: ignore[assignment]  # a parameter's name, which Schema has, too
+    fields: Any = Names(  # a parameter, which hides an attribute of Schema
         choice(documents.FIELDS, "A field."),
         post_load=parse_names,
         **doc(

@@ -10,19 +10,18 @@ from werkzeug import exceptions
 from blogapi.api.access import in_scope
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
-from blogapi.api.responses import POSTS, created, list_response, no_content, post_response
+from blogapi.api.responses import POSTS, created_response, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
-from blogapi.paging import Cursor, Page
-from blogapi.posts import lists
+from blogapi.paging import Cursor, ListQuery, Page
+from blogapi.posts import idempotency, lists
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PostSummarySchema
 from blogapi.posts.storage import PostRef
 from blogapi.storage.database import Database
 from blogapi.storage.keys import WRITERS
 from blogapi.storage.models import SCOPES
-from blogapi.wings import idempotency
 from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
@@ -33,6 +32,13 @@ CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 LIST = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
 PAGE = ("Link", "ETag")  # the headers of a list
 UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that are not fields go to `params`.")
+WHOLE_POST: dict[str, Any] = {  # what the operations that receive a whole post declare
+    "query": parameters(unknown=UNKNOWN),
+    "body": PostInputSchema(),
+    "content_types": POST_TYPES,
+    "parse_file": parse_file,
+    "scopes": WRITERS,
+}
 views = Views()
 register = views.register
 
@@ -59,7 +65,7 @@ def list_posts(request: Request) -> Response:
 
 def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page of a list or a search."""
-    wanted = lists.ListQuery(**query)
+    wanted = ListQuery(**query)
     return search.find(db, wanted, client) if wanted.q else lists.page(db, wanted)
 
 
@@ -70,16 +76,7 @@ def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -
     return fields
 
 
-@views.operation(
-    "POST /v1/posts",
-    CREATED,
-    query=parameters(unknown=UNKNOWN),
-    body=PostInputSchema(),
-    content_types=POST_TYPES,
-    parse_file=parse_file,
-    request_headers=("Idempotency-Key",),
-    scopes=WRITERS,
-)
+@views.operation("POST /v1/posts", CREATED, request_headers=("Idempotency-Key",), **WHOLE_POST)
 def create_post(request: Request) -> Response:
     """Create a post.
 
@@ -90,7 +87,7 @@ def create_post(request: Request) -> Response:
         post = request.database.write(idempotency.add_once, fields, request.author, idempotency.key_of(request))
     else:
         post = request.database.write(posts.add, fields, request.author)
-    return created(request, post.id, post.document)
+    return created_response(request, post.id, post.document)
 
 
 @views.operation(
@@ -137,12 +134,8 @@ def change_post(request: Request, post: PostRef) -> Response:
     "PUT /v1/posts/by-slug/<slug:post>",
     CHANGED,
     creates=CREATED,
-    query=parameters(unknown=UNKNOWN),
-    body=PostInputSchema(),
-    content_types=POST_TYPES,
-    parse_file=parse_file,
     request_headers=("If-Match", "If-None-Match"),
-    scopes=WRITERS,
+    **WHOLE_POST,
 )
 def put_post(request: Request, post: str) -> Response:
     """Create the post with a slug, or replace it.
@@ -157,19 +150,10 @@ def put_post(request: Request, post: str) -> Response:
         raise ValidationError("must match the path, or be left out", "slug")
     check = precondition(request)
     (post_id, document, _), outcome = request.database.write(posts.put, post, fields, request.author, check)
-    return created(request, post_id, document) if outcome == "created" else post_response(request, document)
+    return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
-@views.operation(
-    "PUT /v1/posts/<id:post>",
-    CHANGED,
-    query=parameters(unknown=UNKNOWN),
-    body=PostInputSchema(),
-    content_types=POST_TYPES,
-    parse_file=parse_file,
-    request_headers=("If-Match", "If-None-Match"),
-    scopes=WRITERS,
-)
+@views.operation("PUT /v1/posts/<id:post>", CHANGED, request_headers=("If-Match", "If-None-Match"), **WHOLE_POST)
 def replace_post(request: Request, post: int) -> Response:
     """Replace a post.
 

@@ -11,9 +11,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
 from traceback import clear_frames
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-from blogapi.storage.database import BUSY_SECONDS, Database, locked, run_and_commit
+from blogapi.storage.database import BUSY_SECONDS, Database, P, Read, Write, locked, run_and_commit
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, NeedsThread
 
@@ -23,7 +23,6 @@ SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing e
 SHARED_WRITES = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 COMPUTING = 2  # at most this many slow functions run at a time
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -33,21 +32,19 @@ class SharedDatabase(Database):
     def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
         super().__init__(engine, clock, keeps_history)
         self.commits = GroupCommit(engine, self.begin)
-        self._reading = threading.Semaphore(engine.readers)
+        self._reading = threading.Semaphore(engine.slow_reads)
         self._computing = threading.Semaphore(COMPUTING)
         self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
         self._next_write = 0.0  # when the next write in a thread may begin, on the monotonic clock
 
-    def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation in a shared transaction; one that turns out to be slow runs again in a thread."""
         with suppress(NeedsThread):
             return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
         # By now, no traceback keeps alive what the operation has read.
         return self.write_in_thread(operation, *args, **kwargs)
 
-    def write_in_thread(
-        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a write of more than 100 ms in a thread with its own connection, so that clients can read.
 
         One runs at a time. Afterwards, waiting writes get as much time before the next one.
@@ -70,9 +67,7 @@ class SharedDatabase(Database):
             time.sleep(max(0.0, self._next_write - time.monotonic()))
             return self._with_another(write)
 
-    def read_in_thread(
-        self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a read in a thread. Only a few run at a time, so that other requests get CPU time.
 
         Only one per client runs or waits, so that no client waits for all requests of another. Raises Unavailable after

@@ -4,11 +4,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from blogapi.posts import publication
+from blogapi.posts import history, idempotency, publication
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
-from blogapi.wings import idempotency
-from blogapi.wings.history import storage as history
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
 from blogapi.wings.proposals import changes as proposals

@@ -14,6 +14,8 @@ LOCK_POLL_SECONDS = 0.005  # interval between checks whether another program's w
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Write = Callable[Concatenate[Transaction, P], T]
+Read = Callable[Concatenate[Reader, P], T]
 
 
 class Database(Reader):
@@ -27,7 +29,7 @@ class Database(Reader):
         self.keeps_history = keeps_history  # whether a change keeps the version it replaces
         self._writing = threading.Lock()
 
-    def write(self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `operation(transaction, *args, **kwargs)` in a transaction, and return its result once it is on disk.
 
         Rolls back if the operation raises. Raises Busy if another write takes longer than BUSY_SECONDS.
@@ -38,24 +40,18 @@ class Database(Reader):
             tx.may_be_slow = True  # Nothing else shares it.
             return run_and_commit(tx, operation, *args, **kwargs)
 
-    def write_alone(
-        self, until: float, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def write_alone(self, until: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation as `write` does, but in a transaction of its own. Raises Busy if it cannot begin by `until`.
 
         `until` is a time on the monotonic clock.
         """
         return run_and_commit(self.begin(until), operation, *args, **kwargs)
 
-    def write_at_once(
-        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def write_at_once(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation as `write` does, but raise Unavailable rather than wait."""
         return self.write_alone(0.0, operation, *args, **kwargs)
 
-    def write_freeing(
-        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def write_freeing(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation that frees disk space. If the disk is full, it may use the reserved space."""
         try:
             return self.write(operation, *args, **kwargs)
@@ -65,15 +61,11 @@ class Database(Reader):
                     return self.write_alone(time.monotonic() + BUSY_SECONDS, operation, *args, **kwargs)
                 return self.write_in_thread(operation, *args, **kwargs)
 
-    def write_in_thread(
-        self, operation: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a write of more than 100 ms; our server lets other clients read meanwhile."""
         return self.write(operation, *args, **kwargs)
 
-    def read_in_thread(
-        self, client: Hashable, operation: Callable[Concatenate[Reader, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a possibly slow read, on SQLite on one snapshot. Raises Unavailable after BUSY_SECONDS.
 
         Our server answers others meanwhile, and runs one such read per client at a time.

@@ -115,7 +115,7 @@ class Engine(ABC):
     """A database and its connections. Raises Unavailable if the database fails."""
 
     dialect: str  # name of the SQL dialect
-    readers: int  # how many slow reads may run at a time
+    slow_reads: int  # how many slow reads may run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
     name: str  # path of the file, or URL without its password
     loop: Loop
@@ -237,7 +237,6 @@ class Transaction(Reader, ABC):
     may_be_slow = False
     keeps_history = True
     now = ""  # when the transaction began, in RFC 3339
-    changes = 0  # grows with every change
 
     def __init__(self, engine: Engine, clock: Clock):
         super().__init__(engine, clock)
@@ -249,6 +248,11 @@ class Transaction(Reader, ABC):
         if query not in self._cached_rows:
             self._cached_rows[query] = list(self.rows(query))
         return self._cached_rows[query]
+
+    @property
+    @abstractmethod
+    def changes(self) -> int:
+        """A number that grows with every change."""
 
     @abstractmethod
     def execute(self, query: Query, **values: Any) -> int:

@@ -11,7 +11,7 @@ from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model
 from blogapi.storage.engine import AsBytes, Prepared
 from blogapi.storage.setup import SCHEMA
 
-SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"  # of keys
+SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
 # Authors in the history of changes made without a key; only 1.1 wrote "autosave"
 AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
@@ -28,7 +28,7 @@ class BaseModel(Model):
 
 TABLES = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA.read_text(), re.MULTILINE | re.DOTALL))
 COLUMN = re.compile(r"^    (\w+) (TEXT|INTEGER|BLOB)( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?", re.MULTILINE)
-KEY = re.compile(r"^    PRIMARY KEY \((.+)\)", re.MULTILINE)  # of several columns
+KEY = re.compile(r"^    PRIMARY KEY \((.+)\)", re.MULTILINE)  # a key of several columns
 FIELDS = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 
 
@@ -47,6 +47,9 @@ ApiKey = model("api_key")
 Post = model("post")
 FormerSlug = model("former_slug")
 PostTag = model("post_tag")
+Revision = model("revision")
+Retagging = model("retagging")
+Purge = model("purge")
 Schedule = model("schedule")
 Webhook = model("webhook")
 WebhookOptions = model("webhook_options")

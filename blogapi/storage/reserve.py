@@ -3,35 +3,47 @@
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint before a deletion, which can take as much as the -wal has
-ROOM_BYTES = 2 * 1024 * 1024  # always left to other programs
+ROOM_BYTES = 2 * 1024 * 1024  # always left for other programs
 CHUNK_BYTES = 64 * 1024
 
 
 class Reserve:
-    """A file without a name, which disappears with its process."""
+    """A file without a name, which disappears with its process. It exists from the first `keep`."""
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._file, name = tempfile.mkstemp(dir=folder)
-        os.unlink(name)
+        self._file: int | None = None
 
     def keep(self) -> None:
         """Take as much space as there is room for."""
+        if self._file is None:
+            self._file, name = tempfile.mkstemp(dir=self._folder)
+            os.unlink(name)
         size = os.fstat(self._file).st_size
         wanted = min(RESERVED_BYTES, size + shutil.disk_usage(self._folder).free - ROOM_BYTES)
         with suppress(OSError):  # Another program was faster.
             while size < wanted:
                 size += os.write(self._file, os.urandom(CHUNK_BYTES))  # Some file systems compress zeros to nothing.
 
-    def release(self) -> None:
-        """Free the space."""
-        os.lseek(self._file, 0, os.SEEK_SET)
-        os.ftruncate(self._file, 0)
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Free the space for a block."""
+        if self._file is not None:
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.ftruncate(self._file, 0)
+        try:
+            yield
+        finally:
+            if self._file is not None:
+                self.keep()
 
     def close(self) -> None:
         """Free the space for good."""
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

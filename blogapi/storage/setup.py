@@ -34,7 +34,7 @@ TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 OTHER_WORDS = (
     "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
 )
-CREATED = "created a new database %s"  # in the log
+CREATED = "created a new database %s"  # for the log
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"

@@ -54,7 +54,7 @@ class Sqlite(Engine):
     """
 
     dialect = "sqlite"
-    readers = 5  # reading threads; if this many clients run slow searches, the searches of others wait
+    slow_reads = 5  # in threads; if this many clients run slow searches, the searches of others wait
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
@@ -68,7 +68,7 @@ class Sqlite(Engine):
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
-        self._reserve: Reserve | None = None
+        self._reserve = Reserve(self.folder)
 
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
         """Connect, set up or upgrade the database as Engine says, and return whether it was set up.
@@ -130,9 +130,7 @@ class Sqlite(Engine):
         """Close the connection. The last one to close removes the -wal."""
         if self.peewee.close():
             self._files.pop(self._wal, None)
-        if self._reserve:
-            self._reserve.close()
-            self._reserve = None
+        self._reserve.close()
 
     # Queries
 
@@ -191,20 +189,16 @@ class Sqlite(Engine):
             log.warning("the -wal of the database stays large: %s", error)
 
     def reserve(self) -> None:
-        self._reserve = self._reserve or Reserve(self.folder)
         self._reserve.keep()
 
     @contextmanager
     def freeing(self) -> Iterator[None]:
-        if self._reserve:
-            self._reserve.release()
-        self._checkpoint()  # Otherwise, the -wal could not start over, and would use up the reserve.
-        try:
-            yield
-        finally:
-            self._checkpoint()
-            if self._reserve:
-                self._reserve.keep()
+        with self._reserve.released():
+            self._checkpoint()  # Otherwise, the -wal could not start over, and would use up the reserve.
+            try:
+                yield
+            finally:
+                self._checkpoint()
 
     def _checkpoint(self) -> None:
         with suppress(*ERRORS):
@@ -327,7 +321,7 @@ class SqliteTransaction(Transaction):
             raise self.engine.failure(error) from error
 
     @property
-    def changes(self) -> int:  # type: ignore[override]  # read from the connection
+    def changes(self) -> int:
         return self.connection.total_changes
 
     def commit(self) -> None:

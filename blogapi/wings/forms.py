@@ -9,7 +9,7 @@ from blogapi.api.request import Request, body_length
 
 FORM = "multipart/form-data"
 READ_BYTES = 64 * 1024
-Write = Callable[[bytes], object]  # receives a piece of a part
+Receive = Callable[[bytes], object]  # takes a piece of a part
 
 
 class Form:
@@ -27,14 +27,14 @@ class Form:
 
     def read(self) -> None:
         """Read the form. Raises BadRequest if it is malformed, RequestEntityTooLarge if it is too large."""
-        write: Write = self.keep
+        receive: Receive = self.keep
         for event in self._events():
             if isinstance(event, MultipartSegment):
-                write = self.begin(event)
+                receive = self.begin(event)
             else:
-                write(event)
+                receive(event)
 
-    def begin(self, part: MultipartSegment) -> Write:
+    def begin(self, part: MultipartSegment) -> Receive:
         """Begin a part; return the function that receives its content, by default as a field."""
         self.fields.append((part.name, bytearray()))
         return self.keep

@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi import documents
+from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
@@ -24,7 +25,7 @@ def add(storage, monkeypatch):
 
 
 def contents(storage):
-    return [documents.load(document)["content"] for document in lists.page(storage, lists.ListQuery(99)).items]
+    return [documents.load(document)["content"] for document in lists.page(storage, ListQuery(99)).items]
 
 
 def test_image_addresses_change_in_every_field_and_others_do_not(add, run, storage):

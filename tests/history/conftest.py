@@ -3,10 +3,10 @@
 import pytest
 
 from blogapi import documents
-from blogapi.posts import lists
+from blogapi.paging import ListQuery
+from blogapi.posts import history, lists
 from blogapi.posts import storage as posts
 from blogapi.wings.history import revisions
-from blogapi.wings.history import storage as history
 from blogapi.wings.history.undo import undo
 from tests.conftest import NOON
 
@@ -50,7 +50,7 @@ def blog(database, clock):
 
         def state(self):
             """All posts, without their updated_at, and those in the trash."""
-            shown = map(documents.load, lists.page(database, lists.ListQuery(1000)).items)
+            shown = map(documents.load, lists.page(database, ListQuery(1000)).items)
             trash = sorted(each.post_id for each in revisions.trash(database, 1000).items)
             return [{name: value for name, value in post.items() if name != "updated_at"} for post in shown], trash
 

@@ -7,12 +7,12 @@ from peewee import SQL
 
 from blogapi import documents
 from blogapi.paging import Cursor
+from blogapi.posts import history
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.models import Revision
 from blogapi.wings.history import revisions
-from blogapi.wings.history import storage as history
-from blogapi.wings.history.models import Revision
 from blogapi.wings.history.undo import undo
 from tests.cases import cases
 from tests.conftest import NOON

@@ -2,8 +2,8 @@
 
 import pytest
 
-from blogapi.wings.history import storage as history
-from blogapi.wings.history.models import Revision
+from blogapi.posts import history
+from blogapi.storage.models import Revision
 from tests.api.fixtures import answers, with_key
 from tests.cases import cases
 from tests.conftest import NOON, message

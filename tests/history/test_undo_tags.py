@@ -2,7 +2,7 @@
 
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
-from blogapi.wings.history.models import Retagging
+from blogapi.storage.models import Retagging
 from blogapi.wings.tags import storage as tags
 from tests.history.conftest import CHANGED, forget_everything
 

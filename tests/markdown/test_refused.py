@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.wings.markdown.files import parse
+from blogapi.wings.markdown.files import Rules, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from tests.cases import cases
 from tests.markdown.test_files import front
@@ -29,7 +29,7 @@ def toml(text):
 
 def error(data):
     with pytest.raises(MarkdownError) as caught:
-        parse(data, strict=True)
+        parse(data, Rules(strict=True))
     return str(caught.value)
 
 

@@ -5,8 +5,7 @@ import json
 import pytest
 from urllib3.filepost import encode_multipart_formdata
 
-from blogapi.storage.models import Post
-from blogapi.wings.history.models import Revision
+from blogapi.storage.models import Post, Revision
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import Copy, DraftCopy
 from blogapi.wings.webhooks.models import Event

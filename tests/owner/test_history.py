@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.wings.history.models import Revision
+from blogapi.storage.models import Revision
 from tests.api.fixtures import with_key
 from tests.cases import cases
 from tests.owner.pages import enter, follow, pages, send, view

@@ -9,6 +9,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.documents import STATUSES
+from blogapi.paging import PAGE_BYTES, ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for, keys
@@ -128,7 +129,7 @@ def search_query(engine, **query):
     """The query of a page of a search, and its values."""
     asked = Asked(engine)
     sought = search.Sought([set()], {1})
-    search.page(asked, lists.ListQuery(20, **query), sought)
+    search.page(asked, ListQuery(20, **query), sought)
     return asked.queries[0]
 
 
@@ -236,7 +237,7 @@ def test_a_page_of_the_trash_reads_little_more_than_it_shows(url, connection):
             page = revisions.trash(database, 100, page.next)
             items += page.items
     assert [each.post_id for each in items] == list(range(60, 0, -1))
-    assert max(sizes) <= lists.PAGE_BYTES + 2_100_000
+    assert max(sizes) <= PAGE_BYTES + 2_100_000
 
 
 def test_a_read_of_more_than_two_seconds_is_ended_but_not_a_write(postgresql):

@@ -5,8 +5,7 @@ from peewee import SQL
 
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
-from blogapi.storage.models import Post, PostTag, Schedule
-from blogapi.wings.history.models import Revision
+from blogapi.storage.models import Post, PostTag, Revision, Schedule
 from blogapi.wings.webhooks.models import EVENTS, Event
 
 

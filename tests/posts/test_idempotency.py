@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.wings.idempotency import Idempotency
+from blogapi.posts.idempotency import Idempotency
 from tests.api.fixtures import listed, with_key
 from tests.cases import cases
 from tests.conftest import message

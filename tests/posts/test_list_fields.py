@@ -5,9 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from blogapi import documents
+from blogapi import documents, paging
 from blogapi.documents import FIELDS
-from blogapi.posts import lists
 from blogapi.storage.models import Post
 from tests.cases import cases
 from tests.conftest import message
@@ -47,7 +46,7 @@ def test_damaged_posts_are_skipped_and_the_link_leads_on(client, post, database)
 
 
 def test_the_size_of_a_page_with_some_fields_counts_whole_posts(client, post, monkeypatch):
-    monkeypatch.setattr(lists, "PAGE_BYTES", 1500)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 1500)
     for number in range(6):
         post(title=str(number), content="x" * 1000)
     for query in ("", "?fields=title,content", "?fields=title"):

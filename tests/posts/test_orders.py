@@ -8,7 +8,7 @@ import pytest
 
 from blogapi import documents
 from blogapi.documents import STATUSES
-from blogapi.paging import Cursor
+from blogapi.paging import LATEST, Cursor, ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
@@ -22,7 +22,7 @@ def walk(page, database, **query):
     """Return the titles on all pages, which are full except the last."""
     titles, before = [], None
     while True:
-        found = page(database, lists.ListQuery(before=before, **query))
+        found = page(database, ListQuery(before=before, **query))
         titles += [documents.load(document)["title"] for document in found.items]
         if found.next is None:
             return titles
@@ -93,7 +93,7 @@ def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock, d
         filters = {name: value for name, value in (("status", status), ("tag", tag), ("q", q)) if value}
         posts = client.get("/v1/posts", query_string=filters | {"sort": "published_at"}).json
         for after, before in periods:
-            first, end = f"2026-11-20T{after}Z" if after else "", f"2026-11-20T{before}Z" if before else lists.LATEST
+            first, end = f"2026-11-20T{after}Z" if after else "", f"2026-11-20T{before}Z" if before else LATEST
             query = filters | {"published_after": first, "published_before": end}
             expected = [each["title"] for each in posts if first <= each["published_at"] < end]
             found = walk(FIND if q else lists.page, database, sort="published_at", limit=2, **query)
@@ -103,7 +103,7 @@ def test_a_period_is_a_section_of_the_list_by_publication(client, post, clock, d
 def test_a_cursor_before_a_period_gives_nothing(database, post):
     post(status="published")
     earlier = Cursor("2026-11-19T12:00:00Z", 9)
-    query = lists.ListQuery(10, before=earlier, sort="published_at", published_after="2026-11-20")
+    query = ListQuery(10, before=earlier, sort="published_at", published_after="2026-11-20")
     page = lists.page(database, query)
     assert page == ([], None)
 

@@ -8,8 +8,8 @@ import pytest
 from peewee import SQL
 
 from blogapi.clock import rfc3339
+from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
-from blogapi.posts.lists import ListQuery
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from blogapi.storage.setup import REBUILD

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peewee import SQL
 
-from blogapi.posts.lists import ListQuery
+from blogapi.paging import ListQuery
 from blogapi.storage.loop import Loop
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from blogapi import create_app, documents
 from blogapi.config import Config
+from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
-from blogapi.posts.lists import ListQuery
 from blogapi.wings.search import storage as search
 from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, sequences, split
 

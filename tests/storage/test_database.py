@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.posts import lists
+from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.storage import engine_for
 from blogapi.storage.database import Database
@@ -25,7 +25,7 @@ def plain(config):
 def test_operations_too_slow_for_shared_commits_work_without_them(plain):
     fields = {"title": "A", "content": LARGE, "status": "published", "tags": []}
     post_id = plain.write(posts.add, fields, "first").id
-    found = search.find(plain, lists.ListQuery(limit=10, status="published", q="fog"), "client")
+    found = search.find(plain, ListQuery(limit=10, status="published", q="fog"), "client")
     assert len(found.items) == 1
     for title in "BCD":
         plain.write(posts.change, post_id, {"title": title}, "first")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import blogapi
+from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.storage.models import ApiKey, BaseModel, Post, PostTag
@@ -48,7 +49,7 @@ def test_threads_have_their_own_connections(database):
         outcomes = []
         for each in range(10):
             post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, "first")
-            outcomes.append((post.id, post.document in lists.page(database, lists.ListQuery(100)).items))
+            outcomes.append((post.id, post.document in lists.page(database, ListQuery(100)).items))
         database.engine.close()  # this thread's connection
         return outcomes
 

@@ -5,8 +5,8 @@ import logging
 import pytest
 from peewee import SQL
 
+from blogapi.posts.idempotency import Idempotency
 from blogapi.server.background import FAULT_SECONDS
-from blogapi.wings.idempotency import Idempotency
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.models import Delivery, Event
 from tests.conftest import NOON

@@ -10,8 +10,7 @@ from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
 from blogapi.server.steps import STEPS
-from blogapi.storage.models import Post
-from blogapi.wings.history.models import Revision
+from blogapi.storage.models import Post, Revision
 from tests.conftest import Clock
 from tests.webhooks.fixtures import take_turn
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-VERSION = max(int(path.stem) for path in FOLDER.glob("[0-9]*.*"))  # of today's tables
+VERSION = max(int(path.stem) for path in FOLDER.glob("[0-9]*.*"))  # the version of today's tables
 Execute = Callable[..., Any]  # execute(statement, values), with a "?" for each value, returns a cursor
 
 

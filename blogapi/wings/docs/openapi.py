@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
@@ -97,9 +97,9 @@ def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: 
     return names | ({} if example is None else {"example": example})
 
 
-def describe_operation(rule: Rule, view: Callable, known: dict[str, Any]) -> dict[str, Any]:
+def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI operation of a view; `known` are all parameters of paths and headers."""
-    operation: Operation = view.operation  # type: ignore[attr-defined]
+    operation: Operation = view.operation
     text, name = getdoc(view) or "", rule.endpoint.rpartition(".")[2]
     described = {
         "operationId": name,

@@ -9,16 +9,13 @@ from peewee import Ordering, Select, Tuple
 
 from blogapi import documents
 from blogapi.documents import INPUT_FIELDS
-from blogapi.paging import Cursor, Page
-from blogapi.posts import effects, slugs
+from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
+from blogapi.posts import effects, history, slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.lists import LATEST, ListQuery, bounded, cursor_of, page_of
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import MAX_ID, Post
-from blogapi.wings.history import storage as history
-from blogapi.wings.history.models import Retagging, Revision
+from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
 
 # Fields that `restore` restores
 RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "former_slugs", "status", "published_at")]

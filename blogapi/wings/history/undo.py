@@ -19,12 +19,11 @@ from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
-from blogapi.storage.models import AUTHORS, ApiKey, Post
+from blogapi.storage.models import AUTHORS, ApiKey, Post, Purge, Retagging, Revision
 from blogapi.text import fold
 from blogapi.wings import staged
 from blogapi.wings.history import revisions
 from blogapi.wings.history.batches import write_each
-from blogapi.wings.history.models import Purge, Retagging, Revision
 
 BY = "undo"
 STEP_SECONDS = 0.010  # length of a transaction
@@ -78,11 +77,6 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     Leaves alone posts that another key has changed since. Other clients can write meanwhile. After an interruption, run
     it again.
     """
-
-    def pause() -> None:
-        database.engine.shrink()  # otherwise, the server's next write would, while clients wait
-        time.sleep(PAUSE_SECONDS)
-
     plans, waiting, titles = Plans(since, key, dry_run), _changed_since(database, since), {}
     for phase in (WAIT, PARK, SETTLE):
         undo_post = partial(plans.undo_post, phase)
@@ -90,7 +84,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
         if dry_run:
             results = (undo_post(database, post_id) for post_id in waiting)
         else:
-            results = write_each(database, undo_post, waiting, STEP_SECONDS, pause)
+            results = write_each(database, undo_post, waiting, STEP_SECONDS, partial(_pause, database))
         waiting = []
         for undone in filter(None, results):
             if undone.action:
@@ -106,6 +100,11 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
+
+
+def _pause(database: Database) -> None:
+    database.engine.shrink()  # otherwise, the server's next write would, while clients wait
+    time.sleep(PAUSE_SECONDS)
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:

@@ -17,8 +17,7 @@ from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
-from blogapi.storage.models import DOCUMENT, Post
-from blogapi.wings.history.models import Revision
+from blogapi.storage.models import DOCUMENT, Post, Revision
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 from blogapi.wings.images.models import FetchedImage, Image, ImagePart
 from blogapi.wings.staged import PROPOSED, DraftCopy
@@ -32,7 +31,7 @@ PAGE = 1000  # images read at a time
 NAMED = 3  # at most this many uses of an image are listed
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
-MAX_NAME = 255  # characters
+MAX_FILE_NAME = 255  # characters
 Check = Callable[[Reader], None] | None  # called before an image is added; raises to refuse it
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
 
@@ -168,7 +167,7 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
         digest.update(part)
         size += len(part)
     image_id = digest.hexdigest()[:32]
-    name = NOT_IN_NAME.sub("", name)[-MAX_NAME:] or f"{image_id[:8]}.{EXTENSIONS[found.type]}"
+    name = NOT_IN_NAME.sub("", name)[-MAX_FILE_NAME:] or f"{image_id[:8]}.{EXTENSIONS[found.type]}"
     return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
 
 

@@ -15,17 +15,17 @@ from werkzeug import exceptions
 from werkzeug.exceptions import BadRequest
 
 from blogapi.api.request import Request, Unsupported
+from blogapi.api.schemas import MAX_SHOWN_NAME
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
-from blogapi.wings.forms import FORM, Form, Write, pieces
+from blogapi.wings.forms import FORM, Form, Receive, pieces
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import PART_BYTES, StoredImage
 
 FORM_BYTES = 64 * 1024  # limit for a form besides its file
-MAX_PARTS = 8  # in a form
+MAX_PARTS = 8  # limit for a form
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
-MAX_NAME = 60  # at most this many characters of a part's name in a message
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
@@ -143,7 +143,7 @@ class FileForm(Form):
         self.max_files = max_files
         self.files: list[Upload] = []
 
-    def begin_file(self, part: MultipartSegment) -> Write:
+    def begin_file(self, part: MultipartSegment) -> Receive:
         """Begin a file; return what receives its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
@@ -157,10 +157,10 @@ class FileForm(Form):
 class UploadForm(FileForm):
     """A form with the part `file` and no others."""
 
-    def begin(self, part: MultipartSegment) -> Write:
+    def begin(self, part: MultipartSegment) -> Receive:
         if part.name != "file":
             reason = "unknown; the form must have one part, `file`: curl -F file=@loaf.jpg"
-            raise BadRequest(f"{part.name[:MAX_NAME]}: {reason}")
+            raise BadRequest(f"{part.name[:MAX_SHOWN_NAME]}: {reason}")
         if self.files:
             raise BadRequest("file: must be given once")
         return self.begin_file(part)

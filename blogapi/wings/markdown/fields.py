@@ -64,8 +64,7 @@ def read_fields(
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    left_out = () if program else (*IGNORED, *IMPORTED)
-    for name in [name for name in FIELD_CONVERTERS if name in values and name not in left_out]:
+    for name in [name for name in FIELD_CONVERTERS if name in values and (program or name not in NOT_IN_REQUESTS)]:
         if program and name == "date" and program.no_date.fullmatch(str(values[name])):
             others[name] = values[name]
             continue
@@ -181,7 +180,8 @@ FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published":
 FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
     name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[field])) for field, names in NAMES.items() for name in names
 }
-IGNORED = ("id", "created_at")  # in a request
+IGNORED = ("id", "created_at")  # names that a request may contain, without effect
+NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
 FIELD_NAMES = tuple(field for field in NAMES if field not in IGNORED)
 # Names with a meaning at the top level, by their lower case
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_CONVERTERS, *IGNORED)}

@@ -18,7 +18,7 @@ from blogapi.wings.markdown.public import hides
 
 MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
-LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # of front matter
+LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language of front matter, after its opening line
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
@@ -47,7 +47,7 @@ class MarkdownFile(NamedTuple):
     sources: Mapping[str, str] = {}  # the name in the file for each field
     lines: Mapping[str, int] = {}  # the line of each name
     content_line: int = 0  # the line where the content begins; 0 if the post has no file of its own
-    program: Program = ANY  # that wrote it
+    program: Program = ANY  # the program that wrote it
     is_exported: bool = False  # whether it contains all of EXPORTED; then nothing is inferred from its name
 
     def line_of(self, field: str) -> int | None:
@@ -62,44 +62,36 @@ class MarkdownFile(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How front matter is read; the names are those of the arguments of `parse`."""
+    """How front matter is read: by default, as that of any program.
 
-    strict: bool
-    keeps_others: bool
-    program: Program
-    zone: tzinfo
-    date_from: str
-
-
-def parse(
-    data: bytes,
-    *,
-    strict: bool = False,
-    keeps_others: bool = False,
-    program: Program = ANY,
-    zone: tzinfo = UTC,
-    date_from: str = "",
-) -> MarkdownFile:
-    """Read a Markdown file. Raises MarkdownError.
-
-    If `strict`, it must be written for this service: an unknown name is an error unless `keeps_others` puts it into
-    `params`. Otherwise it may come from another program: unknown names go to `params`, white space may come first, of
-    several images or excerpts the first counts, and the rules of its `program` apply; `date_from` is a name that
-    gives the date if no other does. Times without an offset are in the `zone`.
+    Then unknown names go to `params`, white space may come first, and of several images or excerpts the first counts.
     """
-    language = None if strict else LANGUAGE.match(data)
+
+    strict: bool = False  # The file must be written for this service, and an unknown name is an error, …
+    keeps_others: bool = False  # … unless this puts it into `params`, too.
+    program: Program = ANY
+    zone: tzinfo = UTC  # zone of times without an offset
+    date_from: str = ""  # a name that gives the date if no other does
+
+
+LENIENT = Rules()
+
+
+def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
+    """Read a Markdown file. Raises MarkdownError."""
+    language = None if rules.strict else LANGUAGE.match(data)
     if language:
         if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # JSON is read as YAML.
             name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
             raise MarkdownError(f"front matter in {name} cannot be read: write it as YAML", 1)
         data = b"---" + data[language.end() :]
-    marks, text, content, line = split(data, skip_blank=not strict)
+    marks, text, content, line = split(data, skip_blank=not rules.strict)
     if language and language[1] == b"toml":
         marks = b"+++"
-    if not marks and not strict:
+    if not marks and not rules.strict:
         marks, text, content, line = split_headers(content)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(marks, text, Rules(strict, keeps_others or not strict, program, zone, date_from))
+    file = read(marks, text, rules)
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := heading(content)):
         fields["title"] = title
@@ -110,26 +102,26 @@ def parse(
 def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     values, lines = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml}.get(marks, read_headers)(text)
     said, said_lines, program, zone = values, lines, rules.program, rules.zone
+    keeps_others = rules.keeps_others or not rules.strict
     if not rules.strict:
         if program is ANY:
             program = BY_HEADER.get(marks.decode()) or by_names(values)
             zone = zone_named(program.zone) or zone
         program = OURS if lines.keys() >= EXPORTED else program
-        known_as = dated_from(program, rules.date_from) if rules.date_from else program
-        values, lines = adapted(values, lines, known_as)
+        values, lines = adapted(values, lines, dated_from(program, rules.date_from) if rules.date_from else program)
     is_exported = lines.keys() >= EXPORTED
-    if is_exported and rules.keeps_others and ("status" not in values or "draft" in values):  # It is flat.
+    if is_exported and keeps_others and ("status" not in values or "draft" in values):  # It is flat.
         head = {*[*values][: [*values].index("created_at")]} & {CHANGED, UNPUBLISHED}
         values = {name: value for name, value in values.items() if name not in head}
     known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
-    if others and not rules.keeps_others:
+    if others and not keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; known: {names}", lines[name])
     fields, sources = read_fields(values, lines, others, None if rules.strict else program, zone)
-    if rules.keeps_others and (params := typed(others) | fields.get("params", {})):
+    if keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
         fields["params"] = params

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from blogapi.posts.params import MAX_INTEGER
+from blogapi.documents import MAX_INTEGER
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_DIGITS = 400  # in a YAML number
+MAX_DIGITS = 400  # limit for a YAML number
 MAX_VALUES = 2000  # names and the ends of lists count, too
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 

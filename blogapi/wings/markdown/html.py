@@ -17,9 +17,10 @@ PLAIN = re.compile(
 LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\"")
 LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
 KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
-HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)  # of Ghost
+# Ghost's cards of raw HTML
+HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
-MAX_ELEMENTS = 4_000_000  # that parsing can create: a few hundred MB and five seconds
+MAX_ELEMENTS = 4_000_000  # parsing creates at most this many: a few hundred MB and five seconds
 MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
 # Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
 # attributes; a tag that is not written simply counts as a kind of its own.
@@ -28,7 +29,8 @@ REOPENED = re.compile(
     r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
     re.IGNORECASE,
 )
-ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})  # in addresses
+# Characters that an address in Markdown cannot contain
+ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 # Elements that stay HTML

@@ -11,7 +11,7 @@ from werkzeug.http import parse_accept_header
 
 from blogapi.api.request import JSON, MARKDOWN, Request, etags
 from blogapi.api.responses import Pairs, post_response, tagged_response
-from blogapi.wings.markdown.files import parse, render
+from blogapi.wings.markdown.files import Rules, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
@@ -23,8 +23,8 @@ def parse_file(request: Request) -> dict[str, Any]:
     if request.body.startswith(b"---") and b"\n" not in request.body:
         raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
     try:
-        keeps_others, zone = "unknown" in request.query, request.service.config.timezone
-        request.file = parse(request.body, strict=True, keeps_others=keeps_others, zone=zone)
+        rules = Rules(strict=True, keeps_others="unknown" in request.query, zone=request.service.config.timezone)
+        request.file = parse(request.body, rules)
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
     return request.file.fields

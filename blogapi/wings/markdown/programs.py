@@ -60,7 +60,7 @@ class Program:
     post_data: tuple[str, ...] = ()  # files with values for one post; {} is its name
     assets: bool = False  # a post's images are in a folder with its name
     begun: tuple[str, ...] = ("created",)  # those of `names` for a date that publish nothing without a status
-    zone: str = ""  # of times without an offset, unless its site has another
+    zone: str = ""  # the zone of times without an offset, unless the site has another
     # Names in a configuration for the languages that can end the names of files (x.fr.md), and files of such languages
     languages: tuple[str, ...] = ()
     language_files: tuple[str, ...] = ()

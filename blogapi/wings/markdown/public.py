@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from blogapi.clock import rfc3339
+from blogapi.documents import MAX_PARAM_NAME
 from blogapi.wings.markdown.front_matter import shown, time_or_nothing
 from blogapi.wings.markdown.programs import NAMES
 
@@ -21,7 +22,6 @@ HIDING = re.compile(
     r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
 )
 LATEST = "~"  # after every time
-MAX_NAME = 64  # characters; a longer name is not one of these, and params do not keep it
 # Names that say how a part of the page looks, and nothing about the post: `hide_title`
 OF_A_PART = re.compile(
     "toc|title|cover|image|thumb|author|comment|meta|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
@@ -80,7 +80,7 @@ def _past(said: str, now: str) -> bool:
 class Rule(NamedTuple):
     """Names that can hide a post, and the values with which they do."""
 
-    programs: str  # whose names these are
+    programs: str  # the programs that use these names
     names: re.Pattern[str]  # names in lower case, with letters and digits only
     hides: Callable[[str, str], bool]  # given a value in lower case and the present time
     or_part: bool = True  # whether the names mean the post even if they name a part of the page
@@ -184,12 +184,12 @@ def without_passwords(value: Any) -> Any:
 
 def _is_password(name: str, value: Any) -> bool:
     plain, said = _plain(name), str(value).strip().lower()
-    is_word = said in ON | OFF | EMPTY or bool(HIDING.fullmatch(said[:MAX_NAME]))
+    is_word = said in ON | OFF | EMPTY or bool(HIDING.fullmatch(said[:MAX_PARAM_NAME]))
     return bool(PASSWORD.fullmatch(plain)) or (plain in MAY_BE_PASSWORD and not is_word)
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name[: MAX_NAME + 1]).lower()
+    return re.sub(r"[\W_]+", "", name[: MAX_PARAM_NAME + 1]).lower()
 
 
 @lru_cache(maxsize=4096)
@@ -203,7 +203,7 @@ def _rules(name: str) -> tuple[Rule, ...]:
 def _reasons(values: Mapping[str, Any], now: str) -> Iterator[str]:
     """Yield what hides a post, as `name: value`; a password is not shown."""
     for name, value in values.items():
-        if len(name) > MAX_NAME:
+        if len(name) > MAX_PARAM_NAME:  # Params do not keep it.
             continue
         if isinstance(value, dict):
             yield from _reasons_in(name, value, now)

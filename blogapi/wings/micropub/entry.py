@@ -27,7 +27,7 @@ FIELDS = {
     "published": "published_at",
     "post-status": "status",
 }
-PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by the names of fields
+PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by field
 CLEARED = ("summary", "featured")  # All other single-valued fields are required.
 KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")

@@ -12,18 +12,10 @@ from multipart import MultipartSegment
 from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import key_required, rate_limited, why_forbidden
-from blogapi.api.request import (
-    JSON,
-    LIST_INDEX,
-    MAX_BODY_BYTES,
-    Request,
-    check_content_type,
-    parse_json,
-    read_body,
-)
+from blogapi.api.request import JSON, LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
 from blogapi.storage.keys import WRITERS, KnownKey
 from blogapi.storage.models import SCOPES
-from blogapi.wings.forms import FORM, Write, text_of
+from blogapi.wings.forms import FORM, Receive, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -186,7 +178,7 @@ class SubmissionForm(FileForm):
         authorize_writer(self.request, [value for name, value in self.texts() if name == "access_token"])
         self.max_field_bytes = MAX_FORM_BYTES
 
-    def begin(self, part: MultipartSegment) -> Write:
+    def begin(self, part: MultipartSegment) -> Receive:
         if part.filename is None:
             return super().begin(part)
         if not self.request.key:

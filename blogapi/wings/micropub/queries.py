@@ -10,7 +10,7 @@ from marshmallow import Schema, ValidationError, fields
 from blogapi import documents
 from blogapi.api.request import Request, load_query
 from blogapi.api.schemas import Names, matching, page_size, parameters, parse_id, parsed_by
-from blogapi.paging import Cursor, Page
+from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.publication import is_due
@@ -127,7 +127,7 @@ def page_of(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
     status = "published" if request.published_only else status
     if offset := query.get("offset"):
         before = request.database.read_in_thread(request.client, last_of, status, before, offset)
-    return lists.page(request.database, lists.ListQuery(query["limit"], status, before=before))
+    return lists.page(request.database, ListQuery(query["limit"], status, before=before))
 
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:

@@ -13,13 +13,12 @@ from blogapi import documents
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.api.views import Views
-from blogapi.posts import slugs
+from blogapi.posts import idempotency, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
 from blogapi.storage.engine import Transaction
 from blogapi.storage.keys import READERS
-from blogapi.wings import idempotency
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
 from blogapi.wings.markdown.front_matter import rfc3339_of
@@ -115,7 +114,7 @@ def change_post() -> Response:
         raise BadRequest("body: an update must be JSON")
     with entry.property_names():
         old, new = request.database.write(update, ref, message.body, request.author)
-    return changed(request, old, new, ignored=entry.ignored(chain(*entry.parts_of(message.body))))
+    return changed_response(request, old, new, ignored=entry.ignored(chain(*entry.parts_of(message.body))))
 
 
 def convert_content(request: Request, properties: Any) -> None:
@@ -136,15 +135,16 @@ def convert_time(request: Request, properties: Any) -> None:
             properties["published"] = [rfc3339_of(value, request.service.config.timezone)]
 
 
-def created(request: Request, post: Fields, **more: Any) -> Response:
+def created_response(request: Request, post: Fields, **more: Any) -> Response:
     """Answer with the address of a post."""
     url = url_of(request, post)
     return json_response(request, {"url": url} | more, 201, [("Location", url)])
 
 
-def changed(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
+def changed_response(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
     """Answer with the address of a post if it has changed, otherwise with 204."""
-    return no_content(request) if url_of(request, old) == url_of(request, new) else created(request, new, **more)
+    has_moved = url_of(request, old) != url_of(request, new)
+    return created_response(request, new, **more) if has_moved else no_content(request)
 
 
 def create(request: Request, message: Submission) -> Response:
@@ -165,7 +165,7 @@ def create(request: Request, message: Submission) -> Response:
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)
-    return created(request, documents.load(post.document), ignored=others)
+    return created_response(request, documents.load(post.document), ignored=others)
 
 
 def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
@@ -189,7 +189,7 @@ def undelete(request: Request, ref: PostRef) -> Response:
         ref = request.database.read_in_thread(request.client, revisions.find_deleted, ref)
     old = documents.load(revisions.find_in_trash(request.database, ref))
     new = documents.load(request.database.write(revisions.restore_deleted, ref, request.author))
-    return changed(request, old, new)
+    return changed_response(request, old, new)
 
 
 @views.post(MEDIA)

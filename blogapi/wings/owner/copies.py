@@ -15,7 +15,7 @@ from blogapi.wings.staged import DraftCopy
 
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-STATES = (*WITH_TEXT, CONTINUED, SAVED)  # of copies; the table has proposals, too
+STATES = (*WITH_TEXT, CONTINUED, SAVED)  # states of copies; the table has proposals, too
 TOMBSTONE_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
 MAX_ROWS = 1000
@@ -29,7 +29,7 @@ class Copy(NamedTuple):
     post_id: int | None
     state: str
     number: int
-    etag: str  # of the post when its form was opened or, after saving, of the saved version
+    etag: str  # ETag of the post when its form was opened or, after saving, of the saved version
     next: str = ""  # the copy that continues or replaces it
     saved_at: str = ""
     browser: str = ""

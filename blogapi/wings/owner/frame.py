@@ -21,7 +21,7 @@ from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
-from blogapi.wings.forms import FORM, Form, Write
+from blogapi.wings.forms import FORM, Form, Receive
 from blogapi.wings.images.uploads import FileForm
 from blogapi.wings.markdown.front_matter import rfc3339_of
 from blogapi.wings.owner import sessions
@@ -31,8 +31,8 @@ ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
 PREVIEW = "/preview"  # receives a post's form, with a token of its own
-MAX_FORM_BYTES = 64 * 1024  # in a form without a post or without a session, because an error page repeats it
-MAX_COPY_BYTES = 4 * 1024 * 1024  # in a copy of a form
+MAX_FORM_BYTES = 64 * 1024  # limit for a form without a post or without a session, because an error page repeats it
+MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for a copy of a form
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
 MAX_TRAIL = 100  # the query lists at most this many newer pages
@@ -113,7 +113,7 @@ def load_form() -> MultiDict[str, str]:
 class ImageForm(FileForm):
     """A form that may contain an image."""
 
-    def begin(self, part: MultipartSegment) -> Write:
+    def begin(self, part: MultipartSegment) -> Receive:
         if not part.filename:  # Browsers send an empty one if none was chosen.
             return super().begin(part)
         return self.begin_file(part)

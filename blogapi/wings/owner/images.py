@@ -23,7 +23,7 @@ from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 from blogapi.wings.owner.posts import title_by
 
 IMAGES = 12  # shown at once
-MAX_NAME = 100  # at most this many characters of a name to search for
+MAX_SOUGHT_NAME = 100  # at most this many characters of a name to search for
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Views()
 
@@ -46,7 +46,7 @@ def add_image() -> str:
 def show_images() -> str:
     """Show the images, newest first, or those whose name matches, and a form to upload another."""
     query = asked()
-    name = query.pop("q", "")[:MAX_NAME]
+    name = query.pop("q", "")[:MAX_SOUGHT_NAME]
     page = images.page(request.database, IMAGES, **list_query.load(query), name=name)
     return render_template("owner/images.html", page=page, **paging(page.next))
 

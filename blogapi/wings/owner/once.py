@@ -3,12 +3,12 @@
 from base64 import b64encode
 from typing import Any
 
+from blogapi.posts.idempotency import Idempotency
 from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
 from blogapi.storage.keys import digest_of
 from blogapi.storage.models import ApiKey
-from blogapi.wings.idempotency import Idempotency
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import KnownWebhook
 

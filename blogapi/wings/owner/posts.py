@@ -17,6 +17,7 @@ from blogapi.api.schemas import parameters
 from blogapi.api.views import Views
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
+from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
 from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
@@ -24,7 +25,6 @@ from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.wings import staged
 from blogapi.wings.history import revisions
-from blogapi.wings.history.storage import MAX_REVISIONS
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.counts import MAX_COUNTED, counts

@@ -25,9 +25,9 @@ from blogapi.wings.owner import copies, sessions, shares
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
 
-MAX_CHARACTERS = 100_000  # of the content; rendering them takes up to a second
-MAX_BRACKETS = 20_000  # in the content: each may begin a link, an image or a footnote, which takes 40 µs
-MAX_CELLS = 20_000  # in all tables: short rows are padded with cells, up to 400 per character
+MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
+MAX_BRACKETS = 20_000  # limit for the content: each may begin a link, an image or a footnote, which takes 40 µs
+MAX_CELLS = 20_000  # limit for all tables: short rows are padded with cells, up to 400 per character
 TOO_LARGE = "(This table is too large for the preview.)"
 HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
 TASK = re.compile(r"\[([ xX])\]\s+")

@@ -15,7 +15,7 @@ from blogapi.storage.models import model
 
 PERIOD = timedelta(days=7)
 MAX_LINKS_OF_POST = 10
-MAX_LINKS = 100  # of all posts, so that the HTML of all fits in memory
+MAX_LINKS = 100  # limit for all posts together, so that the HTML of all fits in memory
 TOKEN_BYTES = 16
 
 

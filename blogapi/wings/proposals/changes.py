@@ -11,16 +11,14 @@ from peewee import Case, Tuple, fn
 from blogapi import documents
 from blogapi.api.request import etag_of
 from blogapi.clock import earlier
-from blogapi.paging import Cursor, Page
+from blogapi.paging import LATEST, Cursor, ListQuery, Page, cursor_of, page_of
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
-from blogapi.posts.lists import LATEST, ListQuery, cursor_of, page_of
 from blogapi.posts.params import equal
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, NotPermitted, Rejected
-from blogapi.storage.models import MAX_ID, Drafter, Post
-from blogapi.wings.history.models import Revision
+from blogapi.storage.models import MAX_ID, Drafter, Post, Revision
 from blogapi.wings.staged import APPLIED, PROPOSED, DraftCopy, conflicts, is_proposal, withdraw
 
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
@@ -121,7 +119,7 @@ def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check
         row |= {"id": proposal_id, "post_id": post.id, "state": PROPOSED, "number": _free_number(tx, new)}
         tx.execute(DraftCopy.insert(row | {"saved_at": tx.now, "browser": new.author, "title": ""}))
         shown = {name: value for name, value in proposal.items() if name != "changes"}
-        effects.proposed(tx, old, shown | {"fields": [*changes]})
+        effects.run_for_proposal(tx, old, shown | {"fields": [*changes]})
     elif before != new:
         tx.execute(DraftCopy.update(row).where(DraftCopy.id == proposal_id))
     return new, before is None

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from blogapi.documents import dump
-from blogapi.posts.lists import ListQuery
+from blogapi.paging import ListQuery
 from blogapi.storage.engine import Prepared, Reader, Transaction
 from blogapi.storage.errors import Rejected
 from blogapi.wings.search import words
@@ -17,7 +17,7 @@ MAX_LABELS = 2000  # a search looks for at most this many: each is one more list
 PRUNED_LABELS = 1000  # at most this many are looked at in one transaction
 TABLES = {True: "search_published", False: "search_others"}  # SQLite's tables, by whether they contain published posts
 AFTER_ALL = "\U0010ffff"  # sorts after all other characters
-UNINDEXED, DUE_POST = -1, -2  # in place of a sequence
+UNINDEXED, DUE_POST = -1, -2  # stand in for the number of a sequence
 
 
 # Writing

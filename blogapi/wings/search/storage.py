@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from peewee import SQL, Select
 
 from blogapi.documents import STATUSES, dump
-from blogapi.paging import Cursor, Page
-from blogapi.posts.lists import ListQuery, bounded, cursor_of, id_of, page_of
+from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Unavailable
@@ -102,7 +101,7 @@ def _rows(
 class Order(NamedTuple):
     """An order of posts, in SQL."""
 
-    key: str  # of a Cursor
+    key: str  # the key of a Cursor in this order
     newest_first: str
     is_before: str  # whether a post is before the cursor
     is_by_time: bool
@@ -244,7 +243,7 @@ HAS_LABELS = """ AND NOT EXISTS (
     SELECT 1 FROM jsonb_to_recordset(:labelled::jsonb) AS one (text text, labels bigint[])
     WHERE strpos(search.text, one.text) = 0 AND NOT search.labels && one.labels
 )"""
-LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # which are indexed
+LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # the expression that is indexed
 
 
 def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool, has_labels: bool) -> str:

@@ -17,7 +17,7 @@ import regex
 from blogapi.documents import dump
 from blogapi.text import fold
 
-compiled = partial(regex.compile, flags=regex.V1)  # with -- and && between sets of characters
+compiled = partial(regex.compile, flags=regex.V1)  # V1 has -- and && between sets of characters
 
 # Scripts without spaces between words, and the marks that the two kana share
 APART = r"\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}ー\u3099\u309a"
@@ -60,7 +60,7 @@ def split(text: str) -> list[str]:
     folded = _fold(text)
     if MARK.search(folded):  # No word begins with one.
         return WORD.findall(folded)
-    return ALONE.sub(lambda match: f" {' '.join(match[0])} ", OTHERS.sub(" ", folded)).split()  # in a third of the time
+    return ALONE.sub(lambda match: f" {' '.join(match[0])} ", OTHERS.sub(" ", folded)).split()  # three times as fast
 
 
 def _fold(text: str) -> str:

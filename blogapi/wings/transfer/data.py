@@ -11,10 +11,10 @@ import yaml
 from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
 from blogapi.wings.transfer.images import open_below
 
-MAX_DATA_BYTES = 256 * 1024  # of a configuration or a data file
-MAX_DEPTH = 64  # of lists and mappings; deeper ones would exhaust the parsers, which are recursive
+MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
+MAX_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
 TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
-STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?', re.DOTALL)  # in JSON
+STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?', re.DOTALL)  # a string in JSON
 
 
 class DataError(MarkdownError, ValueError):

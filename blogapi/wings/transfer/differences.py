@@ -7,7 +7,7 @@ from blogapi.wings.markdown.files import render
 from blogapi.wings.transfer.comparison import Comparison
 from blogapi.wings.transfer.remote import Post
 
-MAX_LINES = 5000  # of both texts: comparing them takes quadratic time
+MAX_LINES = 5000  # limit for both texts together: comparing takes quadratic time
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:

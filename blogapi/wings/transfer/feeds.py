@@ -14,7 +14,8 @@ from blogapi.wings.transfer import blogger
 from blogapi.wings.transfer.xml_files import elements, local, text
 
 PARTIAL = {"kind": "partial feed"}  # comes last if a feed probably has only the latest posts
-USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)  # of such feeds
+# Numbers of items to which programs cut a feed
+USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:

@@ -104,7 +104,7 @@ def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
         "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
         "html": html,
         "content": content,
-        "values": {name: row.get(name) or "" for name in ("visibility", "status")},  # of what may hide it
+        "values": {name: row.get(name) or "" for name in ("visibility", "status")},  # values that may hide it
     }
 
 

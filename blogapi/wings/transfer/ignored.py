@@ -11,7 +11,7 @@ from blogapi.wings.transfer.client import RemoteError
 
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 GIT, OWN = ".gitignore", ".blogapiignore"
-MAX_BYTES = 64 * 1024  # of an ignore file
+MAX_BYTES = 64 * 1024  # limit for an ignore file
 # By Syncthing, Resilio; by Dropbox, Nextcloud, Obsidian, Seafile
 IN_CONFLICT = re.compile(
     r"\.sync-conflict-\d{8}-\d{6}|\.conflict(?=\.|$)|\([^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*\)",

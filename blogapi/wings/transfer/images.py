@@ -31,7 +31,7 @@ EXPORTED = re.compile(
     r"(?P<service>https?://[^\s\"'()<>\[\]]{1,200}?/|(?<![\w./~%-]))"
     rf"(?P<path>images/(?P<id>{IMAGE_ID})\.(?:{'|'.join(EXTENSIONS.values())}))\b"
 )
-SIZE = re.compile(r"\d+(x\d+)?")  # of an embedded image, in place of a label
+SIZE = re.compile(r"\d+(x\d+)?")  # the size of an embedded image, in place of a label
 # {{ '/a.png' | relative_url }}
 LIQUID = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is the address of an image and nothing else
@@ -83,7 +83,7 @@ class LocalImages:
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.refused: dict[str, str] = {}  # the reasons, by file
-        self._addresses: dict[str, str] = {}  # by file; empty if it is refused
+        self._addresses: dict[str, str] = {}  # addresses by file; empty for a refused one
         self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
 
     def find(self, address: str, folder: Path | None) -> str | None:

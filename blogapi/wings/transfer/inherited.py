@@ -13,7 +13,7 @@ from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.data import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIGS, Site, files_in, names_in, roots_of
 
-SECTION = re.compile(r"_index\.[\w-]+\.md")  # of one language, in Hugo and Zola
+SECTION = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
 # Names of files that are not published: in Astro, Docusaurus and Jekyll, and in Nuxt
 DRAFT_NAME = re.compile(r"_.*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE)
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script

@@ -26,7 +26,7 @@ class Item:
     parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
     images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
     missing: tuple[str, ...] = ()  # addresses of images that were not found
-    zone: tzinfo = field(default=UTC, compare=False)  # of its site
+    zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
     front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
 
 

@@ -131,7 +131,7 @@ class SpoolEntry(NamedTuple):
     slug: str = ""  # empty for a Failure
     parents: tuple[str, ...] = ()
     front: str = ""
-    day: str = ""  # in the site's time zone
+    day: str = ""  # the date in the site's time zone
     is_given: bool = False  # whether front matter says the slug
 
 

@@ -28,7 +28,7 @@ from blogapi.wings.transfer.state import Entry, entry_of
 from blogapi.wings.transfer.working import Result
 
 UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
-FORCED = (Action.CONFLICT, Action.TRASH)  # that `theirs` answers with the post
+FORCED = (Action.CONFLICT, Action.TRASH)  # actions for which `theirs` takes the post
 EDITS = 3  # attempts to edit a file before it is rewritten
 
 

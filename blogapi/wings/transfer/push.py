@@ -50,7 +50,7 @@ class Push:
         is_asked = requests or gone or not all(map(working.post_of.get, working.entries))
         if is_asked and working.remote.scope in (() if working.dry_run else ("read-only",)) + ("published-only",):
             raise RemoteError(f"this key is {working.remote.scope}: a push needs one that may write")
-        # By name, the files that want a slug which the post of another file has, and will give up
+        # Files whose slug the post of another file still has and will give up, by name
         self.waiting = {name: other for name in requests if (other := self._holder(name)) in requests}
         self.unchanged = set() if self.overwrite else set(filter(self._is_unchanged, same))
         return len(self.queue)

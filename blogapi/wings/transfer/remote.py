@@ -21,7 +21,7 @@ NEXT = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED = ("id", "slug", "status", "created_at", "updated_at")
-SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # by the `fields` of a query
+SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # schemas by the `fields` of a query
 
 Post = dict[str, Any]
 

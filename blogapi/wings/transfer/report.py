@@ -27,11 +27,11 @@ class Report:
 
     def __init__(self, dry_run: bool, redirects: IO[str] | None, images: Counter[str]):
         self.dry_run = dry_run
-        self.redirects = redirects  # one line for each old address is written to it
+        self.redirects = redirects  # receives one line for each old address
         self.images = images  # counts
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # names that were kept
-        self.places: defaultdict[Note, list[str]] = defaultdict(list)  # by kind of note
+        self.places: defaultdict[Note, list[str]] = defaultdict(list)  # places, by kind of note
 
     def add(self, outcome: str, checked: Checked) -> None:
         """Count a result and write its redirects. Print why it failed, or in a dry run what would happen."""

@@ -32,10 +32,10 @@ class Site(NamedTuple):
     pattern: str = ""  # for addresses
     folder: Path | None = None  # where its configuration is
     config: Path | None = None
-    values: Mapping[str, Any] | None = None  # of the configuration; None: it cannot be read
+    values: Mapping[str, Any] | None = None  # the configuration; None if it cannot be read
     is_zone_unknown: bool = False
     unread: str = ""  # a configuration that cannot be read, and why
-    languages: frozenset[str] = frozenset()  # that can end the names of files, in lower case
+    languages: frozenset[str] = frozenset()  # codes that can end the names of files, in lower case
 
     def without_language(self, path: Path) -> Path:
         """Return the path that a file has in the default language: `x.md` for `x.fr.md`."""

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_FORMER_SLUGS
-from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, parse
+from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, Rules, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, moment_of
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.markdown.programs import OURS, SCRIPTS
@@ -64,14 +64,16 @@ class Sources:
     images: LocalImages | None = None
     drop: Collection[str] = ()  # names that params lose
     permalink: str = ""  # the pattern of former addresses
-    post_url: str = ""  # the pattern of present addresses
+    post_url: str = ""  # pattern of the posts' current addresses
     date_from: str = ""  # a name in front matter for the date of posts that have none
-    zone: tzinfo = UTC  # of times without an offset, unless the site's configuration names another
+    zone: tzinfo = UTC  # zone of times without an offset, unless the site's configuration names another
     skip: Callable[[Path], str] = lambda path: ""  # why a Markdown file is left out, as a kind of file
     is_movable: bool = False  # whether slugs must not depend on the place of a folder
-    sha256: dict[str, str] = field(default_factory=dict, init=False)  # of each Markdown file, by its path
+    sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
-    unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)  # by kind
+    unread: dict[str, list[str]] = field(
+        default_factory=partial(defaultdict, list), init=False
+    )  # files that are not read, by kind
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
     unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations, and why
     hosts: Counter[str] = field(default_factory=Counter, init=False)  # images on other hosts, by host
@@ -88,7 +90,7 @@ class Sources:
         return len(self.found)
 
     def __iter__(self) -> Iterator[Item | Failure]:
-        self.sources: dict[str, str] = {}  # by slug
+        self.sources: dict[str, str] = {}  # files by slug
         self.slugs = {found.slug for found in self.found}
         self.addresses = {*self.slugs}
         for found in self.found:
@@ -228,7 +230,7 @@ class Sources:
         if (beside := path.with_suffix(".meta")).is_file() and not data.startswith((b"---", b"+++", b"..")):  # Nikola
             data = read_text(beside, self.roots or real_folders([path.parent])).rstrip().encode() + b"\n\n" + data
             self.taken.add(os.path.realpath(beside))
-        file = parse(data, program=site.program, zone=site.zone, date_from=self.date_from)
+        file = parse(data, Rules(program=site.program, zone=site.zone, date_from=self.date_from))
         if file.program not in (site.program, OURS):
             self.recognized[f"{file.program.name}, by the names in front matter"] = None
         if file.fields.get("status") == "trash":

@@ -21,7 +21,7 @@ from blogapi.wings.transfer.remote import MAX_POSTS, Post
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have
 WAY_OUT = "delete it, and all files are compared with the posts"
-CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # by a PUT that leaves them out
+CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # cleared by a PUT without them
 ADDED = ("etag", "fingerprint", "seen", "sha256")  # of the post; of what it says; when it was seen; of the file
 ERRORS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 SECOND = timedelta(seconds=1)

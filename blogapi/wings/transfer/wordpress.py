@@ -93,7 +93,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
         "notes": [Note.BLOCKS] if has_blocks else [],
-        "values": first | {"status": status, "post_password": text(item, "post_password")},  # of what may hide it
+        "values": first | {"status": status, "post_password": text(item, "post_password")},  # values that may hide it
         "comments": len(item.findall("{*}comment")),
     }
 

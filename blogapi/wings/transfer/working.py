@@ -36,7 +36,7 @@ class WorkingFolder:
     folder: Folder
     state: State
     remote: Remote
-    zone: tzinfo  # of times without an offset
+    zone: tzinfo  # zone of times without an offset
     only: frozenset[str] = frozenset()  # the files to sync; all if empty
     moves: bool = False  # whether the folder may belong to another service
     dry_run: bool = False
@@ -45,9 +45,9 @@ class WorkingFolder:
 
     def __post_init__(self) -> None:
         self.top, self.client, self.entries = self.folder.path, self.remote.client, self.state.entries
-        self.items: dict[str, Item] = {}  # by the names of files, like those below
+        self.items: dict[str, Item] = {}  # keys are the names of files, as below
         self.left_out: dict[str, str] = {}  # why
-        self.results: list[Result] = []  # of files that cannot be read or were renamed
+        self.results: list[Result] = []  # results for files that cannot be read or were renamed
         # Until images are uploaded, their addresses begin with that of the service.
         self.images = LocalImages([self.top], self.client.address, self.static, is_stored=bool)
         self.ignored = Ignored(self.folder.read_bytes, self.folder.exists, self.with_git)

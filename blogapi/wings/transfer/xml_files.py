@@ -10,7 +10,7 @@ from defusedxml.ElementTree import iterparse
 
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-MAX_ITEM_BYTES = 32 * 1024 * 1024  # of one item, which is in memory as a whole
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # limit for one item, which is in memory as a whole
 # XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 

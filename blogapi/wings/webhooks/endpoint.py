@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
 from urllib3 import HTTPHeaderDict
@@ -67,9 +68,7 @@ class ShortSocket(socket.socket):
         data = bytearray(size)
         return bytes(data[: self.recv_into(memoryview(data))])
 
-    def recv_into(  # type: ignore[override]
-        self, buffer: memoryview, nbytes: int = 0, flags: int = 0
-    ) -> int:
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         time.sleep(0)
         count = super().recv_into(memoryview(buffer)[: self.left], nbytes, flags)
         self.left -= count
@@ -80,7 +79,7 @@ class FinalResponse(http.client.HTTPResponse):
     """A response that skips all interim responses (RFC 9110, section 15.2); http.client skips only 100."""
 
     def _read_status(self) -> tuple[str, int, str]:
-        version, status, phrase = super()._read_status()  # type: ignore[misc]
+        version, status, phrase = cast(Any, super())._read_status()
         return version, 100 if 100 < status < 200 else status, phrase
 
 

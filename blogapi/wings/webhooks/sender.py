@@ -38,7 +38,7 @@ class Sender:
         self.stopping = threading.Event()
         self.wake = threading.Event()  # set when a thread ends, or at the stop; the background work waits for it
         self.pace = threading.Lock()
-        self.sending: dict[int, threading.Thread] = {}  # by webhook
+        self.sending: dict[int, threading.Thread] = {}  # threads, by webhook
         self.attempts: list[Attempt] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
 

@@ -17,7 +17,6 @@ from peewee import Expression, Select, fn
 
 from blogapi import documents
 from blogapi.clock import earlier, later
-from blogapi.posts.schemas import PostSchema
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions
@@ -227,7 +226,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
-    _record(tx, "ping", {"post": documents.in_order(PostSchema.example)}, [(webhook_id, None)])
+    _record(tx, "ping", {"post": documents.EXAMPLE}, [(webhook_id, None)])
     return deliveries(tx, webhook_id, 1)[0]
 
 

@@ -16,13 +16,7 @@ from blogapi.wings.images.formats.jpeg import read_jpeg
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_SIDE, MAX_PIXELS = 16_384, 100_000_000
-EXTENSIONS = {
-    "image/jpeg": "jpg",
-    "image/png": "png",
-    "image/gif": "gif",
-    "image/webp": "webp",
-    "image/avif": "avif",
-}
+EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/avif": "avif"}
 SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[FileReader], Size]]] = [
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg", read_jpeg),
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", read_png),

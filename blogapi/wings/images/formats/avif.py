@@ -17,7 +17,7 @@ BOXES = {
 
 
 def read_avif(reader: FileReader) -> Size:
-    """Keep the whole file, if it contains nothing but the picture, which is the largest one in it."""
+    """Keep the whole file if it contains only pictures; its size is that of the largest."""
     start, boxes = 0, {b"meta": b""}
     while start < reader.size:
         length, kind = unpack_from(">I4s", reader.read(start, 8))

@@ -13,7 +13,7 @@ MANY = 2**31  # bytes: more than any chunk can have
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
-COLOR_PROFILE = b"iCCP"
+COLOR_PROFILE = b"iCCP"  # Some programs write it with a wrong checksum, and viewers ignore it then.
 PALETTE = 3  # colour type
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
 
@@ -21,7 +21,7 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 def read_png(reader: FileReader) -> Size:
     """Keep the chunks that show the picture."""
     reader.keep(0, 8)
-    header, has_pixels, has_palette, position, kind = b"", False, False, 8, b""
+    header, position, kind, with_data = b"", 8, b"", set[bytes]()
     while kind != b"IEND":
         length, kind = unpack_from(">I4s", reader.read(position, 8))
         end = position + 12 + length
@@ -32,22 +32,20 @@ def read_png(reader: FileReader) -> Size:
             raise InvalidImage("it has a part of a wrong length")
         header = header or reader.read(position + 8, 10)
         is_whole = has_checksum(reader, position + 4, end - 4)
-        # Some programs write colour profiles with a wrong checksum, which viewers ignore.
         if not is_whole and kind != COLOR_PROFILE:
             raise InvalidImage("a checksum does not match")
-        has_pixels |= kind == b"IDAT" and length > 0
-        has_palette |= kind == b"PLTE" and length > 0
+        with_data |= {kind} if length else set()
         if kind in PNG_KEPT and is_whole:
             reader.keep(position, end)
         elif kind[:1].isupper():
             raise InvalidImage("it has a part of an unknown kind")
         position = end
-    if not has_pixels:
+    if b"IDAT" not in with_data:
         raise InvalidImage("it has no picture")
     width, height, depth, color = unpack_from(">IIBB", header)
     if depth not in DEPTHS.get(color, ()):
         raise InvalidImage("it has an unknown type of colour")
-    if color == PALETTE and not has_palette:
+    if color == PALETTE and b"PLTE" not in with_data:
         raise InvalidImage("it has no palette")
     return width, height
 

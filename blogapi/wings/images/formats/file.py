@@ -61,7 +61,7 @@ class FileReader:
         return self.file.read(length)
 
     def require(self, end: int) -> None:
-        """Raise InvalidImage if the file ends before this position, or has very many parts."""
+        """Raise InvalidImage if the file ends before this position, or after MAX_READS calls."""
         self._reads += 1
         if end > self.size:
             raise InvalidImage("the file ends early")

@@ -14,8 +14,7 @@ from peewee import Expression, fn
 
 from blogapi.clock import earlier
 from blogapi.storage.engine import Param, Prepared, Transaction
-from blogapi.storage.models import Post
-from blogapi.wings.history.models import Purge, Retagging, Revision
+from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many per post
 PRUNED_REVISIONS = 50  # at most this many per transaction
