@@ -52,6 +52,7 @@ class Config:
     database_connections: int = integer(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
     web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
     rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
+    drain_seconds: int = integer(0, 0, 60)  # how long a stopping service goes on serving; see /readyz
     header_seconds: int = integer(10, 1, 86_400)  # deadline for a request's header
     body_seconds: int = integer(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
     keep_days: int = integer(30, 0, 36_500)  # how long revisions and deleted posts are kept; 0 keeps nothing

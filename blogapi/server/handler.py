@@ -24,7 +24,7 @@ from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
 from blogapi.server.log import printable_target, timestamp
 from blogapi.server.loop import Client
 from blogapi.server.proxies import client_address, network
-from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, Body, Head, read_head
+from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, STOPPING, Body, Head, read_head
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
@@ -32,6 +32,7 @@ MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits
 MAX_ACCEPT = 1 / 16  # share of them accepted per turn of the loop, in which the evicted ones end
 OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
+READY_PATH = "/readyz"  # Proxies poll it every second, so successful requests are not logged.
 KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
 
 Content = bytes | Iterable[bytes]
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Handler:
-    """Serves connections. Once `closing` is set, each ends after its request."""
+    """Serves connections. While it drains, each ends after its request; once `closing` is set, idle ones end, too."""
 
     def __init__(self, wsgi: Callable, service: Service):
         self.wsgi = wsgi
@@ -53,7 +54,7 @@ class Handler:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.max_accept = int(self.max_connections * MAX_ACCEPT)
-        self.closing = False
+        self.draining = self.closing = False
         self.base_environ = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": self.config.host,
@@ -106,7 +107,7 @@ class Handler:
                 return False
             connection.wait_turn_to_read()
             head.parse(data)
-            refusal = head.refusal
+            refusal = STOPPING if self.draining and head.path == READY_PATH else head.refusal
         except (NoMoreData, ParseException, TimeoutError) as error:
             if not connection.started or self.closing:
                 return False
@@ -172,7 +173,7 @@ class Handler:
             connection.identify(Client(info.credential, is_known=True))
         elif status.startswith(("401", "403")):  # Public paths check neither key nor session.
             self.shared.forget(connection.client.name)
-        keep = exchange.head.is_persistent and body.is_complete and not self.closing
+        keep = exchange.head.is_persistent and body.is_complete and not self.draining
         if (is_streamed or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
             close(content)
             info.cause = with_id(BUSY[1])
@@ -235,6 +236,8 @@ class Handler:
         """Count a request and log it."""
         info, head, seconds = exchange.info, exchange.head, time.perf_counter() - exchange.started
         self.service.requests.count(info.endpoint, status, seconds)
+        if head.path == READY_PATH and status == "200":
+            return
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
         target = f"{head.method} {printable_target(head.uri)}" if head.uri else "-"
         cause = f" ({info.cause})" if info.cause else ""

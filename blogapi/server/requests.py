@@ -55,6 +55,7 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
 EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs any request to read trailers
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
 MANY_REQUESTS = "too many requests or large responses at the same time; nothing was changed"
+STOPPING: Refusal = (503, "the service is stopping")
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
 # Prefixes of the fields whose parsing takes quadratic time: 2 ms for MAX_PARSED_BYTES.

@@ -28,17 +28,25 @@ class Worker(GeventWorker):
 
     handler: Any = None
     background: Any = None
+    stop_at = float("inf")  # monotonic time at which the drain ends
 
     def init_signals(self) -> None:
         super().init_signals()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop, but first serve while proxies learn from /readyz to send requests elsewhere."""
+        if self.handler and self.handler.config.drain_seconds:
+            self.stop_at = min(self.stop_at, time.monotonic() + self.handler.config.drain_seconds)
+            self.handler.draining = True
+        else:
+            self.handle_quit(sig, frame)
+
+    def handle_quit(self, sig: int, frame: Any) -> None:
+        """Stop at once, as SIGINT and SIGQUIT ask for, but finish complete requests."""
         self.alive = False
         if self.handler:
-            self.handler.closing = True
-
-    handle_quit = handle_exit  # SIGINT and SIGQUIT finish complete requests, too.
+            self.handler.draining = self.handler.closing = True
 
     def init_process(self) -> None:
         """Start and serve. If the start fails, exit with a status that makes gunicorn give up."""
@@ -57,13 +65,14 @@ class Worker(GeventWorker):
         self.booted = False  # gunicorn sets it too early and would retry a failing start forever.
         servers = self.start()
         self.booted = True
-        while self.alive:
+        while self.alive and time.monotonic() < self.stop_at:
             self.notify()
             self.handler.end_overdue()
             gevent.sleep(0.1)
             for server in servers:
                 if not self.handler.is_full():
                     server.start_accepting()
+        self.handler.draining = self.handler.closing = True
         for server in servers:
             server.stop_accepting()
             with suppress(OSError):  # Closing the listening socket would reset the connections in its queue.

@@ -32,6 +32,12 @@ def healthz() -> Response:
     return json_response(request, state, cache_control="no-store")
 
 
+@views.get("/readyz")
+def readyz() -> Response:
+    """Say that the service takes requests, whatever the state of its database; while it drains, the answer is 503."""
+    return json_response(request, {"status": "ok"}, cache_control="no-store")
+
+
 def page(path: Path) -> Response:
     """Send a file that may load nothing from elsewhere."""
     file = load_page(path, request.accept_encodings["gzip"] > 0)

@@ -40,19 +40,14 @@ def test_the_caddyfile_is_the_one_on_the_page():
 
 @pytest.fixture
 def caddy(tmp_path):
-    """Start Caddy with the project's Caddyfile in front of some addresses; give its port."""
+    """Start Caddy in front of services; give its port."""
     if not shutil.which("caddy"):
         pytest.skip("caddy is not there")
     port = free_port()
-    environ = {"DOMAIN": f"http://127.0.0.1:{port}", "CADDY_ADMIN": f"unix/{tmp_path}/admin", "HOME": str(tmp_path)}
     with ExitStack() as stack:
 
-        def start(*backends):
-            log = stack.enter_context((tmp_path / "caddy.log").open("w"))
-            command = ["caddy", "run", "--config", CHECKOUT / "deploy/Caddyfile"]
-            process = subprocess.Popen(command, env=os.environ | environ | {"BACKEND": " ".join(backends)}, stderr=log)
-            stack.callback(process.wait, 10)
-            stack.callback(process.terminate)
+        def start(*services):
+            stack.enter_context(proxy("caddy", tmp_path, port, *services))
             return port
 
         yield start
@@ -60,12 +55,12 @@ def caddy(tmp_path):
 
 @pytest.fixture
 def behind(tmp_path, caddy):
-    """Put a service behind Caddy, which knows other addresses, too."""
+    """Put a service behind Caddy, which knows other ports, too."""
     with Server(tmp_path / "blog.db") as service:
         direct = service.port
 
         def start(*others):
-            service.port = caddy(*others, f"127.0.0.1:{direct}")
+            service.port = caddy(*others, direct)
             eventually(service.answers)
             return service
 
@@ -87,7 +82,7 @@ def test_a_compressed_answer_can_be_changed_behind_caddy(behind):
 
 
 def test_behind_caddy_nobody_notices_that_one_of_several_services_is_down(behind):
-    service = behind(f"127.0.0.1:{free_port()}")
+    service = behind(free_port())
     for _ in range(20):  # Not POST: older versions of Caddy have closed the body by the time they retry.
         assert service.request("GET", "/v1/posts")[0] == 200
 
@@ -148,8 +143,13 @@ def with_ports(name, proxy, *services):
 @contextmanager
 def proxy(program, folder, port, *services):
     """Run a proxy with its example in front of services."""
-    config = folder / "proxy"
-    if program == "haproxy":
+    config, environ = folder / "proxy", os.environ
+    if program == "caddy":
+        addresses = " ".join(f"127.0.0.1:{service}" for service in services)
+        settings = {"DOMAIN": f"http://127.0.0.1:{port}", "BACKEND": addresses}
+        environ = environ | settings | {"CADDY_ADMIN": f"unix/{folder}/admin", "HOME": str(folder)}
+        command = ["caddy", "run", "--config", CHECKOUT / "deploy/Caddyfile"]
+    elif program == "haproxy":
         config.write_text(with_ports("haproxy.cfg", port, *services))
         command = ["/usr/sbin/haproxy", "-db", "-f", config]
     else:
@@ -157,7 +157,7 @@ def proxy(program, folder, port, *services):
         config.write_text(f"{start}{with_ports('nginx.conf', port, *services)}}}\n")
         command = ["/usr/sbin/nginx", "-e", folder / "error.log", "-c", config]
     with (folder / "proxy.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
     try:
         yield
     finally:
@@ -165,7 +165,7 @@ def proxy(program, folder, port, *services):
         process.wait(20)
 
 
-@pytest.mark.parametrize("program", ["haproxy", "nginx"])
+@pytest.mark.parametrize("program", ["caddy", "haproxy", "nginx"])
 def test_a_rolling_restart_loses_no_request(program, tmp_path, url):
     if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
         pytest.skip(f"{program} is not there")
@@ -186,8 +186,8 @@ def test_a_rolling_restart_loses_no_request(program, tmp_path, url):
         connection.close()
 
     with (
-        Server(url, log_file=tmp_path / "one.log") as one,
-        Server(url, log_file=tmp_path / "two.log", key=one.key) as two,
+        Server(url, log_file=tmp_path / "one.log", BLOGAPI_DRAIN_SECONDS=3) as one,
+        Server(url, log_file=tmp_path / "two.log", key=one.key, BLOGAPI_DRAIN_SECONDS=3) as two,
         proxy(program, tmp_path, port, one.port, two.port),
         ThreadPoolExecutor(4) as pool,
     ):

@@ -175,6 +175,22 @@ def test_requests_sent_before_the_shutdown_are_answered_even_if_not_yet_accepted
     assert service.process.wait(60) == 0
 
 
+@pytest.mark.slow
+def test_while_it_drains_it_serves_and_only_readyz_says_that_it_stops(tmp_path):
+    with Server(tmp_path / "blog.db", BLOGAPI_DRAIN_SECONDS=60) as service:
+        assert service.request("GET", "/readyz")[2] == {"status": "ok"}
+        service.process.send_signal(signal.SIGTERM)
+        eventually(lambda: not service.answers("/readyz"))
+        assert service.request("GET", "/readyz")[2] == {"error": 503, "message": "the service is stopping"}
+        assert service.answers("/healthz")
+        status, headers, _ = service.request("POST", "/v1/posts", {"title": "A", "content": "B"})
+        assert (status, headers["Connection"]) == (201, "close")
+        os.kill(service.worker, signal.SIGINT)
+        assert service.process.wait(30) == 0
+    assert '"GET /readyz" 503' in service.log
+    assert '"GET /readyz" 200' not in service.log
+
+
 @pytest.mark.sqlite
 def test_a_command_does_not_remove_the_wal_of_a_running_server_after_a_tag_was_renamed(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["a"]})
