@@ -252,6 +252,9 @@ class PostgresTransaction(Transaction):
         statement = self.engine.statement(query)
         self._waiting += [self._connection.bind(statement, row) for row in rows]
 
+    def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
+        self.defer(query, **values)
+
     def commit(self) -> None:
         try:
             self._run(self.engine.statement(COMMIT), {})

@@ -15,6 +15,7 @@ from blogapi.clock import rfc3339
 from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
+MAX_LAST = 64 * 1024  # characters in the statements of `defer_last`; indexing them takes 10 ms
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a Param in SQL text; "::" is PostgreSQL's cast
 
 
@@ -242,6 +243,8 @@ class Transaction(Reader, ABC):
         super().__init__(engine, clock)
         self.now = rfc3339(clock())
         self._cached_rows: dict[Query, list[tuple]] = {}
+        self._last: dict[tuple[int, ...], tuple[Query, Mapping[str, Any]]] = {}
+        self._last_size = self._last_count = 0
 
     def cached_rows(self, query: Query) -> list[tuple]:
         """Return the rows of a rarely changing query, cached until the next `execute`."""
@@ -269,6 +272,24 @@ class Transaction(Reader, ABC):
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement whose result is not needed, no later than the next one that returns a result."""
         self.execute_many(query, [values])
+
+    def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
+        """Run a statement before the commit: after the others, in the order of their keys, the last of each key.
+
+        PostgreSQL runs it in its place.
+        """
+        self._last[key] = query, values
+        self._last_count += 1
+        self._last_size += sum(len(value) for value in values.values() if isinstance(value, str))
+        if self._last_size > MAX_LAST:
+            self.run_last()
+
+    def run_last(self) -> None:
+        """Run the statements of `defer_last` so far."""
+        for _, (query, values) in sorted(self._last.items()):
+            self.defer(query, **values)
+        self._last.clear()
+        self._last_size = 0
 
     @abstractmethod
     def commit(self) -> None:

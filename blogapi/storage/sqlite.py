@@ -322,9 +322,10 @@ class SqliteTransaction(Transaction):
 
     @property
     def changes(self) -> int:
-        return self.connection.total_changes
+        return self.connection.total_changes + self._last_count
 
     def commit(self) -> None:
+        self.run_last()
         try:
             self.connection.execute("COMMIT")
         except ERRORS as error:
@@ -346,5 +347,4 @@ class SqliteTransaction(Transaction):
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
+    return (status := os.stat(path)).st_dev, status.st_ino

@@ -15,9 +15,12 @@ from blogapi.storage.models import Post
 from blogapi.storage.setup import REBUILD
 from blogapi.wings.search import index, labels
 from blogapi.wings.search import storage as search
+from blogapi.wings.tags import storage as tags
 from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.storage.fixtures import locked
+
+FIELDS = {"title": "A", "content": "Words.", "tags": []}
 
 
 def test_a_search_finds_the_current_text_and_not_the_old_one(client, found, post):
@@ -190,6 +193,45 @@ def test_the_words_of_a_large_post_are_found_in_a_thread_before_its_transaction(
     assert client.post("/v1/posts", json=large).status_code == 201
     assert client.patch("/v1/posts/1", json={"content": "sea " * 10_000}).status_code == 200
     assert (meanwhile, found("sea"), found("lake")) == ([200, 200], "1", "")
+
+
+@pytest.mark.sqlite
+def test_the_changes_of_a_transaction_write_one_segment_of_the_index(database, add):
+    segments = SQL("SELECT count(DISTINCT segid) FROM search_others_idx")
+    for _ in range(16):
+        add()
+    before = database.one(segments)[0]
+    changes = [lambda tx, number=number: posts.change(tx, number, {"title": f"b {number}"}, "") for number in (9, 3, 5)]
+    changes += [lambda tx: posts.add(tx, FIELDS | {"tags": ["new"]}, ""), lambda tx: posts.delete(tx, 4, "")]
+    database.write(lambda tx: [change(tx) for change in changes])
+    assert database.one(segments)[0] == before + 1
+
+
+def test_the_last_change_of_a_transaction_is_the_one_that_is_found(database, found, add):
+    def change(tx, number, **fields):
+        posts.change(tx, number, fields, "")
+
+    def write(tx):
+        for title in ("Fog", "Lake", "Sun", "Sea"):
+            posts.add(tx, FIELDS | {"title": title, "tags": ["grey"]}, "")
+        change(tx, 1, status="published")
+        change(tx, 2, status="published")
+        change(tx, 2, status="draft", title="Rain")
+        posts.delete(tx, 3, "")
+        tags.rename(tx, "grey", "Blue", False, "")
+        change(tx, 4, tags=["Green"])
+
+    database.write(write)
+    assert [found(q) for q in ("fog", "lake", "rain", "sun", "blue", "grey", "green")] == [
+        "1",
+        "",
+        "2",
+        "",
+        "21",
+        "",
+        "4",
+    ]
+    assert (found("words", status="published"), found("words", status="draft")) == ("1", "42")
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,7 +14,7 @@ from blogapi import documents
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction
 from blogapi.storage.errors import Damaged
-from blogapi.storage.models import DOCUMENT, Post
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import labels, words
 from blogapi.wings.search.labels import TABLES
 
@@ -38,7 +38,7 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
     if any(old.get(name) != new.get(name) for name in FIELDS):
         before, after = (post.get("status") == "published" for post in (old, new))
         if old and (before != after or not new):
-            tx.defer(REMOVE[before], id=post_id)
+            _remove(tx, before, post_id)
         if new:
             add(tx, post_id, new)
 
@@ -46,21 +46,29 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     """Index the words of a post, in place of those that the same part of the index has."""
     is_published, (title, text) = post["status"] == "published", words.of_post(post)
-    labels.add(tx, is_published, post["tags"])
-    values = {"id": post_id, "title": title, "text": text, "keys": documents.dump([*map(words.key_of, post["tags"])])}
+    values: dict[str, Any] = {"id": post_id, "title": title}
     if tx.dialect == "postgresql":
+        labels.add(tx, is_published, post["tags"])
+        values["keys"] = documents.dump([*map(words.key_of, post["tags"])])
         values["words"] = " ".join({*title.split(), *text.split()})
-    tx.defer(ADD[is_published], **values)
+    else:
+        text += labels.of_tags(tx, is_published, post["tags"])
+    tx.defer_last((is_published, post_id), ADD[is_published], text=text, **values)
     if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our server merges in the background.
-        tx.defer(MERGE[is_published])
+        tx.defer_last((is_published, MAX_ID + 1), MERGE[is_published])
 
 
 def remove(tx: Transaction, post_id: int) -> None:
     """Remove a post whose status is unknown."""
-    for statement in REMOVE.values():
-        tx.defer(statement, id=post_id)
+    for is_published in TABLES:
+        _remove(tx, is_published, post_id)
 
 
+def _remove(tx: Transaction, is_published: bool, post_id: int) -> None:
+    tx.defer_last((is_published, post_id), REMOVE[is_published], id=post_id)
+
+
+# SQLite's index writes a segment whenever another statement follows, and for each id that is lower than the last.
 # In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
 REMOVE = {
     is_published: Prepared(
@@ -68,18 +76,14 @@ REMOVE = {
     )
     for is_published, table in TABLES.items()
 }
-LABEL = "(SELECT min(search_label.id) FROM search_label WHERE published = {} AND word = value)"
 ADD = {
     is_published: Prepared(
-        sqlite=f"""
-        INSERT OR REPLACE INTO {table} (rowid, title, text) VALUES (:id, :title, :text || coalesce(
-        (SELECT group_concat(' {words.LABEL}' || {LABEL.format(int(is_published))}, '') FROM json_each(:keys)), ''))
-        """,
+        sqlite=f"INSERT OR REPLACE INTO {table} (rowid, title, text) VALUES (:id, :title, :text)",
         postgresql=f"""
         INSERT INTO search
         SELECT :id, {is_published}, ' ' || :title::text || ' ', ' ' || :title::text || ' ' || :text::text || ' ',
         array_to_string(:words::text || labels::text[], ' {words.LABEL}'), labels FROM (SELECT ARRAY(
-        SELECT {LABEL.format(int(is_published))} FROM jsonb_array_elements_text(:keys::jsonb) AS key (value)
+        SELECT {labels.LABEL.format(int(is_published))} FROM jsonb_array_elements_text(:keys::jsonb) AS key (value)
         ) AS labels) AS labelled ON CONFLICT (post_id) DO UPDATE SET published = excluded.published,
         title = excluded.title, text = excluded.text, words = excluded.words, labels = excluded.labels
         """,

@@ -29,6 +29,16 @@ def add(tx: Transaction, is_published: bool, tags: list[str]) -> None:
         tx.defer(ADD[is_published], tags=f"[{','.join(map(words.of_tag, tags))}]")
 
 
+def of_tags(tx: Transaction, is_published: bool, tags: list[str]) -> str:
+    """Return the labels of tags, on SQLite; add those that are missing."""
+    keys = dump([*map(words.key_of, tags)])
+    found, is_complete = tx.one(OF_TAGS[is_published], keys=keys)
+    if not is_complete:
+        add(tx, is_published, tags)
+        found, _ = tx.one(OF_TAGS[is_published], keys=keys)
+    return found
+
+
 def rename(tx: Transaction, old: str, name: str) -> None:
     """Give the labels of a (folded) tag to another name; "" stands for none."""
     tag = words.of_tag(name) if name else '["","",[""]]'  # The label stays, because the words of posts contain it.
@@ -39,6 +49,7 @@ def rename(tx: Transaction, old: str, name: str) -> None:
 
 def prune(tx: Transaction, after: int) -> int:
     """Delete the labels after the label `after` that no post has any more; return the last one looked at, or 0."""
+    tx.run_last()
     found = list(tx.rows(UNUSED, after=after, limit=PRUNED_LABELS))
     for label, is_published, is_unused in found:
         if is_unused and not tx.row(INDEXED[bool(is_published)], word=f"{words.LABEL}{label}"):
@@ -63,6 +74,14 @@ ADD = {
         SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = tag.value ->> 0)
         """,
     )
+    for is_published in TABLES
+}
+LABEL = "(SELECT min(search_label.id) FROM search_label WHERE published = {} AND word = value)"
+OF_TAGS = {
+    is_published: Prepared(f"""
+    SELECT coalesce(group_concat(' {words.LABEL}' || label, ''), ''), count(*) = count(label)
+    FROM (SELECT {LABEL.format(int(is_published))} AS label FROM json_each(:keys))
+    """)
     for is_published in TABLES
 }
 WITH_KEY = Prepared("SELECT id, published FROM search_label WHERE published IN (0, 1) AND word = :key")
