@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -22,14 +22,14 @@ from blogapi.api.service import Service
 from blogapi.server.budgets import KEPT_BYTES, SharedState
 from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
 from blogapi.server.log import printable_target, timestamp
-from blogapi.server.loop import Client
+from blogapi.server.loop import Client, EventLoop
 from blogapi.server.proxies import client_address, network
 from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, STOPPING, Body, Head, read_head
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
 MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits for its client
-MAX_ACCEPT = 1 / 16  # share of them accepted per turn of the loop, in which the evicted ones end
+MAX_ACCEPT = 1 / 16  # share of these connections accepted per turn of the loop, in which the evicted ones end
 OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 READY_PATH = "/readyz"  # Proxies poll it every second, so successful requests are not logged.
@@ -50,7 +50,7 @@ class Handler:
         self.service = service
         self.config = service.config
         self.connections: dict[ClientConnection, None] = {}  # oldest first
-        self.shared = SharedState(self.config, self.service.loop.turns)  # type: ignore[attr-defined]
+        self.shared = SharedState(self.config, cast(EventLoop, service.loop).turns)
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self.max_connections = MAX_CONNECTIONS if files < 0 else min(MAX_CONNECTIONS, files - OTHER_FILES)
         self.max_accept = int(self.max_connections * MAX_ACCEPT)

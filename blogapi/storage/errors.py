@@ -8,7 +8,6 @@ class NotFound(Exception):
 
     def __init__(self, kind: str):
         super().__init__(f"no such {kind}")
-        self.kind = kind
 
 
 class PostNotFound(NotFound):

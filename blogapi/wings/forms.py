@@ -58,7 +58,7 @@ class Form:
                 for piece in _joined(pieces(self.request, self.max_bytes, self.too_large)):
                     yield from filter(None, parser.parse(piece))
         except MultipartError:
-            reason = f"of at most {self.max_parts} parts that ends with its boundary, as curl -F sends it"
+            reason = f"of at most {self.max_parts} parts, ending with its boundary, as curl -F sends it"
             raise BadRequest(f"body: must be {FORM} {reason}") from None
 
 

@@ -48,7 +48,7 @@ class PastChange(NamedTuple):
     author: str
     version: int | None  # None if there was no post, 0 if the version is no longer kept
     tags: list[str] | None = None  # before a site-wide tag change
-    proposer: str | None = None  # if it applied a proposal
+    proposer: str | None = None  # who proposed it, if it applied a proposal
 
     def is_by(self, key: str | None) -> bool:
         """Return whether a key made or proposed the change; None stands for any key."""

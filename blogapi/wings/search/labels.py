@@ -96,7 +96,7 @@ INSERT = Prepared(
     SELECT :published, word, :label, :tag::jsonb ->> 1 FROM jsonb_array_elements_text(:tag::jsonb -> 2) AS word
     """,
 )
-# Each label once, and whether no post carries its tag. That of a tag that was deleted site-wide has the word ''.
+# Each label once, and whether no post carries its tag. The label of a tag that was deleted site-wide has the word ''.
 _carried = "EXISTS (SELECT 1 FROM post_tag WHERE tag = substr(word, 2) AND status {})"
 UNUSED = Prepared(f"""
     SELECT id, published, word = '' OR CASE published WHEN 1 THEN NOT {_carried.format("= 'published'")}

@@ -178,14 +178,9 @@ def _sqlite_query(order: Order, status: str | None, part: str) -> str:
     """
     lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in parts(status)]
     few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
-    has_all = (
-        f"{HAS_ALL.format(':texts', IN_TITLE if part == TITLE else IN_TEXT)} AND {HAS_ALL.format(':tags', IN_TEXT)}"
-    )
-    if part == TEXT:
-        has_all += f" AND NOT {HAS_ALL.format(':texts', IN_TITLE)}"
     found = [f"(SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)" for table in tables]
     if status == "published":
-        found.append(f"(SELECT rowid AS id FROM {TABLES[False]} WHERE rowid IN ({DUE}) AND {has_all})")
+        found.append(f"(SELECT rowid AS id FROM {TABLES[False]} WHERE rowid IN ({DUE}) AND {_has_all(part)})")
     ids = [
         f"""
         SELECT id, {order.key} FROM {few} {each}
@@ -195,18 +190,34 @@ def _sqlite_query(order: Order, status: str | None, part: str) -> str:
         for each in found
     ]
     ids_found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
-    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {has_all})" for table in tables)
-    if status == "published":
-        matches += f" OR EXISTS (SELECT 1 FROM {TABLES[False]} WHERE rowid = id AND id IN ({DUE}) AND {has_all})"
-    first = f"""
-    WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
-    among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
-    """
     return f"""
-    {first if order.is_by_time else ""}
+    {_sqlite_first(order, status, part, lists) if order.is_by_time else ""}
     SELECT id, status, CAST(document AS BLOB), {order.key} FROM post
     WHERE id IN ({f"SELECT id FROM among_first {UNION}" if order.is_by_time else ""} {ids_found})
     ORDER BY {order.newest_first} LIMIT :limit
+    """
+
+
+def _has_all(part: str) -> str:
+    """Return the condition that the words of a single post match."""
+    has_all = (
+        f"{HAS_ALL.format(':texts', IN_TITLE if part == TITLE else IN_TEXT)} AND {HAS_ALL.format(':tags', IN_TEXT)}"
+    )
+    return f"{has_all} AND NOT {HAS_ALL.format(':texts', IN_TITLE)}" if part == TEXT else has_all
+
+
+def _sqlite_first(order: Order, status: str | None, part: str, lists: list[str]) -> str:
+    """Return the tables of the first posts in the order, and of those among them that match."""
+    indexed = [(TABLES[published], "") for published in parts(status)]
+    if status == "published":
+        indexed.append((TABLES[False], f"id IN ({DUE}) AND "))
+    condition = _has_all(part)
+    matches = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {due}{condition})" for table, due in indexed
+    )
+    return f"""
+    WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
+    among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
     """
 
 

@@ -67,7 +67,7 @@ class Sources:
     post_url: str = ""  # pattern of the posts' current addresses
     date_from: str = ""  # a name in front matter for the date of posts that have none
     zone: tzinfo = UTC  # zone of times without an offset, unless the site's configuration names another
-    skip: Callable[[Path], str] = lambda path: ""  # why a Markdown file is left out, as a kind of file
+    skip: Callable[[Path], str] = lambda path: ""  # the kind of a Markdown file that is left out; "" for others
     is_movable: bool = False  # whether slugs must not depend on the place of a folder
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind

@@ -113,9 +113,8 @@ class Endpoint:
             error = "redirects are not followed; change the url" if status in REDIRECTS else None
             return AttemptResult(status, error, seconds_until(retry_after, now) if status in (429, 503) else 0)
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 may wrap a TimeoutError
-            return AttemptResult(
-                error=reason_of(TimeoutError() if time.monotonic() >= deadline else error, self.seconds)
-            )
+            cause = TimeoutError() if time.monotonic() >= deadline else error
+            return AttemptResult(error=reason_of(cause, self.seconds))
         except Exception:  # Without a result, the attempt would be repeated immediately, forever.
             log.exception("unexpected error in sending to a webhook")
             return AttemptResult(error="unexpected error; the log says more")
@@ -165,9 +164,8 @@ def connect(
             return connection
         except BaseException as error:
             connection.close()
-            # A refusal is a ConnectTimeoutError, too.
-            is_unreachable = isinstance(error, ConnectTimeoutError | TimeoutError)
-            if not (is_unreachable and addresses and time.monotonic() < deadline):
+            has_another = addresses and time.monotonic() < deadline
+            if not has_another or not isinstance(error, ConnectTimeoutError | TimeoutError):  # A refusal is one, too.
                 raise
 
 
