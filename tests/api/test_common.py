@@ -53,8 +53,9 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
     settings = {"/settings/open", "/settings/shared", *(f"/settings/owner.{kind}" for kind in ("css", "js", "svg"))}
     settings |= {f"/settings/{script}.js" for script in ("write", "editor", "images", "tools")}
     page = {"/micropub", "/micropub/"}  # without a query
+    states = {"/healthz", "/readyz"}
     images = {"/images/<image:image_id>.<extension>"}
-    assert public == {"/", "/healthz", "/openapi.json", "/docs", "/docs/", "/xmlrpc.php"} | images | page | settings
+    assert public == {"/", "/openapi.json", "/docs", "/docs/", "/xmlrpc.php"} | states | images | page | settings
 
 
 @cases(

@@ -57,6 +57,7 @@ def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, c
     assert (ids(), ids(tag="a")) == (("1", "32"), ("", "32"))
     clock.now += 10
     assert (ids(), ids(tag="a"), ids(before="3")) == (("21", "3"), ("2", "3"), ("21", ""))
+    assert found("early", status="published", sort="relevance") == "21"
     assert client.get("/v1/posts?q=due").json[0]["status"] == "published"
     database.write(posts.publish_due)
     assert (ids(), ids(tag="a")) == (("21", "3"), ("2", "3"))

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from blogapi.storage import reserve
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import MIN_FREE_BYTES, Sqlite
@@ -22,6 +23,27 @@ def test_a_replaced_database_file_gets_no_more_writes(database, path, caplog):
     with pytest.raises(Unavailable, match="another file"):
         database.check()
     assert len(caplog.records) == 1
+
+
+def test_the_reserve_is_free_only_while_something_is_deleted(small_disk, monkeypatch):
+    monkeypatch.setattr(reserve, "ROOM_BYTES", 0)
+
+    def taken():
+        return before - shutil.disk_usage(small_disk).free
+
+    before = shutil.disk_usage(small_disk).free
+    space = reserve.Reserve(small_disk)
+    with space.released():  # Nothing is kept yet.
+        pass
+    assert taken() == 0
+    space.keep()
+    kept = taken()
+    assert kept > 0
+    with space.released():
+        assert taken() == 0
+    assert taken() == kept
+    space.close()
+    assert taken() == 0
 
 
 def test_a_lost_connection_is_replaced(database, engine, pragma, slugs):
