@@ -1,6 +1,8 @@
 """The lines that differ between two texts."""
 
+import random
 import time
+import tracemalloc
 
 from blogapi.wings.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines
 from tests.cases import cases
@@ -32,6 +34,28 @@ def test_long_texts_that_differ_in_one_line_are_compared():
     old = [str(number) for number in range(100_000)]
     new = [*old[:50_000], "x", *old[50_001:]]
     assert shown(old, new) == [" 49998", " 49999", "-50000", "+x", " 50001", " 50002"]
+
+
+def test_any_two_texts_become_each_other():
+    letters = "aab\n\n"
+    for seed in range(500):
+        chance = random.Random(seed)
+        old, new = ("".join(chance.choices(letters, k=chance.randrange(9))) for _ in "ab")
+        lines = changed_lines(old, new)
+        for text, kinds in ((old, {"same", "removed"}), (new, {"same", "added"})):
+            shown = "\n".join(line for kind, line in lines if kind in kinds)
+            assert shown in f"\n{text}\n", (old, new)
+        assert bool(lines) == (old != new), (old, new)
+
+
+def test_texts_of_short_lines_need_little_memory():
+    old, new = ("".join(f"{number % 97 + shift}\n" for number in range(300_000)) for shift in (0, 1))
+    tracemalloc.start()
+    changed_lines(old, new)
+    changed_lines(old, old + "x")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
 
 
 def test_a_long_difference_is_shown_as_a_whole_up_to_a_limit():

@@ -2,8 +2,9 @@
 
 import pytest
 
+from blogapi.wings.owner.proposals import SHOWN
 from tests.api.fixtures import with_key
-from tests.owner.pages import view
+from tests.owner.pages import pages, view
 
 POST = "/settings/posts/1"
 
@@ -63,3 +64,11 @@ def test_it_is_refused(owner, client, proposed):
     assert "The proposal was refused." in view(owner, POST).press("Yes, refuse").said[0]
     assert client.get("/v1/proposals").json == []
     assert client.get("/v1/posts/1").json["title"] == "Bread"
+
+
+def test_only_the_newest_are_compared_and_a_link_leads_to_the_others(owner, post, client):
+    post(content="Flour.")
+    for number in range(SHOWN + 1):
+        client.post("/v1/posts/1/proposals", json={"content": f"{number}"})
+    first, second = pages(owner, POST, "Older proposals")
+    assert [len(page.all("section ins")) for page in (first, second)] == [SHOWN, 1]

@@ -1,9 +1,9 @@
 """The lines that differ between two texts."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from difflib import unified_diff
-from itertools import chain, islice, takewhile
-from operator import eq
+from itertools import chain, islice
 
 CONTEXT = 2  # equal lines that are shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows quadratically
@@ -14,17 +14,18 @@ KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
     """Return the removed and added lines, each after its kind, with a few equal lines around them.
 
-    Equal lines at both ends are skipped first. If what remains is long, all of it counts as removed and added.
+    Equal lines at both ends are skipped first, before the texts are split, which takes up to 60 bytes a line. If what
+    remains is long, all of it counts as removed and added.
     """
     if old == new:
         return []
-    before, after = old.split("\n"), new.split("\n")
-    start = sum(takewhile(bool, map(eq, before, after)))
-    end = sum(takewhile(bool, map(eq, reversed(before[start:]), reversed(after[start:]))))
-    is_short = max(len(before), len(after)) - start - end <= MAX_COMPARED
-    context = CONTEXT if is_short else 0
-    start, end = max(0, start - context), max(0, end - context)
-    before, after = before[start : len(before) - end], after[start : len(after) - end]
+    old, new = f"\n{old}\n", f"\n{new}\n"
+    start, end = equal_ends(old, new)
+    is_short = max(text.count("\n", start, len(text) - end) for text in (old, new)) <= MAX_COMPARED
+    for _ in range(CONTEXT if is_short else 0):
+        start = max(0, old.rfind("\n", 0, start))
+        end -= max(0, old.find("\n", len(old) - end + 1) - (len(old) - end))
+    before, after = (text[start : len(text) - end].split("\n", MAX_LINES + 1)[1:] for text in (old, new))
     if is_short:
         signed: Iterable[str] = islice(unified_diff(before, after, n=CONTEXT, lineterm=""), 3, None)  # without headers
     else:
@@ -38,3 +39,12 @@ def changed_lines(old: str, new: str) -> list[tuple[str, str]]:
         lines.append((KINDS[line[0]], "" if line[0] == "@" else text))
         left -= len(text)
     return lines
+
+
+def equal_ends(old: str, new: str) -> tuple[int, int]:
+    """Return how many characters of whole lines two texts share at the start and at the end."""
+    most = min(len(old), len(new))
+    equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
+    start = old.rfind("\n", 0, equal)
+    equal = bisect_left(range(1, most - start + 1), True, key=lambda size: old[-size:] != new[-size:])
+    return start, len(old) - old.find("\n", len(old) - equal)

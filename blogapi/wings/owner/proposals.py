@@ -9,6 +9,7 @@ from flask import Response
 from blogapi import documents
 from blogapi.api.request import etag_of, request
 from blogapi.api.responses import redirect
+from blogapi.api.schemas import parameters
 from blogapi.api.views import Views
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields
@@ -16,27 +17,32 @@ from blogapi.storage.engine import Transaction
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import OPEN, Copy
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
-from blogapi.wings.owner.frame import address, done
+from blogapi.wings.owner.frame import address, asked, done, paging
 from blogapi.wings.owner.posts import POST, change_shown
 from blogapi.wings.proposals import changes
+from blogapi.wings.proposals.views import BEFORE
 
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
-SHOWN = 20  # as many as can wait for a post
+SHOWN = 4  # at once: comparing and showing one can take 10 MB
+waiting_query = parameters(before=BEFORE)
 views = Views()
 
 
-def waiting(post_id: int) -> list[dict[str, Any]]:
-    """Return the proposals for a post, newest first, each with its conflicts and the lines that it would change."""
+def waiting(post_id: int) -> dict[str, Any]:
+    """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
     database = request.database
     now = posts.find(database, post_id)
-    found = []
-    for document in changes.page(database, post_id, SHOWN).items:
-        proposal = json.loads(document)
-        new = proposed(now, proposal["changes"])
-        changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(new))
-        conflicts = changes.find(database, post_id, int(proposal["id"])).conflicts(documents.load(now))
-        found.append(proposal | {"changed": changed, "conflicts": conflicts})
-    return found
+    page = changes.page(database, post_id, SHOWN, **waiting_query.load(asked()))
+    return {"items": [compared(now, json.loads(document)) for document in page.items]} | paging(page.next)
+
+
+def compared(now: bytes, proposal: dict[str, Any]) -> dict[str, Any]:
+    """Return a proposal as it is shown, without its texts, which can be long."""
+    new = proposed(now, proposal.pop("changes"))
+    found = changes.find(request.database, int(proposal["post_id"]), int(proposal["id"]))
+    changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(new))
+    slugs = {name: found.changes[name] for name in ("former_slugs",) if name in found.changes}
+    return proposal | slugs | {"changed": changed, "conflicts": found.conflicts(documents.load(now))}
 
 
 def proposed(document: bytes, fields: Fields) -> bytes:
