@@ -240,7 +240,7 @@ def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, wr
     assert any(line.startswith("Images named only in params and not found, in 1 post") for line in output)
     run("export", tmp_path / "out")
     text = (tmp_path / "out/a.md").read_text()
-    assert (text.count("/images/"), text.count("gone")) == (6, 2)
+    assert (text.count("/images/"), text.count("gone")) == (7, 2)  # The cover is b.png, too.
 
 
 def test_missing_images_of_refused_posts_are_not_counted(run, write):

@@ -28,6 +28,8 @@ _expiration-date: 1577836800 | publishUntil: 2020-01-01 | publish_down: 2020-01-
 build: {render: never} | _build: {list: never} | _build: {list: local} | build: {render: link} | _build: {render: false}
 params: {private: true} | extra: {hidden: true} | extra: {password: x} | tags: [bread, draft] | tags: rye, private
 confidential: true | internal: true | restricted: true | embargoed: true | deleted: true | headless: "on" | wip: 50%
+publish_on: 2099-01-02 | embargo_until: 2026-11-20T13:00:00Z | scheduled: 2099-01-02 | available_from: 2099-01-02
+entwurf: true | brouillon: true | 下書き: true | status: Entwurf | acl: private | permissions: private
 """
 SHOWN = """
 draft: false | published: true | published: 2020-01-02 | publish: true | public: yes | private: false | hidden: no
@@ -41,6 +43,7 @@ search_exclude: true | nav_exclude: true | hideFromHashnodeCommunity: true | hid
 publisher: O'Reilly | passage: a | compass: north | layout: post | permalink: none | permalink: /a/ | sticky: true
 audience: beginners | audience: everyone | type: post | kind: article | eleventyExcludeFromCollections: false
 build: {publishResources: false} | build: {render: always, list: always} | params: {hide_title: true} | active: true
+publish_on: 2020-01-02 | publishDate: 2099-01-02 | release: 2.0 | scheduled: true | entwurf: false | acl: public
 description: draft | title: Private | tags: [privacy, drafting] | summary: hidden | author: Secret | lastmod: 2020-01-01
 """
 

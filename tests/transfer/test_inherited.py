@@ -24,6 +24,8 @@ HIDDEN = {
     "Hugo, in its configuration": {"hugo.toml": "baseURL = 'x'\n[[cascade]]\ndraft = true\n"},
     "Jekyll": {"_config.yml": JEKYLL % ("''", "posts")},
     "Jekyll, by path": {"_config.yml": JEKYLL % ("posts/*", "''")},
+    "Jekyll, a collection": {"_config.yml": "collections: {notes: {}}", "posts/a.md": "", "_notes/b.md": POST},
+    "Jekyll, a list of them": {"_config.yml": "collections: [notes]", "posts/a.md": "", "_notes/b.md": POST},
     "Hexo": {"_config.yml": "encrypt: {tags: [{name: A, password: x}]}", "posts/a.md": POST.replace("title", "tags")},
     "MkDocs": {"posts/.meta.yml": "draft: true"},
     "Quarto": {"posts/_metadata.yml": "draft: true"},
@@ -39,6 +41,11 @@ SHOWN = {
     "Hugo, for sections": {"_index.md": "---\ncascade: {_target: {kind: section}, draft: true}\n---\n"},
     "Jekyll, for others": {"_config.yml": JEKYLL % ("private", "posts")},
     "Jekyll, for another collection": {"_config.yml": JEKYLL % ("''", "recipes")},
+    "Jekyll, a published collection": {
+        "_config.yml": "collections: {notes: {output: true}, posts: {permalink: pretty}}",
+        "posts/a.md": "---\nslug: b\n---\nB",
+        "_notes/a.md": POST,
+    },
     "of the folder, overridden": {
         "posts/posts.json": '{"draft": true}',
         "posts/a.md": POST.replace("A", "A\ndraft: false", 1),

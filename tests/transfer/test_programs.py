@@ -5,6 +5,7 @@ import pytest
 from blogapi.config import zone_named
 from blogapi.wings.transfer.items import Failure, Item
 from tests.blogs import open_sources, read, write_files
+from tests.cases import cases
 
 HEXO = "title: x\nnew_post_name: :title.md\ntimezone: Asia/Tokyo\npermalink: :year/:title/\n"
 # The files of a folder, and of each post: slug, status, date, tags
@@ -177,9 +178,51 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
     assert (dated["a"], dated["b"], dated["h"]) == ("2020-01-02T00:00:00Z", None, "2020-01-02T00:00:00Z")
 
 
-def test_a_text_that_begins_like_headers_is_reported(write):
-    (item,) = read(write({"a.md": "標題: x\n\nText."}))
-    assert (item.fields["content"], item.notes) == ("標題: x\n\nText.", {"headers": None, "titles": None})
+def test_headers_that_are_not_read_are_refused_and_a_paragraph_with_a_colon_is_text(write):
+    refused = {
+        "標題: x\n\nText.": "these look like headers",
+        "Autor: A\nDatum: 2024-01-02\n\nText.": "these look like headers",
+        "#+TITLE: A\n\nText.": "headers of Org, Pandoc or ikiwiki",
+        "% A\n% B\n\nText.": "headers of Org, Pandoc or ikiwiki",
+        '[[!meta title="A"]]\nText.': "headers of Org, Pandoc or ikiwiki",
+        "---\rtitle: A\r---\rText.": "line breaks must be LF",
+    }
+    texts = ("Note: a text.\n\nText.", "\nPeople: 4\nTime: 1 h\n\nText.", "See: a\nand more.\n\nText.")
+    files = {f"{number}.md": text for number, text in enumerate((*refused, *texts))}
+    found = {item.source.rpartition("/")[2]: item for item in read(write(files))}
+    for number, reason in enumerate(refused.values()):
+        assert found[f"{number}.md"].reason.startswith(reason)
+    assert [found[f"{number}.md"].fields["content"] for number in range(6, 9)] == [*texts]
+
+
+def test_properties_of_any_name_are_read(write):
+    (item,) = read(write({"a.md": "up:: [[Kitchen]]\nrating:: 5\n\nText."}))
+    assert item.fields["params"] == {"up": "[[Kitchen]]", "rating": 5}
+    assert item.fields["content"] == "Text."
+
+
+@cases(
+    ("tags", "expected"),
+    [
+        ("[{name: a, slug: b}, {title: c}]", ["a", "c"]),
+        ("'#a #b'", ["a", "b"]),
+        ("[[a, [{label: b}]], c]", ["a", "b", "c"]),
+    ],
+)
+def test_tags_have_many_forms(item, tags, expected):
+    assert item(f"title: A\ntags: {tags}").fields["tags"] == expected
+
+
+def test_archetypes_of_hugo_are_not_content(write):
+    files = {
+        "hugo.toml": "baseURL = 'x'",
+        "archetypes/default.md": "+++\ndate = {{ .Date }}\n+++\n",
+        "content/a.md": "A",
+    }
+    with open_sources(write(files)) as sources:
+        assert [item.fields["slug"] for item in sources] == ["a"]
+        assert [*sources.unread] == ["folder called archetypes"]
+    assert [item.fields["slug"] for item in read(write({"notes/archetypes/b.md": "B"}) / "notes")] == ["b"]
 
 
 def test_a_repeated_tag_counts_once(item):

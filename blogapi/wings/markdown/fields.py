@@ -18,6 +18,7 @@ STATUS_WORDS = {
     **{status: status for status in STATUSES},
 }
 ADDRESS_NAMES = ("url", "src", "image", "path")  # for the address of an image with more properties
+TAG_NAMES = ("name", "title", "label", "slug")  # for a tag with more properties
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
 EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
 
@@ -112,10 +113,15 @@ def _simplified(name: str, field: str, value: Any) -> Any:
     if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):
         return ""
     if field == "tags" and isinstance(value, list):
-        return [
-            part for each in value for part in (_simplified(name, field, each) if isinstance(each, list) else [each])
-        ]
+        return [part for each in value for part in _tags_in(each)]
     return value
+
+
+def _tags_in(value: Any) -> list[Any]:
+    """Return the tags in an element of a list: a tag, a mapping with its name, or a list of such."""
+    if isinstance(value, list):
+        return [part for each in value for part in _tags_in(each)]
+    return [next((value[name] for name in TAG_NAMES if name in value), value)] if isinstance(value, dict) else [value]
 
 
 def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
@@ -125,6 +131,8 @@ def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
     if isinstance(value, str) and program.divides == "" and tags:
         tags = [value.strip()]
     if program.links_tags:
+        if isinstance(value, str) and all(word.startswith("#") for word in value.split()):
+            tags = value.split()
         tags = [match[1] or match[2] if (match := LINKED_TAG.fullmatch(tag)) else tag for tag in tags]
     return tags
 

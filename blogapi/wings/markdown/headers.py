@@ -31,7 +31,16 @@ NOT_READ = {
     re.compile(
         r"(?:[A-Z][A-Z ]{0,30}: .*\n){2,}(?:(?!-----).*\n)*-----$", re.MULTILINE
     ): "an export of Movable Type cannot be read: import it into WordPress, and use the export of that",
+    re.compile(
+        r"#\+[A-Za-z_]+: |% .+\n%|\[\[!meta "
+    ): "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---",
+    re.compile(r"(?:---|\+\+\+)[ \t]*\r"): "line breaks must be LF or CRLF, not CR",
 }
+# Two lines that look like headers, or one with the word for a title in another language; other lines may be text
+UNKNOWN = re.compile(
+    r"(?:(?i:titel|titre|título|titolo|tytuł|başlık|название|заголовок|標題|标题|題名|タイトル|제목) ?[:：].*\n"
+    r"|(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?:[ \t]+\S[^\n]*\n){2,})[ \t]*(?:\n|\Z)"
+)
 NOTION_TIME = re.compile(r"(.*\d{4},?) (\d\d?):(\d\d) ([AP])M", re.ASCII)
 LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+)(?:st|nd|rd|th)(, \d{4})\]\]")
 
@@ -58,13 +67,15 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
                 kept + _after(content, text, match.end()),
                 text.count("\n", 0, match.end()) + 1,
             )
+    if UNKNOWN.match(text):
+        raise MarkdownError("these look like headers: put them between lines of ---, or an empty line before them", 1)
     return b"", "", content, 1
 
 
 def _is_known(headers: str, form: str) -> bool:
     """Return whether enough names of headers are known; a paragraph can begin with one of them."""
     names = {match[1].lower() for match in map(LINE.match, headers.splitlines()) if match}
-    return "title" in names or len(names & KNOWN) > (form in ":#")
+    return "title" in names or form == "::" or len(names & KNOWN) > (form in ":#")
 
 
 def _after(content: str, text: str, end: int) -> str:

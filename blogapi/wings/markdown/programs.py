@@ -113,6 +113,7 @@ PROGRAMS = (
     Program(
         "Bridgetown",
         configs=("bridgetown.config.yml", "bridgetown.config.yaml"),
+        divides=" ",
         pattern="pretty",
         styles=BRIDGETOWN_STYLES,
         data=("_defaults.yml", "_defaults.yaml", "_defaults.json"),
@@ -140,6 +141,7 @@ PROGRAMS = (
         "Hugo",
         configs=HUGO_CONFIGS,
         asks=of("baseurl", "timezone"),
+        names={"cover_image": ("featuredimage", "coverimage")},
         data=("_index.md",),
         languages=("languages", "defaultcontentlanguage"),
         language_files=tuple(f"config/_default/languages.{kind}" for kind in ("toml", "yaml", "yml", "json")),
@@ -159,7 +161,12 @@ PROGRAMS = (
     Program(
         "Astro",
         configs=scripts("astro.config"),
-        names={"published_at": ("pubdatetime",), "slug": ("postslug",), "cover_image": ("heroimage",)},
+        names={"published_at": ("pubdatetime",), "slug": ("postslug",), "cover_image": ("heroimage", "coverimage")},
+    ),
+    Program(
+        "Next.js",
+        configs=scripts("next.config"),
+        names={"published_at": ("publishedat", "publisheddate", "publishdate"), "cover_image": ("coverimage",)},
     ),
     Program("Gatsby", configs=scripts("gatsby-config"), names={"cover_image": ("featuredimage",)}),
     Program("Statiq", configs=("statiq.json",), data=("_directory.yml", "_directory.yaml", "_directory.json")),
@@ -180,7 +187,9 @@ PROGRAMS = (
         titles_by_name=True,
     ),
     # Those without a site
-    Program("Notion", header="#", names={"published_at": ("created",)}, ends=re.compile(" [0-9a-f]{32}$")),
+    Program(
+        "Notion", header="#", names={"published_at": ("publish date", "created")}, ends=re.compile(" [0-9a-f]{32}$")
+    ),
     Program(
         "Hashnode",
         keys=of("cuid", "datepublished"),

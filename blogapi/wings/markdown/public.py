@@ -19,6 +19,7 @@ HIDING = re.compile(
     r"|((only|for)[ _-])?(members?|paid|premium|subscribers?)([ _-](only|subscriber|member)s?)?"
     r"|password([ _-]protected)?|tiers|founding|friends|family|confidential|restricted|wip|in[ _-]progress"
     r"|unfinished|pending([ _-]review)?"
+    r"|entwurf|privat|brouillon|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿"
     r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
 )
 LATEST = "~"  # after every time
@@ -77,6 +78,10 @@ def _past(said: str, now: str) -> bool:
     return said not in OFF and time_or_nothing(said.upper()) <= now  # One that is not understood is "", and past.
 
 
+def _future(said: str, now: str) -> bool:
+    return time_or_nothing(said.upper()) > (now if now != LATEST else "")
+
+
 class Rule(NamedTuple):
     """Names that can hide a post, and the values with which they do."""
 
@@ -96,7 +101,10 @@ RULES = (
     ),
     Rule(
         "PaperMod, LoveIt, hugo-book, Jekyll",
-        re.compile(".*(draft|private|hide|hidden|unlist|delist|unpublish|secret|confidential).*"),
+        re.compile(
+            ".*(draft|private|hide|hidden|unlist|delist|unpublish|secret|confidential).*"
+            "|entwurf|privat|brouillon|privé|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿"
+        ),
         _on,
         or_part=False,
     ),
@@ -134,7 +142,7 @@ RULES = (
         "WordPress, Pelican, Nikola, Substack",
         re.compile(
             "(post|page|article|entry|content|document|publish(ing)?|publication)?"
-            "(status|state|stage|phase|type|kind|audience|access)|jetpacknewsletteraccess"
+            "(status|state|stage|phase|type|kind|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess"
         ),
         _hiding,
     ),
@@ -144,6 +152,14 @@ RULES = (
             "(?!no|never).*expir.*|unpublish(ed)?(at|on|date)|publish(ed)?(until|end|down)|(valid|visible)(until|to)"
         ),
         _past,
+    ),
+    Rule(
+        "various editors",
+        re.compile(
+            "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
+            "|embargo(ed)?(until|date)?|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?"
+        ),
+        _future,
     ),
 )
 

@@ -13,9 +13,10 @@ from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import dates_in
 from blogapi.wings.transfer.notes import Note
 
-# A date in the path of a file that is not read as one, and lines that look like headers of another program
-DAY_IN_PATH = re.compile(r"(?<!\d)(?:19|20)\d\d[-/_.][01]?\d(?:[-/_.][0-3]?\d)?(?!\d)", re.ASCII)
-HEADERS = re.compile(r"\s*+(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?::?[ \t]+\S[^\n]*\n)+[ \t]*(?:\r?\n|\Z)")
+# A date in the path of a file that is not read as one
+DAY_IN_PATH = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
+)
 
 FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
 
@@ -65,8 +66,6 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
     elif published_at > now:
         del fields["published_at"]
         notes[Note.DATES_TO_COME] = file.line_of("published_at")
-    if file.content_line and not file.values and HEADERS.match(fields["content"][:4096]):
-        notes[Note.HEADERS] = None
     _place_cover(item)
     if params := fields.get("params", {}):
         fields["params"] = {name: value for name, value in params.items() if name not in drop}

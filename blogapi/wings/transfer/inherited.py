@@ -82,6 +82,12 @@ def _of_site(site: Site) -> Iterator[Inherited]:
         scope, own = each.get("scope"), each.get("values")
         if isinstance(own, dict):
             yield Inherited(name, own | {"_target": scope})
+    collections = values.get("collections", {})  # In a list, none is published.
+    for each in collections if "_posts" in site.program.folders and isinstance(collections, dict | list) else ():
+        options = collections[each] if isinstance(collections, dict) else {}
+        output = options.get("output", "false") if isinstance(options, dict) else "false"
+        if each != "posts":
+            yield Inherited(name, {"output": output, "_target": {"type": str(each)}}, is_default=False)
     encrypt = values.get("encrypt")
     tags = _mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
     yield Inherited(name, {}, hidden_tags=frozenset(str(tag.get("name")).lower() for tag in tags))

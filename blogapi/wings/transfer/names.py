@@ -15,6 +15,7 @@ from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, shown, time_or_nothing
 from blogapi.wings.markdown.programs import Program
+from blogapi.wings.markdown.public import OFF
 from blogapi.wings.transfer.permalinks import parted
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
@@ -115,7 +116,9 @@ def _is_date(name: str, value: Any) -> bool:
     if not isinstance(value, str):
         return False
     is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
-    is_word = name.lower() == "date" or PUBLISHED.search(name) or value.lower() == "published"
+    is_word = (
+        name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
+    )
     return bool(YEAR_FIRST.match(value) or MONTH_NAMED.match(value) or is_number or is_word)
 
 

@@ -15,7 +15,6 @@ class Note(StrEnum):
         "Drafts without a date, although something looks like one:",
         "--date-from NAME takes it for the date, and they are published",
     )
-    HEADERS = "headers", "Texts that begin with what looks like headers, in", "they stay in the text"
     NO_DATES = "no dates", "Published at the time of this import:", "no date was understood; `date` would be"
     NO_DATES_IN_EXPORTS = (
         "no dates in exports",

@@ -17,7 +17,7 @@ from blogapi.documents import MAX_FORMER_SLUGS
 from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, Rules, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, moment_of
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.programs import OURS, SCRIPTS
+from blogapi.wings.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, ghost, medium, names, permalinks, substack, wordpress
 from blogapi.wings.transfer.completion import complete, hide, note_dates
 from blogapi.wings.transfer.content import without_controls
@@ -28,7 +28,7 @@ from blogapi.wings.transfer.inherited import inherited_by, is_settings
 from blogapi.wings.transfer.items import Failure, Item
 from blogapi.wings.transfer.names import SpoolEntry
 from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.sites import Site, bound_of, site_of
+from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
 # The readers of exports, by file extension
 EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
@@ -42,8 +42,9 @@ UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file 
 MAX_ADVISED = 100  # files of each kind that an advice may be about
 READABLE = (*MARKDOWN_SUFFIXES, *EXPORTS)
 OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
-# Folders of built or installed files, which are skipped like hidden ones
+# Folders of built or installed files, which are left out like hidden ones
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
+TEMPLATES = "archetypes"  # in Hugo
 SECTION = "_index"  # the page of a whole section in Hugo and Zola
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
 
@@ -333,7 +334,7 @@ def why_not_entered(folder: Path) -> str:
     """Return why a folder is not entered, as a kind of folder; "" if it is."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
-    if folder.name in NOT_ENTERED:
+    if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
         return f"folder called {folder.name}"
     return "folder behind a link" if folder.is_symlink() else ""
 
