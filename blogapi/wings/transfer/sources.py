@@ -72,9 +72,8 @@ class Sources:
     is_movable: bool = False  # whether slugs must not depend on the place of a folder
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
-    unread: dict[str, list[str]] = field(
-        default_factory=partial(defaultdict, list), init=False
-    )  # files that are not read, by kind
+    # Files that are not read, by kind
+    unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
     unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations, and why
     hosts: Counter[str] = field(default_factory=Counter, init=False)  # images on other hosts, by host

@@ -36,7 +36,7 @@ STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "tr
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
     """Yield the items of an export: their `kind`, and for posts and pages their fields. Raises MarkdownError.
 
-    Local times are in the zone. Memory does not grow with the size of the file.
+    Local times are in `zone`. Memory does not grow with the size of the file.
     """
     # Posts refer to images and reusable blocks by number; these may come later in the file.
     images, blocks = {}, {}
