@@ -26,6 +26,7 @@ from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.front_matter import rfc3339_of, shown
 from blogapi.wings.search import index
 from blogapi.wings.transfer import copy, permalinks
+from blogapi.wings.transfer.archives import unpacked
 from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import IMAGES, export
 from blogapi.wings.transfer.images import ImageStore, LocalImages
@@ -85,9 +86,9 @@ def import_posts(
 ) -> None:
     """Import Markdown files, folders and exports.
 
-    Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). Feeds are
-    read, too. A post that already has the slug is updated, so a second import
-    changes nothing. Images that are found are stored, too, and links lead to them. Invalid files are reported with the
+    Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). Feeds
+    and zip archives of all these are read, too. A post that already has the slug is updated, so a second import changes
+    nothing. Images that are found are stored, too, and links lead to them. Invalid files are reported with the
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """
     config = Config.from_environ(os.environ)
@@ -95,7 +96,7 @@ def import_posts(
         raise click.UsageError("--fetch-images goes without --no-images")
     if redirects and not dry_run:
         redirects.write("")  # opens the file, so that an error comes before anything is stored
-    with opened() as database, TemporaryFile() as spool:
+    with opened() as database, TemporaryFile() as spool, unpacked(paths) as paths:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
         report = Report(dry_run, redirects, stored.counts)
         images = None if no_images else LocalImages(paths, config.base_url, static, stored.is_stored)

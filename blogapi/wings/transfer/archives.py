@@ -1,0 +1,33 @@
+"""Unpack the zip archives that are given to an import."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import BadZipFile, ZipFile
+
+MAX_FILES = 50_000
+MAX_BYTES = 2 * 1024**3  # of all files together
+MAX_RATIO = 200  # of these bytes to those of the archive
+
+
+@contextmanager
+def unpacked(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
+    """Yield these paths, with a temporary folder of its files for each zip archive that is sound and not too large."""
+    with TemporaryDirectory() as folder:
+        yield tuple(_unpack(path, Path(folder, str(number), path.stem)) for number, path in enumerate(paths))
+
+
+def _unpack(path: Path, folder: Path) -> Path:
+    if path.suffix.lower() != ".zip" or not path.is_file():
+        return path
+    try:
+        with ZipFile(path) as archive:
+            sizes = [file.file_size for file in archive.infolist()]
+            if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_BYTES, MAX_RATIO * path.stat().st_size):
+                return path
+            archive.extractall(folder)  # writes no more than these sizes, and nothing outside the folder
+    except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with strange names
+        return path
+    return folder
