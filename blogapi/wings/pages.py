@@ -34,7 +34,7 @@ def healthz() -> Response:
 
 @views.get("/readyz")
 def readyz() -> Response:
-    """Say that the service takes requests, whatever the state of its database; while it drains, the answer is 503."""
+    """Say that the service takes requests, even if its database fails; while it drains, the answer is 503."""
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 

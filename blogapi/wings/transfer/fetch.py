@@ -44,7 +44,7 @@ class Fetcher:
     def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):
         self.store, self.hosts, self.private = store, hosts, private
         self.url, self.refused = local.url, local.refused
-        self._found: dict[str, str] = {}  # new addresses by old ones; "" if there is none
+        self._found: dict[str, str] = {}  # new addresses by old ones; "" for an image without one
         self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons of those in a row, by host
         self._until = time.monotonic() + MAX_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})

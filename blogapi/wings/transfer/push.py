@@ -151,7 +151,7 @@ class Push:
             yield done
 
     def _opened_cycle(self, left: dict[str, Entry]) -> str:
-        """Give a post in a cycle another slug if all its files are to be sent; return the file that wants its slug."""
+        """Give a post in a cycle another slug if all its files will be sent; return the file that wants its slug."""
         cycle = [next(iter(left))]
         while (other := self.waiting[cycle[-1]]) not in cycle:
             cycle.append(other)
