@@ -10,8 +10,10 @@ from blogapi.documents import MAX_PARAM_NAME
 from blogapi.wings.markdown.front_matter import shown, time_or_nothing
 from blogapi.wings.markdown.programs import NAMES
 
-ON, OFF, EMPTY = {"true", "yes", "on", "1", "y"}, {"false", "no", "off", "0", "n", "never", "none"}, {"", "null", "~"}
-PUBLIC = {"public", "publish", "published", "visible", "listed", "live", "open", "default", *ON}
+ON = {"true", "yes", "on", "1", "y"}
+OFF = {"false", "no", "off", "0", "n", "never", "none"}
+EMPTY = {"", "null", "~"}
+PUBLIC = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default"}
 PUBLIC |= {"everyone", "everybody", "anyone", "all", "world"}
 # Values that hide a post under any of the names below
 HIDING = re.compile(
