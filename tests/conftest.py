@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from peewee import SQL, fn
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service as ChromeService
 
 from blogapi import create_app
 from blogapi.api.service import EXTENSION, Service
@@ -29,7 +27,13 @@ from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key
 
 os.environ["BLOGAPI_CONFIG"] = os.devnull  # not the settings file of the machine, or one in the current folder
-pytest_plugins = ["tests.processes", "tests.api.fixtures", "tests.storage.fixtures", "tests.webhooks.fixtures"]
+pytest_plugins = [
+    "tests.processes",
+    "tests.browsers",
+    "tests.api.fixtures",
+    "tests.storage.fixtures",
+    "tests.webhooks.fixtures",
+]
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z, the start of a rate-limit window
 
 
@@ -302,36 +306,3 @@ def small_disk(tmp_path):
         pytest.skip("to mount a small file system needs root")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)  # even if a test failed
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A headless Chromium, which takes a second to start."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not there; Debian: apt install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"):
-        options.add_argument(f"--{argument}")
-    options.add_argument("--disable-background-networking")
-    options.add_argument("--disable-component-update")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options, ChromeService(driver))
-    yield browser
-    browser.quit()
-
-
-@pytest.fixture
-def browser(chromium):
-    """A Chromium with one new tab, and without cookies."""
-    old = chromium.window_handles
-    chromium.switch_to.new_window("tab")
-    tab = chromium.current_window_handle
-    for handle in old:
-        chromium.switch_to.window(handle)
-        chromium.close()
-    chromium.switch_to.window(tab)
-    chromium.execute_cdp_cmd("Network.clearBrowserCookies", {})
-    chromium.get_log("browser")  # discards the logs of other tests
-    return chromium

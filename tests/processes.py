@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 STARTING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}  # audit events
-STARTERS = {"serve", "url", "chromium", "small_disk"}  # fixtures whose tests are slow
+STARTERS = {"serve", "url", "browser", "small_disk"}  # fixtures whose tests are slow
 
 
 class Processes:

@@ -8,6 +8,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from tests.service import eventually
+
 AXE = """
 const rules = { "target-size": { enabled: true } };
 axe.run({ rules }).then(found => arguments[0](found.violations.map(each => each.id)))
@@ -36,6 +38,7 @@ const found = (selector) => [...document.querySelectorAll(selector)].filter(isSh
 const small = found(`${bordered}, input, a[href]:not(.skip, p a, sup a)`).filter(isSmall);
 return [...small, ...found(bordered).filter(isFaint)].map((each) => each.outerHTML);
 """
+EDIT, NEW = "/settings/posts/1/edit", "/settings/posts/new"
 LOOKS = ((390, "light"), (390, "dark"), (1280, "dark"), (1280, "light"))
 
 
@@ -88,6 +91,46 @@ class Window:
     def value(self, name):
         return self.browser.find_element(By.ID, name).get_property("value")
 
+    def has(self, content):
+        """Wait until the form has this content."""
+        script = "return document.readyState === 'complete' && document.querySelector('#content')?.value"
+        # With a latency of 3 s, also on a busy machine
+        eventually(lambda: self.browser.execute_script(script) == content, 60)
+
+    def said(self, text):
+        """Wait until the bar of a post's form says this."""
+        eventually(lambda: text in self.browser.find_element(By.CSS_SELECTOR, ".bar").text, 60)
+
+    def stored(self, number=1):
+        """The content of a post."""
+        return self.service.request("GET", f"/v1/posts/{number}")[2]["content"]
+
+    @property
+    def titles(self):
+        return [post["title"] for post in self.service.request("GET", "/v1/posts")[2]]
+
+    @contextmanager
+    def another_tab(self):
+        """Another tab, which loads a page of its own."""
+        first = self.browser.current_window_handle
+        self.browser.switch_to.new_window("tab")
+        yield
+        self.browser.switch_to.window(first)
+
+    @contextmanager
+    def another_device(self):
+        """Another device, with its own session and storage: for a browser, this is another site."""
+        with self.another_tab():
+            self.url = self.url.replace("127.0.0.1", "localhost")
+            self.browser.get(self.service.blogapi("login").stdout.strip().replace("127.0.0.1", "localhost"))
+            self.click("Open")
+            yield
+            self.url = self.url.replace("localhost", "127.0.0.1")
+
+    def come_back(self):
+        """Do what a tab does when it is shown again, because a headless one is always visible."""
+        self.browser.execute_script("dispatchEvent(new Event('visibilitychange'))")
+
     @property
     def text(self):
         return self.browser.find_element(By.TAG_NAME, "main").text
@@ -124,10 +167,8 @@ class Window:
     def check(self, axe):
         """Check that the page is accessible and nothing scrolls sideways, in each width and theme."""
         for width, theme in LOOKS:
-            features = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
-            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            self.browser.show(theme)
+            self.browser.resize(width, 900)
             self.browser.execute_script(axe)
             where = self.browser.current_url, width, theme
             assert self.browser.execute_async_script(AXE) == [], where

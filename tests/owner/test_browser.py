@@ -38,7 +38,7 @@ def test_the_command_shown_with_a_new_key_works(window):
     window.open("/settings/keys")
     facts = rf"laptop …{key[-4:]}\nMay do everything.\nCreated\n.*20.*M\nLast used\n20.*\nThis minute\n1 of 1000000"
     assert re.search(facts, window.text)
-    assert [entry["message"] for entry in window.browser.get_log("browser")] == []
+    assert window.browser.problems() == []
 
 
 def test_a_key_can_be_copied(window):
@@ -55,7 +55,7 @@ def test_a_key_can_be_copied(window):
 
 @pytest.mark.parametrize("with_scripts", [True, False])
 def test_a_key_is_created_and_revoked_with_the_keyboard(visitor, with_scripts):
-    visitor.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not with_scripts})
+    visitor.browser.run_scripts(with_scripts)
     visitor.enter()
     visitor.open("/settings/keys")
     visitor.reach("Name")

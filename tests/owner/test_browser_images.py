@@ -64,7 +64,7 @@ def test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is(window, loaf)
     eventually(lambda: "Saved" in window.text)
     post = window.service.request("GET", "/v1/posts/1")[2]
     assert post["content"].split() == ["Before.", *[markdown] * 3, "After."]
-    assert [entry["message"] for entry in window.browser.get_log("browser")] == []
+    assert window.browser.problems() == []
 
 
 def test_images_added_one_by_one_or_together_get_separate_lines(window, loaf):
@@ -104,13 +104,12 @@ def test_an_image_is_taken_out_by_one_undo_and_waits_for_the_end_of_a_compositio
     for command, content in (("undo", "Bread"), ("redo", with_image), ("undo", "Bread")):
         window.browser.execute_script(f"document.execCommand('{command}')")
         assert window.value("content") == content, command
-    compose = {"text": "hell", "selectionStart": 4, "selectionEnd": 4}
     window.browser.execute_script("const c = document.querySelector('#content'); c.focus(); c.setSelectionRange(5, 5)")
-    window.browser.execute_cdp_cmd("Input.imeSetComposition", compose)
+    window.browser.compose("hell")
     window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
     assert window.value("content") == "Breadhell"
-    window.browser.execute_cdp_cmd("Input.insertText", {"text": "hello"})
+    window.browser.end_composition("hello")
     eventually(lambda: window.value("content") == with_image.replace("Bread", "Breadhello"))
 
 
@@ -202,7 +201,7 @@ def test_an_uploaded_image_can_be_picked_for_the_text_and_for_the_cover(window, 
 
 
 def test_without_scripts_an_image_is_uploaded_with_the_post(window, loaf):
-    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    window.browser.run_scripts(False)
     window.open("/settings/posts/new")
     window.fill(title="Bread", content="Words.", file=str(loaf))
     window.click("Upload")

@@ -58,7 +58,7 @@ def test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_key
 
 def test_a_double_click_creates_one_post(window):
     for script in (False, True):
-        window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
+        window.browser.run_scripts(script)
         window.open("/settings/posts/new")
         window.fill(title="Hello", content="Words.")
         create = next(each for each in window.browser.find_elements(By.TAG_NAME, "button") if each.text == "Save draft")
@@ -84,7 +84,7 @@ def shown_after_going_back(window, names):
 
 
 def test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back(window):
-    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    window.browser.run_scripts(False)
     typed = type_long_post(window, 5_000_000)
     window.click("Save draft")
     assert window.text.startswith(
@@ -94,7 +94,7 @@ def test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back
 
 
 def test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended(window):
-    window.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    window.browser.run_scripts(False)
     typed = type_long_post(window, 2_000_000)
     window.browser.delete_all_cookies()
     window.click("Save draft")
@@ -116,7 +116,7 @@ def test_the_reference_and_the_page_link_to_each_other(window):
 
 
 def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
-    window.browser.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})  # Previews allow no scripts.
+    window.browser.bypass_policies()  # Previews allow no scripts.
     window.check_each(axe, "/settings/posts")
     for title in ("W" * 255, "\u202e" + "🧁" * 254, "<b>"):
         text = "\n\n".join(
@@ -151,11 +151,11 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
 def test_a_post_is_printed_without_buttons(window):
     window.service.request("POST", "/v1/posts", {"title": "Hello", "content": "Words."})
     window.open("/settings/posts/1")
-    window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    window.browser.show(medium="print")
     pressed = window.browser.find_elements(By.CSS_SELECTOR, "button, .button, summary, header, footer")
     assert not any(each.is_displayed() for each in pressed)
     assert "Words." in window.text
-    window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    window.browser.show()
 
 
 def test_the_pictures_in_the_documentation_can_be_renewed(tmp_path, browser):

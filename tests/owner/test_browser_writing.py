@@ -89,7 +89,7 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     window.browser.execute_script(PASTE, "plain", f"<b>{'x' * 100_001}</b>")
     eventually(lambda: "Pasted as text: its formatting could not be read." in window.text)
     assert window.value("content") == "Before. plain"
-    assert [each["message"] for each in window.browser.get_log("browser") if "Security" in each["message"]] == []
+    assert [each for each in window.browser.problems() if "Security" in each] == []
 
 
 def test_enter_continues_a_list_and_ends_it(window):
@@ -103,8 +103,7 @@ def test_enter_continues_a_list_and_ends_it(window):
 # The last two are the second one at 200 and 400 %.
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (640, 400), (320, 200)])
 def test_the_bar_is_always_in_view_and_never_covers_the_caret(window, width, height):
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    window.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    window.browser.resize(width, height)
     window.open("/settings/posts/new")
     window.browser.execute_script("document.querySelector('#content').focus()")
     place = "document.querySelector(each).getBoundingClientRect().toJSON()"
@@ -185,7 +184,7 @@ def test_tags_are_suggested_for_the_last_one(window):
 
 
 def test_dates_are_in_the_time_zone_of_the_browser(window):
-    window.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "America/New_York"})
+    window.browser.move_to("America/New_York")
     fields = {"title": "A", "content": "B", "status": "published", "published_at": "2026-01-02T03:04:05Z"}
     window.service.request("POST", "/v1/posts", fields)
     window.open("/settings/posts/1/edit")

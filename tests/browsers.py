@@ -1,0 +1,187 @@
+"""The browsers in which tests use pages: Chromium and, for the page on which posts are written, Firefox, too.
+
+Both have the methods with which tests change their network, size and the like.
+"""
+
+import os
+import shutil
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service as ChromeService
+from selenium.webdriver.firefox.service import Service as FirefoxService
+
+COMPOSE = """
+const processor = Cc["@mozilla.org/text-input-processor;1"].createInstance(Ci.nsITextInputProcessor);
+processor.beginInputTransactionForTests(window, () => true);
+processor.setPendingCompositionString(arguments[0]);
+processor.appendClauseToPendingComposition(arguments[0].length, processor.ATTR_RAW_CLAUSE);
+processor.setCaretInPendingComposition(arguments[0].length);
+processor.flushPendingComposition();
+window.processor = processor;
+"""
+RESIZE = """
+for (const bound of ["", "min-", "max-"]) {
+  browser.style.setProperty(`${bound}width`, `${arguments[0]}px`);
+  browser.style.setProperty(`${bound}height`, `${arguments[1]}px`);
+}
+"""
+PROBLEMS = """
+const found = Services.console.getMessageArray().filter((each) => each instanceof Ci.nsIScriptError);
+Services.console.reset();
+return found.filter((each) => /^http/.test(each.sourceName)).map((each) => each.errorMessage);
+"""
+
+
+def program(*names):
+    """Return the path of the first of these programs that is there; without one, the test is skipped."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if not found:
+        pytest.skip(f"{names[0]} is not there; .ci/run installs it")
+    return found
+
+
+class Chromium(webdriver.Chrome):
+    @classmethod
+    def start(cls, profile=""):
+        """Start a headless Chromium, which takes a second."""
+        options = webdriver.ChromeOptions()
+        options.binary_location = program("chromium")
+        quiet = "disable-background-networking", "disable-component-update", "disable-quic", "disable-sync"
+        for argument in ("headless", "no-sandbox", "disable-gpu", "no-first-run", *quiet):
+            options.add_argument(f"--{argument}")
+        if profile:
+            options.add_argument(f"--user-data-dir={profile}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        return cls(options, ChromeService(program("chromedriver")))
+
+    @property
+    def process(self):
+        """The id of its process, found through the lock file of its profile."""
+        lock = os.path.join(self.capabilities["chrome"]["userDataDir"], "SingletonLock")
+        return int(os.readlink(lock).rpartition("-")[2])
+
+    def offline(self, is_offline=True, latency=0):
+        """Cut the network off, or slow it down by some milliseconds."""
+        self.execute_cdp_cmd("Network.enable", {})
+        conditions = {"offline": is_offline, "latency": latency, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
+    def run_scripts(self, is_on):
+        self.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not is_on})
+
+    def resize(self, width, height):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def show(self, theme="light", medium=""):
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features, "media": medium})
+
+    def move_to(self, zone):
+        self.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+
+    def compose(self, text):
+        """Begin to write a word as an input method does."""
+        composition = {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
+        self.execute_cdp_cmd("Input.imeSetComposition", composition)
+
+    def end_composition(self, text):
+        self.execute_cdp_cmd("Input.insertText", {"text": text})
+
+    def problems(self):
+        """Return what the console has said since the last time."""
+        return [entry["message"] for entry in self.get_log("browser")]
+
+    def bypass_policies(self):
+        """Let this test run scripts in pages that forbid them."""
+        self.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
+
+    def forget_cookies(self):
+        self.execute_cdp_cmd("Network.clearBrowserCookies", {})
+
+
+class Firefox(webdriver.Firefox):
+    @classmethod
+    def start(cls, profile=""):
+        """Start a headless Firefox, which takes five seconds."""
+        options = webdriver.FirefoxOptions()
+        options.binary_location = program("firefox-esr", "firefox")
+        options.set_preference("network.disable-localhost-when-offline", True)
+        for argument in ("-headless", "-remote-allow-system-access", *(["-profile", profile] if profile else [])):
+            options.add_argument(argument)
+        return cls(options, FirefoxService(program("geckodriver")))
+
+    @property
+    def process(self):
+        return self.capabilities["moz:processID"]
+
+    def chrome(self, script, *arguments):
+        """Run a script with the rights of the browser's own window."""
+        with self.context(self.CONTEXT_CHROME):
+            start = "const browser = gBrowser.selectedBrowser, context = browser.browsingContext; "
+            return self.execute_script(start + script, *arguments)
+
+    def offline(self, is_offline=True, latency=0):
+        if latency:
+            pytest.skip("Firefox cannot be slowed down")
+        self.chrome("Services.io.offline = arguments[0]", is_offline)
+
+    def run_scripts(self, is_on):
+        self.chrome("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)
+
+    def resize(self, width, height):
+        self.chrome(RESIZE, width, height)
+
+    def show(self, theme="light", medium=""):
+        self.chrome("[context.prefersColorSchemeOverride, context.mediumOverride] = arguments", theme, medium)
+
+    def move_to(self, zone):
+        self.chrome("context.timezoneOverride = arguments[0]", zone)
+
+    def compose(self, text):
+        self.chrome(COMPOSE, text)
+
+    def end_composition(self, text):
+        self.chrome("window.processor.commitCompositionWith(arguments[0])", text)
+
+    def problems(self):
+        return self.chrome(PROBLEMS)
+
+    def bypass_policies(self):
+        """Do nothing: Firefox lets tests run scripts in all pages."""
+
+    def forget_cookies(self):
+        self.chrome("Services.cookies.removeAll()")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    browser = Chromium.start()
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="session")
+def firefox():
+    browser = Firefox.start()
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def browser(request):
+    """A browser, Chromium by default, with one new tab and without cookies."""
+    browser = request.getfixturevalue(getattr(request, "param", "chromium"))
+    old = browser.window_handles
+    browser.switch_to.new_window("tab")
+    tab = browser.current_window_handle
+    for handle in old:
+        browser.switch_to.window(handle)
+        browser.close()
+    browser.switch_to.window(tab)
+    browser.forget_cookies()
+    browser.problems()  # discards those of other tests
+    yield browser
+    browser.run_scripts(True)
+    browser.offline(False)

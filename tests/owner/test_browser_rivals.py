@@ -1,0 +1,127 @@
+"""Writing in two tabs, on two devices or over the API at the same time: no text is overwritten or lost."""
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests.owner.browser import EDIT, NEW
+from tests.service import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
+
+
+def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
+    window.open(EDIT)
+    window.fill(content=" Laptop.")
+    window.said("Kept")
+    with window.another_tab():
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        window.said("Kept")
+    window.come_back()
+    window.has("One. Laptop. Phone.")
+
+
+def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
+    window.open(EDIT)
+    window.fill(content=" Both.")
+    window.said("Kept")
+    window.browser.offline()
+    window.fill(content=" Laptop.")
+    with window.another_device():
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        window.said("Kept")
+    window.browser.offline(False)
+    window.said("You also wrote here on Chrome on Linux")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    window.said("Kept")
+    window.click("Update")
+    window.said("Updated for readers")
+    assert window.stored() == "One. Both. Laptop."
+    window.open("/settings/posts/1/history")
+    window.click("Evening")
+    assert window.value("content") == "One. Both. Phone."
+
+
+def test_a_duplicated_tab_is_another_form(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises.")
+    window.said("Kept")
+    address = window.browser.current_url
+    with window.another_tab():
+        window.browser.get(address)
+        window.fill(content=" Slowly.")
+        window.said("Kept")
+        window.click("Save draft")
+        window.said("Saved")
+    window.come_back()
+    eventually(lambda: window.browser.current_url.endswith("/settings/posts/2/edit"))
+    window.has("Rises. Slowly.")
+    assert window.titles == ["Bread", "Evening"]
+
+
+def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
+    window.open(EDIT)
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
+    window.fill(content=" Mine.")
+    window.said("This post was changed elsewhere, too.")
+    with window.next_page():
+        window.click("Update")
+    assert "Not saved: the post was changed elsewhere, too" in window.text
+    assert (window.stored(), window.value("tags")) == ("Two.", "a")
+    window.click("Update")
+    window.said("Updated for readers")
+    assert window.stored() == "One. Mine."
+
+
+def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
+    window.open(EDIT)
+    window.service.request("DELETE", "/v1/posts/1")
+    window.fill(content=" Mine.")
+    window.said("This post was deleted elsewhere.")
+    with window.next_page():
+        window.click("Update")
+    window.click("Save draft")
+    window.said("Saved")
+    assert window.stored(2) == "One. Mine."
+
+
+def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(window):
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "Rises."})
+    window.open("/settings/posts/2/edit")
+    window.fill(content=" Half a sen")
+    window.service.request("PATCH", "/v1/posts/2", {"status": "published"})
+    window.fill(content="t")
+    window.said("This post is live now.")
+    assert window.browser.find_element(By.ID, "save").text == "Update"
+    window.click("Update")
+    window.said("Readers see this post. Press the button again")
+    assert window.stored(2) == "Rises."
+    window.fill(content="ence.")
+    window.click("Update")
+    window.said("Updated for readers")
+    post = window.service.request("GET", "/v1/posts/2")[2]
+    assert (post["content"], post["status"]) == ("Rises. Half a sentence.", "published")
+
+
+def test_a_text_that_another_one_replaces_is_told_at_once_and_can_be_compared(window):
+    window.open(EDIT)
+    window.browser.offline()
+    window.fill(content=" Laptop.")
+    with window.another_device():
+        other = window.browser.current_window_handle
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        window.said("Kept")
+    window.browser.offline(False)
+    window.said("You also wrote here")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    window.said("Kept")
+    window.browser.switch_to.window(other)
+    window.said("You also wrote here")
+    assert window.value("content") == "One. Phone."
+    window.browser.find_element(By.XPATH, "//button[.='Compare']").click()
+    eventually(lambda: len(window.browser.window_handles) == 3)
+    window.browser.switch_to.window(window.browser.window_handles[-1])
+    lines = "return [...document.querySelectorAll('del, ins')].map((each) => each.lastChild.textContent.trim())"
+    eventually(lambda: window.browser.execute_script(lines) == ["One. Laptop.", "One. Phone."])

@@ -1,0 +1,99 @@
+"""Saving in a real browser: once, on the page, and not before the writer wants it."""
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.owner.browser import EDIT, NEW
+from tests.service import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
+SLOW = {"is_offline": False, "latency": 3000}
+BAD_GATEWAY = "window.fetch = async () => new Response('<h1>Bad gateway</h1>', { status: 502 })"
+
+
+@pytest.mark.parametrize("failure", ["away", "proxy", "session"])
+def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure):
+    window.open(EDIT)
+    window.fill(content=" Two.")
+    if failure == "away":
+        window.browser.offline()
+    elif failure == "proxy":
+        window.browser.execute_script(f"window.real = fetch; {BAD_GATEWAY}")
+    else:
+        window.browser.delete_all_cookies()
+    window.browser.find_element(By.XPATH, "//button[.='Update']").click()
+    window.said("Not saved: ")
+    assert (window.value("content"), window.stored()) == ("One. Two.", "One.")
+    if failure == "session":
+        with window.another_tab():
+            window.enter()
+    window.browser.offline(False)
+    window.browser.execute_script("window.fetch = window.real ?? fetch")
+    window.said("Kept")  # It continues by itself.
+    window.click("Update")
+    window.said("Updated for readers")
+    assert window.stored() == "One. Two."
+
+
+@pytest.mark.parametrize("conditions", [{"is_offline": False}, SLOW])
+def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(window, conditions):
+    window.open(NEW)
+    window.browser.offline(**conditions)
+    window.fill(title="Bread", content="Rises.")
+    press = "dispatchEvent(new KeyboardEvent('keydown', { key: 's', ctrlKey: true, cancelable: true }));"
+    window.browser.execute_script(press * 2)
+    window.said("Saved")
+    window.browser.offline(False)
+    assert window.titles == ["Bread", "Evening"]
+    assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
+
+
+def test_save_keeps_the_caret_the_undo_and_the_address(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises slowly.")
+    window.browser.execute_script("document.querySelector('#content').setSelectionRange(5, 5)")
+    window.fill(content=(Keys.CONTROL, "s"))
+    window.said("Saved")
+    assert window.browser.current_url.endswith("/settings/posts/2/edit")
+    assert window.browser.execute_script("return document.querySelector('#content').selectionStart") == 5
+    window.press("!")
+    window.fill(content=(Keys.CONTROL, "s"))
+    eventually(lambda: window.stored(2) == "Rises! slowly.")
+    window.browser.execute_script("document.execCommand('undo')")
+    assert window.value("content") == "Rises slowly."
+    window.click("Save draft")
+    eventually(lambda: window.stored(2) == "Rises slowly.")
+    assert len(window.service.request("GET", "/v1/posts/2/revisions")[2]) == 2
+
+
+def test_back_shows_the_post_as_it_is(window):
+    window.open(EDIT)
+    window.fill(content=" Mine.")
+    window.click("Update")
+    window.said("Updated for readers")
+    window.click("Back to the post")
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    with window.next_page():
+        window.browser.back()
+    window.has("Two.")
+
+
+def test_enter_in_a_line_of_a_published_post_publishes_nothing(window):
+    window.open(EDIT)
+    window.fill(title=" falls")
+    window.press(Keys.ENTER)
+    window.said("Kept")
+    assert window.titles == ["Evening"]
+
+
+def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(window):
+    window.open(EDIT)
+    window.browser.execute_script("document.querySelector('#content').value = ('x'.repeat(99) + '\\n').repeat(42_000)")
+    window.fill(content="y")
+    window.said("This text is only in this browser: the server refuses it. Save says why.")
+    window.browser.refresh()
+    eventually(lambda: len(window.value("content")) == 4_200_001)
+    window.browser.execute_script("document.querySelector('#content').value = ''")
+    window.fill(content="Short.")
+    window.said("Kept")
