@@ -52,10 +52,14 @@ def test_what_changed_since_is_named_and_an_older_page_applies_nothing(owner, cl
 
 
 def test_editing_it_opens_the_form_with_it_as_unsaved_text(owner, client, proposed):
+    assert "Edit" not in view(owner, POST).all(".actions button")  # The form has no former slugs.
+    client.delete(f"/v1/posts/1/proposals/{proposed['id']}")
+    fields = {"title": "Rye bread", "content": "Flour.\n\nSea salt."}
+    client.post("/v1/posts/1/proposals", json=fields)
     form = view(owner, POST).press("Edit")
     (title,), (content,) = form.soup.select("#title"), form.soup.select("#content")
     assert (title["value"], content.text.strip()) == ("Rye bread", "Flour.\n\nSea salt.")
-    assert form.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC on a proposal of drafts-only"]
+    assert form.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC on a proposal of tests"]
     assert client.get("/v1/proposals").json == []
     assert client.get("/v1/posts/1").json["title"] == "Bread"
 
