@@ -134,7 +134,9 @@ def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Pat
         return _base_url(text.rstrip("/"))
     if setting.name == "post_url":
         return _post_url(variable, text)
-    if setting.name == "host" or text.startswith(POSTGRESQL):
+    if setting.name == "host":
+        return text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if text.startswith(POSTGRESQL):
         return text
     if "://" in text:
         raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
@@ -151,7 +153,7 @@ def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:
 def _time_zone(variable: str, text: str) -> tzinfo:
     zone = UTC if text == "UTC" else zone_named(text)
     if zone is None:
-        names = {name.lower(): name for name in available_timezones()}
+        names = {name.lower(): name for name in available_timezones() if "/" in name and not name.startswith("Etc/")}
         near = [names[each] for each in get_close_matches(text[:40].lower(), names, cutoff=0)]
         raise ValueError(
             f"{variable}: must be the IANA name of a time zone, such as {', '.join(near)}, not {text[:40]!r}"

@@ -110,7 +110,9 @@ def _images(config: Config) -> str:
 def _url(config: Config) -> str:
     url = url_of_server(config)
     try:
-        with urlopen(f"{url}/healthz", timeout=5):
+        with urlopen(f"{url}/healthz", timeout=5) as answer:
+            if not answer.read(100).startswith(b'{"status":"ok"'):
+                raise ValueError(f"{url}/healthz: the answer is another program's; set PORT or BLOGAPI_URL")
             return url
     except (HTTPException, URLError) as error:
         cause = getattr(error, "reason", "the answer is not HTTP")

@@ -55,6 +55,7 @@ def test_another_name_is_refused_with_three_similar_ones(name, near):
         ({"HOST": "0.0.0.0", "PORT": "80"}, "http://127.0.0.1:80"),
         ({"HOST": "::"}, "http://127.0.0.1:8000"),
         ({"HOST": "fe80::1"}, "http://[fe80::1]:8000"),
+        ({"HOST": "[::1]"}, "http://[::1]:8000"),
         ({"HOST": "blog.local"}, "http://blog.local:8000"),
         ({"BLOGAPI_URL": "https://blog.example.org/"}, "https://blog.example.org"),
         ({"BLOGAPI_URL": "http://[::1]:81"}, "http://[::1]:81"),

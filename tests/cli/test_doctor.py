@@ -60,6 +60,11 @@ def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
 
 
+def test_another_program_on_the_port_is_a_fault(path, receiver):
+    found = checks(BLOGAPI_URL=receiver.url.rpartition("/")[0])[1]
+    assert "the answer is another program's" in found["BLOGAPI_URL"]
+
+
 def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
     run("keys", "create", "mine")
     assert checks()[1]["contents"] == f"ok, created a new database {path}"
