@@ -194,6 +194,9 @@ def test_the_words_of_a_large_post_are_found_in_a_thread_before_its_transaction(
     assert client.post("/v1/posts", json=large).status_code == 201
     assert client.patch("/v1/posts/1", json={"content": "sea " * 10_000}).status_code == 200
     assert (meanwhile, found("sea"), found("lake")) == ([200, 200], "1", "")
+    entry = {"type": ["h-entry"], "properties": {"name": ["Hill"], "content": ["hill " * 10_000]}}
+    assert client.post("/micropub", json=entry).status_code == 201
+    assert (len(meanwhile), found("hill")) == (3, "2")
 
 
 @pytest.mark.sqlite

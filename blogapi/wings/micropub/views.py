@@ -27,6 +27,7 @@ from blogapi.wings.micropub.addresses import MEDIA, MICROPUB, public, ref_of, ur
 from blogapi.wings.micropub.message import Submission, authorize, read, read_form
 from blogapi.wings.micropub.queries import QUERIES, uploaded
 from blogapi.wings.pages import POLICY
+from blogapi.wings.search import index
 
 OTHERS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
@@ -159,6 +160,7 @@ def create(request: Request, message: Submission) -> Response:
     images = [uploads.identify(request, file) for file in files]
     urls, status = [public(request, image.path) for image, _ in images], "draft" if request.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
+    index.prepare(request.database, fields["content"])
     for each, (image, kept) in zip(files, images, strict=True):
         uploads.store_image(request, each, image, kept)
     # Not the body itself, because the boundary of a form differs each time.

@@ -13,6 +13,7 @@ from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.diff import changed_lines
 from blogapi.wings.owner.frame import local_time, utc_time
+from blogapi.wings.search import index
 from blogapi.wings.staged import conflicts
 
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
@@ -95,6 +96,7 @@ def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> 
         raise ValidationError({**error.normalized_messages(), **wrong}) from None
     if wrong:
         raise ValidationError(wrong)
+    index.prepare(request.database, fields.get("content", ""))
     return fields
 
 
