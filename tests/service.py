@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -102,10 +102,7 @@ class Server:
 
     def __enter__(self):
         if self.key is None:
-            engine = engine_for(self.database)
-            engine.open()
-            self.key = add_key(Database(engine), "tests")
-            engine.close()
+            self.key = self.write(add_key, "tests")
         try:
             self.start()
         except BaseException:
@@ -118,6 +115,13 @@ class Server:
             self.stop()
         else:
             self.kill()
+
+    def write(self, operation, *arguments):
+        """Run a function on the database in this process, which takes less time than a command."""
+        engine = engine_for(self.database)
+        engine.open()
+        with closing(engine):
+            return operation(Database(engine), *arguments)
 
     def blogapi(self, *arguments, timeout=60):
         """Run a command next to the server; kill it after `timeout` seconds."""

@@ -11,7 +11,7 @@ import pytest
 from tests.outside.tools import install, installing, require_node, run
 from tests.service import BIN, CHECKOUT, Server, eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clients")]
 
 CLIENTS = CHECKOUT / "tests/clients"
 

@@ -14,7 +14,7 @@ import pytest
 from blogapi.storage.setup import SCHEMA
 from tests.service import CHECKOUT, free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installed")]
 
 NOT_OF_THE_PROJECT = (".*", "*.egg-info", "__pycache__", "*.db*", "bench", "build", "tests")
 

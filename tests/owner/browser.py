@@ -8,6 +8,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from blogapi.storage.database import Database
+from blogapi.wings.owner import sessions
 from tests.service import eventually
 
 AXE = """
@@ -53,8 +55,12 @@ class Window:
     def open(self, path="/settings"):
         self.browser.get(self.url + path)
 
+    def link(self):
+        """A new link that opens a session."""
+        return f"{self.url}/settings/open?link={self.service.write(Database.write, sessions.add, sessions.LINK)}"
+
     def enter(self):
-        self.browser.get(self.service.blogapi("login").stdout.strip())
+        self.browser.get(self.link())
         self.click("Open")
 
     def click(self, label):
@@ -122,7 +128,7 @@ class Window:
         """Another device, with its own session and storage: for a browser, this is another site."""
         with self.another_tab():
             self.url = self.url.replace("127.0.0.1", "localhost")
-            self.browser.get(self.service.blogapi("login").stdout.strip().replace("127.0.0.1", "localhost"))
+            self.browser.get(self.link().replace("127.0.0.1", "localhost"))
             self.click("Open")
             yield
             self.url = self.url.replace("localhost", "127.0.0.1")

@@ -78,7 +78,7 @@ def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe
     visitor.service.request("POST", "/v1/webhooks", {"url": "http://127.0.0.1:1/" + "a" * 500})
     visitor.service.request("POST", "/v1/webhooks/1/ping")
     visitor.check_each(axe, "/settings")
-    visitor.browser.get(visitor.service.blogapi("login").stdout.strip())
+    visitor.browser.get(visitor.link())
     visitor.check(axe)
     visitor.click("Open")
     visitor.open("/settings/keys")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import without_id
-from tests.service import BIN, Server, eventually, read_answer, slowness
+from tests.service import BIN, Server, add_key, eventually, read_answer, slowness
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +127,7 @@ def test_the_total_size_of_endless_bodies_is_limited(service, opened):
     status, headers, body = read_answer(sockets[9])
     assert (status, headers["Retry-After"]) == (503, "1")
     assert without_id(body["message"]) == "too many large requests at the same time; nothing was changed"
-    other = service.blogapi("keys", "create", "other").stdout.strip()
+    other = service.write(add_key, "other")
     assert service.request("POST", "/v1/posts", LARGE, Authorization=f"Bearer {other}")[0] == 201
     assert read_answer(sockets[0])[2]["message"] == "body: did not arrive in time"  # It had to make room for others.
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
@@ -247,7 +247,7 @@ def test_without_memory_it_answers_503(service):
 def test_another_keys_request_need_not_wait_for_twenty_concurrent_ones_of_a_key(service):
     for _ in range(5):
         service.request("POST", "/v1/posts", LARGE)
-    other = service.blogapi("keys", "create", "other").stdout.strip()
+    other = service.write(add_key, "other")
     served = 0
     with ThreadPoolExecutor(20) as pool:
         reads = [pool.submit(service.request, "GET", "/v1/posts") for _ in range(60)]
@@ -262,7 +262,7 @@ def test_connections_that_are_opened_again_as_fast_as_they_are_evicted_leave_eno
     wide = "\N{BREAD}" + "x" * 990_000  # One such character makes each of them take four bytes.
     for _ in range(5):
         assert service.request("POST", "/v1/posts", {"title": "A", "content": wide})[0] == 201
-    other = service.blogapi("keys", "create", "other").stdout.strip()
+    other = service.write(add_key, "other")
     unread = service.head("GET /v1/posts HTTP/1.1").replace(service.key.encode(), other.encode())
     done, memory = threading.Event(), []
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from itertools import cycle
 
 from blogapi.clock import rfc3339
+from tests.service import add_key
 
 LOST = (OSError, http.client.HTTPException, ValueError)  # The answer did not arrive, or only half of it.
 MOST_POSTS = 30  # per editor
@@ -273,7 +274,7 @@ class Undoer:
             pass
 
     def set_up(self, service):
-        self.key = self.key or service.blogapi("keys", "create", "script").stdout.strip()
+        self.key = self.key or service.write(add_key, "script")
         for number in range(len(self.posts), 20):
             body = {"title": "Mine", "content": "word " * 200, "tags": ["mine"], "status": "published"}
             status, _, post = service.request("PUT", f"/v1/posts/by-slug/mine-{number}", body)
