@@ -10,6 +10,7 @@ from PIL.Image import frombytes
 
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.models import Image, ImagePart
+from tests.cases import cases
 from tests.cli.conftest import stored
 from tests.images.pictures import SECRET, gif, jpeg, png, webp
 
@@ -74,7 +75,7 @@ def test_an_image_next_to_the_file_is_stored_and_the_link_points_to_it(run, stor
     assert SECRET not in kept(LOAF)
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
     [
         "`![A](loaf.jpg)`",

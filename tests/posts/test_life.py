@@ -106,9 +106,7 @@ def test_a_time_must_be_rfc_3339_with_an_offset(patch, post, moment):
     assert message(patch(status="published", published_at=moment)) == wrong
 
 
-@pytest.mark.parametrize(
-    "moment", ["2026-11-20T11:00:00Z", "2026-11-20t12:30:00.999999999+01:30", "2026-11-20T10:00:00-01:00"]
-)
+@cases("moment", ["2026-11-20T11:00:00Z", "2026-11-20t12:30:00.999999999+01:30", "2026-11-20T10:00:00-01:00"])
 def test_a_time_is_kept_in_utc_and_whole_seconds(patch, post, moment):
     post()
     assert patch(status="published", published_at=moment).json["published_at"] == EARLIER

@@ -14,9 +14,10 @@ from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
 from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, sequences, split
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("", ""),
@@ -71,7 +72,7 @@ def test_no_character_expands_to_a_run_of_marks_that_takes_long_to_sort():
         assert not first or not unicodedata.combining(first) or LONG_RUN.fullmatch(5 * rest), hex(code)
 
 
-@pytest.mark.parametrize("text", ["\u0e48\u0e38", "\u0f73", "\uff9e\u0f72", "\u0301\u0300", "㌖", "\ufdfa", "a\u0336"])
+@cases("text", ["\u0e48\u0e38", "\u0f73", "\uff9e\u0f72", "\u0301\u0300", "㌖", "\ufdfa", "a\u0336"])
 def test_splitting_a_text_takes_linear_time(text):
     def seconds(length):
         begun = time.process_time()

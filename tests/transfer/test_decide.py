@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi.wings.transfer.decide import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
+from tests.cases import cases
 
 TABLE = {
     # the file: the actions for a post that is gone, as recorded, changed, or no successor of the recorded one
@@ -13,7 +14,7 @@ TABLE = {
 CELLS = [(local, remote, name) for local, row in TABLE.items() for remote, name in zip(Side, row.split(), strict=True)]
 
 
-@pytest.mark.parametrize(("local", "remote", "name"), CELLS)
+@cases(("local", "remote", "name"), CELLS)
 def test_each_pair_has_one_action(local, remote, name):
     assert decide(local, True, remote) is Action[name]
     assert reason(local, True, remote, {"slug": "a"}) or name != "CONFLICT"
@@ -27,8 +28,8 @@ def test_without_a_record_nothing_that_exists_is_replaced(local, remote, name):
     assert decide(local, None, remote) is Action[name]
 
 
-@pytest.mark.parametrize("remote", [SAME, CHANGED, REWOUND])
-@pytest.mark.parametrize("local", [SAME, CHANGED])
+@cases("remote", [SAME, CHANGED, REWOUND])
+@cases("local", [SAME, CHANGED])
 def test_sides_that_say_the_same_are_recorded_unless_the_file_lacks_what_has_changed(local, remote):
     assert decide(local, True, remote, alike=True) is Action.RECORD
     assert decide(local, True, remote, alike=True, lacks=True) is Action.WRITE

@@ -13,6 +13,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of, paragraphs
 from blogapi.wings.transfer.items import Failure, Item
 from tests.blogs import SAMPLES, read, slugs_in
+from tests.cases import cases
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
 HEAD = WORDPRESS.read_text().partition("<item>")[0]
@@ -196,7 +197,7 @@ def test_a_file_that_is_not_an_export_is_refused(write, name, data, reason):
 NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "reason"),
     [
         ({"title": 5}, "`title` must be text"),
@@ -225,7 +226,7 @@ def test_an_unreadable_post_does_not_keep_the_others_out(tmp_path, ghost, row, r
     assert found[Item].fields == {"title": "Good", "slug": "good", "status": "draft", "content": "b\n"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "<a href=x>" + "<p>b</p>" * 12_000,
@@ -291,7 +292,7 @@ def test_a_large_wordpress_export_takes_little_memory(tmp_path):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("html", "markdown"),
     [
         ("<p>a</p><p>b<br>c</p>", "a\n\nb  \nc\n"),
@@ -335,7 +336,7 @@ def test_html_becomes_markdown_with_the_same_meaning(html, markdown):
     assert markdown_of(html) == markdown
 
 
-@pytest.mark.parametrize(
+@cases(
     ("html", "markdown"),
     [
         ("a\nb\r\n\r\nc", "a  \nb\n\nc\n"),

@@ -7,12 +7,13 @@ import pytest
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.transfer.items import Item
 from tests.blogs import open_sources, read
+from tests.cases import cases
 from tests.transfer.test_exports import HEAD
 
 # Status and dates
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "status", "params"),
     [
         ("status: publish\npublished: true", "published", None),
@@ -83,7 +84,7 @@ def long_list(count):
     return ", ".join(f"v{number}" for number in range(count))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "notes", "fields"),
     [
         (f"excerpt: {'word ' * 250}", {"long excerpts": 3}, {"excerpt": ("word " * 200).strip()}),
@@ -172,14 +173,14 @@ CODE = [
 ]
 
 
-@pytest.mark.parametrize("content", [*IMAGES, *(text.replace("\n", "\r\n") for text in IMAGES)])
+@cases("content", [*IMAGES, *(text.replace("\n", "\r\n") for text in IMAGES)])
 def test_images_are_found_where_markdown_shows_them(item, content):
     made = item("title: A", content=content, site="https://a.example").fields["content"]
     assert made.count("https://a.example/a.png") == content.count("a.png")
     assert made.replace("https://a.example/a.png", "a.png") == content.replace("&amp;", "&")
 
 
-@pytest.mark.parametrize("content", CODE)
+@cases("content", CODE)
 def test_text_that_only_looks_like_an_image_stays(item, content):
     found = item("title: A", content=content, site="https://a.example")
     assert found.fields["content"] == content
@@ -200,7 +201,7 @@ def wordpress(write, content, elements="", **options):
     return post
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "markdown"),
     [
         ('[code language="c++"]\nif a &lt; b:\n\n    x * y\n[/code]', "```c++\nif a < b:\n\n    x * y\n```\n"),
@@ -240,7 +241,7 @@ def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):
 # HTML
 
 
-@pytest.mark.parametrize(
+@cases(
     ("html", "markdown"),
     [
         ("<p><b>Note:</b>a <b>「b」</b>です <b>c</b><b>d</b></p>", None),

@@ -1,7 +1,5 @@
 """The programs whose files are read: their names, headers and addresses. A rule of one is not applied to another."""
 
-import pytest
-
 from blogapi.config import zone_named
 from blogapi.wings.transfer.items import Failure, Item
 from tests.blogs import open_sources, read, write_files
@@ -236,9 +234,7 @@ def test_a_title_that_ends_with_a_line_break_is_not_reported(item):
     assert (found.fields["title"], found.notes) == ("A", {})
 
 
-@pytest.mark.parametrize(
-    "text", ["a: b\n" * 20_000, "- a: b\n" * 10_000, "# x\n\n" + "A: b\n" * 20_000, " a\n" * 30_000]
-)
+@cases("text", ["a: b\n" * 20_000, "- a: b\n" * 10_000, "# x\n\n" + "A: b\n" * 20_000, " a\n" * 30_000])
 def test_headers_that_never_end_are_read_in_linear_time(write, text):
     found = read(write({"a.md": text + "!"}), zone=zone_named("UTC"))
     assert [isinstance(each, Item | Failure) for each in found] == [True]

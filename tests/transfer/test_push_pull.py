@@ -7,6 +7,7 @@ import pytest
 
 from blogapi.wings.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
+from tests.cases import cases
 from tests.transfer.conftest import (
     CHANGED_THERE,
     GONE_HERE_CHANGED,
@@ -109,7 +110,7 @@ def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, folder, change, t
     assert run("push", here) == (0, [counts(unchanged=1)])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("old", "new"),
     [
         ("Hello   # a greeting", "'Hello'"),

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.cases import cases
 from tests.images.pictures import jpeg, png
 from tests.receiver import Receiver, make_certificate
 from tests.service import add_key
@@ -179,7 +180,7 @@ def hostile():
     server.server_close()
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         {"slug": "../../etc/passwd"},
@@ -200,7 +201,7 @@ def test_a_hostile_service_writes_nothing(run, hostile, tmp_path, wrong):
     assert contents(tmp_path / "folder") == {}
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[" * 100_000, b"{}", b"[1]", b'[{"id": []}]', b" " * (33 * 2**20)])
+@cases("body", [b"<html>", b"[" * 100_000, b"{}", b"[1]", b'[{"id": []}]', b" " * (33 * 2**20)])
 def test_anything_but_a_list_of_posts_is_refused(run, hostile, tmp_path, body):
     address = hostile(body=body)
     status, lines = run("pull", tmp_path / "folder", to=address)

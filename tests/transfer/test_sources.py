@@ -6,6 +6,7 @@ import pytest
 
 from blogapi.wings.transfer.items import Failure
 from tests.blogs import read
+from tests.cases import cases
 
 # The slug
 
@@ -179,7 +180,7 @@ def test_the_date_and_the_status_are_derived_from_the_file(item, text, name, pub
     assert (fields.get("published_at"), fields.get("status")) == (published_at, status)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "created_at"),
     [
         ("created_at: 2019-01-02 03:04\ndate: 2020-01-02", "2019-01-02T03:04:00Z"),
@@ -218,7 +219,7 @@ def test_posts_are_ordered(write, texts, slugs):
     assert [item.fields["slug"] for item in read(top)] == [*slugs]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "cover_image", "notes", "params"),
     [
         ("image: HTTPS://a.example/b.png", "HTTPS://a.example/b.png", {}, None),
@@ -248,8 +249,8 @@ def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     assert found == (cover_image, notes, params)
 
 
-@pytest.mark.parametrize("blank", ["\n", "\r\n \t\n\n", " "])
-@pytest.mark.parametrize(("marks", "sign"), [("---", ":"), ("+++", "=")])
+@cases("blank", ["\n", "\r\n \t\n\n", " "])
+@cases(("marks", "sign"), [("---", ":"), ("+++", "=")])
 def test_front_matter_may_follow_white_space(write, blank, marks, sign):
     (item,) = read(write({"a.md": f"{blank}{marks}\ntitle{sign} 'A'\nnot_ours{sign} 1\n{marks}\nWords."}))
     lines = blank.count("\n")
@@ -263,7 +264,7 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
 OTHER_FORMS = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "reason"),
     [
         ('{\n  "title": "A"\n}\n\nWords.', OTHER_FORMS),
@@ -301,9 +302,7 @@ def test_content_that_works_only_on_one_site_is_reported_with_its_line(item, con
     assert list(item("title: A", content=content).notes.items()) == notes
 
 
-@pytest.mark.parametrize(
-    "content", ["`" * 200_000, "~" * 200_000, "![" * 100_000, "[a](b" * 50_000, "`a" * 100_000, "<img " * 50_000]
-)
+@cases("content", ["`" * 200_000, "~" * 200_000, "![" * 100_000, "[a](b" * 50_000, "`a" * 100_000, "<img " * 50_000])
 def test_hostile_content_is_read_quickly(item, content):
     began = time.process_time()
     item("title: A", content=content)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from blogapi.wings.webhooks.endpoint import RECEIVED_BYTES, AttemptResult, Endpoint
+from tests.cases import cases
 from tests.service import free_port
 
 
@@ -138,8 +139,8 @@ def assert_given_up_in_time(url):
     assert 0.3 <= time.monotonic() - begun < 4
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("full", [True, False])
+@cases("scheme", ["http", "https"])
+@cases("full", [True, False])
 def test_the_time_limit_includes_connecting(scheme, full):
     with listener("127.0.0.1", full=full) as port:
         assert_given_up_in_time(f"{scheme}://127.0.0.1:{port}")
@@ -164,7 +165,7 @@ FINAL = b"HTTP/1.1 200 OK\r\n\r\n"
 ENDED = "the connection broke off, or the answer was not HTTP"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "expected"),
     [
         (FINAL + b"secret" * 2_000_000, 200),
@@ -189,8 +190,8 @@ def pour(handler, answer):
         handler.connection.sendall(answer)
 
 
-@pytest.mark.parametrize(("more", "state"), [(0, "delivered"), (1, "pending")])
-@pytest.mark.parametrize("tls", [False, True])
+@cases(("more", "state"), [(0, "delivered"), (1, "pending")])
+@cases("tls", [False, True])
 def test_at_most_64_kib_of_an_answer_are_read(deliver, receiver, secure_receiver, trust, delivery, tls, more, state):
     count, rest = divmod(RECEIVED_BYTES - len(FINAL), len(INTERIM))
     padding = INTERIM[:-4] + b" " * rest + b"\r\n\r\n"
