@@ -204,7 +204,11 @@ def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, folder, chang
 
 def test_conflicted_copies_are_left_out(run, folder, there):
     here = folder(a="# A\n")
-    names = "a (Ann's conflicted copy 2026-11-20).md", "a.sync-conflict-20261120-101010-ABCDEFG.md"
+    names = (
+        "a (Ann's conflicted copy 2026-11-20).md",
+        "a.sync-conflict-20261120-101010-ABCDEFG.md",
+        "a_conflict-20261120-101010.md",
+    )
     write_files(here, dict.fromkeys(names, "# A\n"))
-    assert "Left out: 2 duplicates from a conflict." in run("push", here)[1]
+    assert "Left out: 3 duplicates from a conflict." in run("push", here)[1]
     assert there().keys() == {"a"}

@@ -12,9 +12,10 @@ from blogapi.wings.transfer.client import RemoteError
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 GIT, OWN = ".gitignore", ".blogapiignore"
 MAX_BYTES = 64 * 1024  # limit for an ignore file
-# By Syncthing, Resilio; by Dropbox, Nextcloud, Obsidian, Seafile
+# By Syncthing, ownCloud, Resilio; by Dropbox, Nextcloud, Obsidian, Seafile
 IN_CONFLICT = re.compile(
-    r"\.sync-conflict-\d{8}-\d{6}|\.conflict(?=\.|$)|\([^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*\)",
+    r"(?:\.sync-|_)conflict-\d{8}-\d{6}|\.conflict(?=\.|$)"
+    r"|\([^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*\)",
     re.IGNORECASE,
 )
 # By browsers and file managers, if the file without this is there, too
