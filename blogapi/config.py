@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -21,7 +21,7 @@ OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, wh
 # http or https, a host, and an optional port and path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
 # A path that could be mistaken for one of the service's own, or that is the address of the API
-OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|openapi\.json)$")
+OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|readyz|openapi\.json)$")
 # Kubernetes sets such variables for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # An origin as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
@@ -153,12 +153,21 @@ def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:
 def _time_zone(variable: str, text: str) -> tzinfo:
     zone = UTC if text == "UTC" else zone_named(text)
     if zone is None:
-        names = {name.lower(): name for name in available_timezones() if "/" in name and not name.startswith("Etc/")}
-        near = [names[each] for each in get_close_matches(text[:40].lower(), names, cutoff=0)]
+        near = _zones_near(text[:40])
         raise ValueError(
             f"{variable}: must be the IANA name of a time zone, such as {', '.join(near)}, not {text[:40]!r}"
         )
     return zone
+
+
+def _zones_near(text: str) -> list[str]:
+    """Return names of time zones with this abbreviation (such as CEST), Europe's first, or else with a similar name."""
+    names = [name for name in sorted(available_timezones()) if "/" in name and not name.startswith("Etc/")]
+    seasons = [datetime(2026, month, 1, tzinfo=UTC) for month in (1, 7)]
+    same = [name for name in names if text in {season.astimezone(ZoneInfo(name)).tzname() for season in seasons}]
+    same.sort(key=lambda name: not name.startswith("Europe/"))
+    similar = {name.lower(): name for name in names}
+    return same[:3] or [similar[each] for each in get_close_matches(text.lower(), similar, cutoff=0)]
 
 
 def zone_named(name: str) -> tzinfo | None:
@@ -179,7 +188,7 @@ def _base_url(url: str) -> str:
     if OWN_PATH.search(match[3]):
         raise ValueError(
             "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not begin with "
-            "/v1, /docs, /images, /micropub or /settings, or end in /v1, /metrics, /healthz or /openapi.json, "
+            "/v1, /docs, /images, /micropub or /settings, or end in /v1, /metrics, /healthz, /readyz or /openapi.json, "
             f"as in {url[:80]!r}"
         )
     return url

@@ -65,7 +65,12 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """A group that imports the commands in LAZY only when they are called."""
+    """The group of all commands. It imports those in LAZY, and reads the settings file, only if one is called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not {*ctx.args}.intersection(ctx.help_option_names):  # The help is shown even if the file is invalid.
+            ctx.obj = env_file.load(ctx.params["config"])
+        return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *LAZY})
@@ -80,10 +85,8 @@ class LazyGroup(Group):
 @click.group(name="blogapi", cls=LazyGroup, epilog=STATUSES)
 @click.option("--config", metavar="FILE", help="The settings file, instead of /etc/blogapi.env or ./.env.")
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
-@click.pass_context
-def command_line(context: click.Context, config: str | None) -> None:
+def command_line(config: str | None) -> None:
     """Run blogapi, and manage its database: blog.db, or the one that BLOGAPI_DATABASE names."""
-    context.obj = env_file.load(config)
 
 
 def main() -> None:

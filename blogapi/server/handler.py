@@ -21,7 +21,7 @@ from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
 from blogapi.server.budgets import KEPT_BYTES, SharedState
 from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
-from blogapi.server.log import printable_target, timestamp
+from blogapi.server.log import now, printable_target
 from blogapi.server.loop import Client, EventLoop
 from blogapi.server.proxies import client_address, network
 from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, STOPPING, Body, Head, read_head
@@ -241,10 +241,7 @@ class Handler:
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
         target = f"{head.method} {printable_target(head.uri)}" if head.uri else "-"
         cause = f" ({info.cause})" if info.cause else ""
-        sys.stderr.write(
-            f'{timestamp(time.time())} {exchange.address} {key} "{target}" '
-            f"{status} {size} {seconds * 1000:.1f}ms{cause}\n"
-        )
+        sys.stderr.write(f'{now()}{exchange.address} {key} "{target}" {status} {size} {seconds * 1000:.1f}ms{cause}\n')
 
 
 class Exchange:

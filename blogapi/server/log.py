@@ -6,7 +6,8 @@ status, the bytes of the content, the time it took, and the cause, if the status
     2026-11-20T10:10:00.123Z 127.0.0.1 laptop "GET /v1/posts?limit=20" 200 28410 1.3ms
     2026-11-20T10:10:00.456Z 127.0.0.1 - "-" 408 60 0.0ms (the header did not arrive in time)
 
-Every other line has the process and a level instead. Times are RFC 3339 in UTC, with milliseconds.
+Every other line has the process and a level instead. Times are RFC 3339 in UTC, with milliseconds. systemd's journal
+adds its own; lines that go there have none.
 """
 
 import atexit
@@ -36,6 +37,18 @@ EXIT_SECONDS = 1.0  # wait for the last lines when a process ends
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 sleep = get_original("time", "sleep")
+
+
+def _is_in_journal() -> bool:
+    """Return whether standard error is the journal (systemd.exec, JOURNAL_STREAM)."""
+    try:
+        found = os.fstat(2)
+    except OSError:  # standard error is closed
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+
+
+IN_JOURNAL = _is_in_journal()
 
 
 def mask(text: str) -> str:
@@ -92,7 +105,7 @@ class LogWriter(io.TextIOBase):
             self.written += len(pieces)
             if self.dropped:
                 count, self.dropped = self.dropped, 0
-                self.write_out(f"{timestamp(time.time())} [{os.getpid()}] [WARNING] {count} lines were not logged\n")
+                self.write_out(f"{now()}[{os.getpid()}] [WARNING] {count} lines were not logged\n")
 
     def write_out(self, text: str) -> None:
         """Write to standard error, however long that takes; do nothing if it is gone."""
@@ -110,7 +123,7 @@ class LogWriter(io.TextIOBase):
 class ServerLogger(Logger):
     """gunicorn's log and the application's, on standard error."""
 
-    error_fmt = "%(asctime)s.%(msecs)03dZ [%(process)d] [%(levelname)s] %(message)s"
+    error_fmt = ("" if IN_JOURNAL else "%(asctime)s.%(msecs)03dZ ") + "[%(process)d] [%(levelname)s] %(message)s"
     datefmt = "%Y-%m-%dT%H:%M:%S"
 
     def setup(self, cfg: Any) -> None:
@@ -122,9 +135,10 @@ class ServerLogger(Logger):
         logger.handlers, logger.level = self.error_log.handlers, self.error_log.level
 
 
-def timestamp(seconds: float) -> str:
-    """Write a Unix time as RFC 3339 in UTC, with milliseconds."""
-    return f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z"
+def now() -> str:
+    """Return the time with which a line begins, and a space, or "" in the journal."""
+    seconds = time.time()
+    return "" if IN_JOURNAL else f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z "
 
 
 def open_standard_files() -> None:

@@ -208,3 +208,11 @@ def test_the_server_reads_the_file_however_it_is_started(tmp_path):
         options = {"env": environ | {"BLOGAPI_CONFIG": "blogapi.env"}, "cwd": tmp_path, "timeout": 60}
         ended = subprocess.run(command, capture_output=True, text=True, **options)
         assert (ended.returncode, "blogapi: PORT: must be a whole number" in ended.stderr) == (1, True)
+
+
+def test_help_is_shown_even_if_the_file_is_invalid(run, tmp_path):
+    (tmp_path / ".env").write_text("PORT")
+    assert run("keys", "list")[0] == 1
+    for arguments in (("--help",), ("keys", "--help"), ("keys", "list", "--help")):
+        status, output, _ = run(*arguments)
+        assert (status, output[:6]) == (0, "Usage:"), arguments

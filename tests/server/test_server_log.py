@@ -105,6 +105,17 @@ def test_a_log_whose_reader_is_gone_does_not_stop_the_service(piped, reader):
 
 
 @pytest.mark.slow
+def test_lines_in_the_journal_of_systemd_have_no_time_of_their_own(tmp_path):
+    log = tmp_path / "blog.log"
+    log.touch()
+    found = log.stat()
+    with Server(tmp_path / "blog.db", JOURNAL_STREAM=f"{found.st_dev}:{found.st_ino}") as service:
+        service.request("GET", "/v1/posts")
+        eventually(lambda: '127.0.0.1 tests "GET /v1/posts" 200' in service.log)
+    assert all(re.match(r"127\.0\.0\.1 |\[\d+\] \[[A-Z]+\] ", line) for line in log.read_text().splitlines())
+
+
+@pytest.mark.slow
 def test_it_serves_with_closed_standard_files(tmp_path):
     command = ("sh", "-c", f'exec "{BIN / "gunicorn"}" <&- >&- 2>&-')
     with Server(tmp_path / "blog.db", command=command) as service:
