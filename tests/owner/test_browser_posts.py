@@ -99,7 +99,7 @@ def test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended(
     window.browser.delete_all_cookies()
     window.click("Save draft")
     assert window.text.endswith(
-        "Open the link in another tab, then go back in your browser: what you typed is still there."
+        "Open the link in another tab, then go back in your browser: most browsers keep what you typed."
     )
     first = window.browser.current_window_handle
     window.browser.switch_to.new_window("tab")
