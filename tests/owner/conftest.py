@@ -9,28 +9,16 @@ from tests.owner.browser import Window
 from tests.owner.pages import enter
 from tests.service import Server
 
-# The page on which posts are written is used in both browsers; all else is plain HTML.
-WRITING = tuple(f"test_browser_{name}" for name in ("copies", "images", "posts", "rivals", "saving", "writing"))
+# What browsers do differently, such as undo, input methods and uploads, is tested in both.
+WRITING = "test_browser_images", "test_browser_writing"
 NOT_IN_FIREFOX = {
     # The page does not see functions and events that a test defines in Firefox.
     "test_a_cover_is_uploaded_and_the_same_file_again_after_a_failure",
     "test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is",
     "test_pasting_an_address_over_a_word_links_it",
     "test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes",
-    # Firefox is offline in all tabs.
-    "test_a_text_that_another_one_replaces_is_told_at_once_and_can_be_compared",
-    "test_if_two_devices_continue_the_same_text_neither_is_lost",
-    "test_killing_an_offline_browser_loses_no_more_than_the_last_second",
-    "test_kept_and_failed_are_announced_once_each",
-    "test_save_stays_on_the_page_while_the_server_does_not_answer",
     # It scrolls the caret into view, not the end of the field.
     "test_the_bar_is_always_in_view_and_never_covers_the_caret",
-    # After Back, Firefox empties forms of pages that must not be stored.
-    "test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended",
-    "test_without_scripts_a_post_that_is_too_long_is_still_there_after_going_back",
-    # Its fields for times have other keys.
-    "test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_keyboard",
-    "test_the_pictures_in_the_documentation_can_be_renewed",
 }
 
 

@@ -136,7 +136,8 @@ def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.check(axe)
     window.open("/settings/posts/new")
     window.fill(title="A", content="B", slug="Not a slug")
-    window.click("Save draft")
+    with window.next_page():
+        window.click("Save draft")
     window.check(axe)
     window.open("/settings/posts/1/edit")
     window.service.request("PATCH", "/v1/posts/1", {"content": "z" * 500})

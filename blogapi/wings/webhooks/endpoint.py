@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, cast
@@ -26,7 +28,6 @@ from urllib3.connection import HTTPConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
-from werkzeug.http import parse_date
 
 from blogapi.documents import dump
 from blogapi.wings.webhooks.outbox import AttemptResult
@@ -188,8 +189,11 @@ def seconds_until(retry_after: str, now: float) -> int:
     """Return the seconds of a Retry-After (RFC 9110, section 10.2.3), or 0 if it is invalid."""
     if retry_after.isdecimal():
         return int(retry_after[:9])
-    date = parse_date(retry_after)
-    return max(0, math.ceil(date.timestamp() - now)) if date else 0
+    try:
+        date = parsedate_to_datetime(retry_after)
+        return max(0, math.ceil(date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def as_dispatch(body: bytes) -> bytes:
