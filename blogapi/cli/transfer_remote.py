@@ -132,6 +132,7 @@ class Output:
 
     as_json: bool
     quiet: bool
+    diff: bool
 
     def result(self, what: str, name: str, why: str) -> None:
         """Print what was done with a file, or a post."""
@@ -167,10 +168,6 @@ def run(
     paths: tuple[Path, ...],
     address: str | None,
     move_to: str | None,
-    dry_run: bool,
-    quiet: bool,
-    as_json: bool,
-    diff: bool,
     deletes: bool = False,
     creates: bool = False,  # the folder
     **options: Any,
@@ -181,15 +178,16 @@ def run(
     if not (address := move_to or address):
         raise click.UsageError("Set BLOGAPI_REMOTE to the address of the service.")
     folder, names = folder_and_names(paths)
-    options |= {"only": names, "moves": bool(move_to), "dry_run": dry_run}
+    output = Output(*(options.pop(name) for name in ("as_json", "quiet", "diff")))
+    options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
             if creates and not folder.exists():
-                folder = Path(stack.enter_context(TemporaryDirectory())) if dry_run else folder
+                folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
             client = Client(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
             working = stack.enter_context(opened(folder, Remote(client), **options))
-            counts = print_results(starters, working, Output(as_json, quiet), diff)
+            counts = print_results(starters, working, output)
         except (RemoteError, NotSynced) as error:
             raise ValueError(shown(error.args[-1])) from None
         except OSError as error:
@@ -239,9 +237,7 @@ def zone_of(state: State) -> tzinfo:
     return Config.from_environ({"BLOGAPI_TIMEZONE": state.zone}).timezone
 
 
-def print_results(
-    starters: Iterable[Starter], working: WorkingFolder, output: Output, shows_differences: bool
-) -> Counter[str]:
+def print_results(starters: Iterable[Starter], working: WorkingFolder, output: Output) -> Counter[str]:
     """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
     working.read()
@@ -253,7 +249,7 @@ def print_results(
         for what, name, why in unique(results):
             counts[what.rpartition(" be ")[2]] += 1
             output.result(what, name, why)
-            if what == CONFLICT and shows_differences:
+            if what == CONFLICT and output.diff:
                 for line in differences(comparison, name):
                     output.line(line)
         sources = working.sources

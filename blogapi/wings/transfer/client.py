@@ -123,14 +123,11 @@ class Client:
         method: str,
         path: str,
         body: Any = None,
-        also: tuple[int, ...] = (),
+        also: tuple[int, ...] = (),  # statuses that are no errors
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> Answer:
-        """Send a request, and retry it where that may help, so it can arrive twice. Raises NotSynced, RemoteError.
-
-        Statuses in `also` are not errors.
-        """
+        """Send a request, and retry it where that may help, so it can arrive twice. Raises NotSynced, RemoteError."""
         if body is not None and not isinstance(body, bytes):
             body, headers = dump(body).encode(), headers | {"Content_Type": "application/json"}
         named = self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -143,10 +140,7 @@ class Client:
                 reason, asked = self._reason(answer), number_in(answer, "Retry-After")
                 failures += answer.status != 429
             except HTTPError as error:
-                reason, asked = f"{self.address} does not answer: {error}"[:MAX_REASON], 0
-                if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
-                    raise RemoteError(reason) from None
-                failures += 1
+                reason, asked, failures = self._no_answer(error), 0, failures + 1
             wait = min(max(asked, 2**tries), MAX_WAIT - waited)
             if failures == TRIES or not wait:
                 raise RemoteError(reason)
@@ -172,6 +166,13 @@ class Client:
         self.limit, self.remaining = (number_in(answer, f"X-RateLimit-{name}") for name in ("Limit", "Remaining"))
         self.now = date_of(answer) or time.time()
         return answer
+
+    def _no_answer(self, error: HTTPError) -> str:
+        """Return why there is no answer. Raises RemoteError if a retry is pointless."""
+        reason = f"{self.address} does not answer: {error}"[:MAX_REASON]
+        if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
+            raise RemoteError(reason) from None
+        return reason
 
     def _reason(self, answer: Answer) -> str:
         """Return the message of an error. Raises NotSynced or RemoteError if a retry is pointless."""
