@@ -17,6 +17,8 @@ from blogapi import env_file
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
 PREFIX = "BLOGAPI_"
+LOG_LEVELS = "debug", "info", "warning", "error"
+LOG_FORMATS = "text", "json"
 OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
 # http or https, a host, and an optional port and path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
@@ -40,6 +42,11 @@ def integer(default: int, lowest: int, highest: int) -> int:
     return field(default=default, metadata={"bounds": (lowest, highest)})
 
 
+def choice(default: str, choices: tuple[str, ...]) -> str:
+    """Declare a setting that is one of several words."""
+    return field(default=default, metadata={"choices": choices})
+
+
 @dataclass(frozen=True)
 class Config:
     """The settings. The variable of each is BLOGAPI_ and its name; those in UNPREFIXED have no prefix."""
@@ -52,6 +59,8 @@ class Config:
     database_connections: int = integer(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
     web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
     rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
+    log_level: str = choice("info", LOG_LEVELS)
+    log_format: str = choice("text", LOG_FORMATS)
     drain_seconds: int = integer(0, 0, 60)  # how long a stopping service goes on serving; see /readyz
     header_seconds: int = integer(10, 1, 86_400)  # deadline for a request's header
     body_seconds: int = integer(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
@@ -119,9 +128,9 @@ def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Pat
     if setting.type is int:
         return _whole_number(variable, text, *setting.metadata["bounds"])
     if setting.type is bool:
-        if text not in ("true", "false"):
-            raise ValueError(f"{variable}: must be true or false, not {text[:40]!r}")
-        return text == "true"
+        return _one_of(variable, text, ("true", "false")) == "true"
+    if choices := setting.metadata.get("choices"):
+        return _one_of(variable, text, choices)
     if setting.type == Networks:
         return tuple(_network(variable, item.strip()) for item in text.split(",") if text)
     if not text or "\0" in text:
@@ -148,6 +157,12 @@ def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:
     if not is_number or not lowest <= int(text) <= highest:
         raise ValueError(f"{variable}: must be a whole number from {lowest} to {highest}, not {text[:40]!r}")
     return int(text)
+
+
+def _one_of(variable: str, text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(f"{variable}: must be {', '.join(choices[:-1])} or {choices[-1]}, not {text[:40]!r}")
+    return text
 
 
 def _time_zone(variable: str, text: str) -> tzinfo:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from blogapi import env_file
-from blogapi.config import OF_CLIENTS, Config, is_loopback
+from blogapi.config import LOG_FORMATS, LOG_LEVELS, OF_CLIENTS, Config, is_loopback
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
@@ -149,9 +149,12 @@ def set_up() -> None:
 @click.option("--host", help="The address to listen on, instead of HOST.")
 @click.option("--port", help="The port to listen on, instead of PORT.")
 @click.option("--existing", is_flag=True, help="Refuse to set up a missing or empty database: BLOGAPI_CREATE=false.")
-def serve(host: str | None, port: str | None, existing: bool) -> None:
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Log this and what is worse: BLOGAPI_LOG_LEVEL.")
+@click.option("--log-format", type=click.Choice(LOG_FORMATS), help="How each line is logged: BLOGAPI_LOG_FORMAT.")
+def serve(host: str | None, port: str | None, existing: bool, log_level: str | None, log_format: str | None) -> None:
     """Set up the database like init, and run the server."""
     given = {"HOST": host, "PORT": port, "BLOGAPI_CREATE": "false" if existing else None}
+    given |= {"BLOGAPI_LOG_LEVEL": log_level, "BLOGAPI_LOG_FORMAT": log_format}
     os.environ.update({name: value for name, value in given.items() if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, because it is shown only once

@@ -19,6 +19,7 @@ wsgi_app = "blogapi.server.app:app"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
 workers = _config.web_concurrency  # 1 on SQLite, where one process counts the rate limit
 worker_class = start.WORKER
+loglevel = _config.log_level
 logger_class = "blogapi.server.log.ServerLogger"
 timeout = 30  # seconds; a worker whose main loop stands still for this long is replaced
 on_starting, when_ready, on_exit, worker_exit = start.on_starting, start.when_ready, start.on_exit, worker.worker_exit

@@ -21,7 +21,7 @@ from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
 from blogapi.server.budgets import KEPT_BYTES, SharedState
 from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
-from blogapi.server.log import now, printable_target
+from blogapi.server.log import IN_JOURNAL, json_line, now, printable_target
 from blogapi.server.loop import Client, EventLoop
 from blogapi.server.proxies import client_address, network
 from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, STOPPING, Body, Head, read_head
@@ -32,6 +32,7 @@ MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits
 MAX_ACCEPT = 1 / 16  # share of these connections accepted per turn of the loop, in which the evicted ones end
 OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
+FAILURES = ("500", "503")
 READY_PATH = "/readyz"  # Proxies poll it every second, so successful requests are not logged.
 KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
 
@@ -233,15 +234,23 @@ class Handler:
             self.record(exchange, status[:3], size)
 
     def record(self, exchange: "Exchange", status: str, size: int) -> None:
-        """Count a request and log it."""
+        """Count a request and log it, failures as errors."""
         info, head, seconds = exchange.info, exchange.head, time.perf_counter() - exchange.started
         self.service.requests.count(info.endpoint, status, seconds)
-        if head.path == READY_PATH and status == "200":
+        level = logging.ERROR if status in FAILURES else logging.INFO
+        if (head.path == READY_PATH and status == "200") or not log.isEnabledFor(level):
             return
+        target, milliseconds = printable_target(head.uri or ""), f"{seconds * 1000:.1f}"
+        if self.config.log_format == "json":
+            request = {"address": exchange.address, "key": info.key_name, "method": head.method, "target": target}
+            response = {"status": int(status), "bytes": size, "milliseconds": float(milliseconds), "cause": info.cause}
+            sys.stderr.write(f"{json_line(level, **request, **response)}\n")
+            return
+        begin = "" if IN_JOURNAL else f"{now()} "
         key = info.key_name.replace(" ", "_").replace('"', "_") or "-"
-        target = f"{head.method} {printable_target(head.uri)}" if head.uri else "-"
+        line = f"{head.method} {target}" if head.uri else "-"
         cause = f" ({info.cause})" if info.cause else ""
-        sys.stderr.write(f'{now()}{exchange.address} {key} "{target}" {status} {size} {seconds * 1000:.1f}ms{cause}\n')
+        sys.stderr.write(f'{begin}{exchange.address} {key} "{line}" {status} {size} {milliseconds}ms{cause}\n')
 
 
 class Exchange:

@@ -7,11 +7,12 @@ status, the bytes of the content, the time it took, and the cause, if the status
     2026-11-20T10:10:00.456Z 127.0.0.1 - "-" 408 60 0.0ms (the header did not arrive in time)
 
 Every other line has the process and a level instead. Times are RFC 3339 in UTC, with milliseconds. systemd's journal
-adds its own; lines that go there have none.
+adds its own; lines that go there have none. With BLOGAPI_LOG_FORMAT=json, each line is an object with all of this.
 """
 
 import atexit
 import io
+import json
 import logging
 import os
 import re
@@ -24,6 +25,7 @@ from gevent.monkey import get_original
 from gunicorn.glogging import Logger
 
 from blogapi.clock import rfc3339
+from blogapi.config import Config
 
 SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
 # Control characters, which a terminal interprets, and those that change the text direction
@@ -69,7 +71,8 @@ def printable_target(target: str) -> str:
 class LogWriter(io.TextIOBase):
     """A text stream to standard error that never blocks: a thread writes. Lines beyond MAX_WAITING are dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, formatter: logging.Formatter) -> None:
+        self.formatter = formatter
         self.start()
         os.register_at_fork(after_in_child=self.start)  # threads do not survive a fork
         atexit.register(self.drain)
@@ -104,12 +107,13 @@ class LogWriter(io.TextIOBase):
             self.write_out("".join(pieces))
             self.written += len(pieces)
             if self.dropped:
-                count, self.dropped = self.dropped, 0
-                self.write_out(f"{now()}[{os.getpid()}] [WARNING] {count} lines were not logged\n")
+                message, self.dropped = f"{self.dropped} lines were not logged", 0
+                record = logging.LogRecord("blogapi", logging.WARNING, "", 0, message, None, None)
+                self.write_out(f"{self.formatter.format(record)}\n")
 
     def write_out(self, text: str) -> None:
         """Write to standard error, however long that takes; do nothing if it is gone."""
-        text = UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], mask(text))
+        text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", mask(text))
         rest = memoryview(text.encode(errors="backslashreplace"))
         while rest:
             try:
@@ -120,6 +124,14 @@ class LogWriter(io.TextIOBase):
                 return
 
 
+class JsonFormatter(logging.Formatter):
+    """Formats a line as a JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        traceback = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json_line(record.levelno, process=record.process, message=record.getMessage(), **traceback)
+
+
 class ServerLogger(Logger):
     """gunicorn's log and the application's, on standard error."""
 
@@ -128,17 +140,27 @@ class ServerLogger(Logger):
 
     def setup(self, cfg: Any) -> None:
         logging.Formatter.converter = time.gmtime
+        as_json = Config.from_environ(os.environ).log_format == "json"
+        formatter = JsonFormatter() if as_json else logging.Formatter(self.error_fmt, self.datefmt)
         if not isinstance(sys.stderr, LogWriter):
-            sys.stderr = LogWriter()
+            sys.stderr = LogWriter(formatter)
         super().setup(cfg)
         logger = logging.getLogger("blogapi")
         logger.handlers, logger.level = self.error_log.handlers, self.error_log.level
+        for handler in logger.handlers:
+            handler.setFormatter(formatter)
 
 
 def now() -> str:
-    """Return the time with which a line begins, and a space, or "" in the journal."""
+    """Return the time, with milliseconds."""
     seconds = time.time()
-    return "" if IN_JOURNAL else f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z "
+    return f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z"
+
+
+def json_line(level: int, **fields: str | float | None) -> str:
+    """Return a line as JSON, in ASCII; a field that is None or "" is left out."""
+    common = {"time": now(), "level": logging.getLevelName(level).lower()}
+    return json.dumps(common | {name: value for name, value in fields.items() if value not in (None, "")})
 
 
 def open_standard_files() -> None:

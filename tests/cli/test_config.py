@@ -136,6 +136,8 @@ def test_a_number_is_whole_and_at_least_1(variable, text):
         ),
         ("HOST", "", "HOST: must not be empty"),
         ("BLOGAPI_WEBHOOK_PRIVATE", "1", "BLOGAPI_WEBHOOK_PRIVATE: must be true or false, not '1'"),
+        ("BLOGAPI_LOG_LEVEL", "INFO", "BLOGAPI_LOG_LEVEL: must be debug, info, warning or error, not 'INFO'"),
+        ("BLOGAPI_LOG_FORMAT", "", "BLOGAPI_LOG_FORMAT: must be text or json, not ''"),
         ("BLOGAPI_DATABASE", "", "BLOGAPI_DATABASE: must not be empty"),
         ("BLOGAPI_DATABASE", "mysql://me@host/blog", "BLOGAPI_DATABASE: must be a file or postgresql://USER@HOST/NAME"),
         (

@@ -1,13 +1,16 @@
 """The log: its lines, what it must not contain, and that nobody has to read it."""
 
+import json
+import logging
 import os
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
-from blogapi.server.log import printable_target
+from blogapi.server.log import JsonFormatter, printable_target
 from tests.cases import cases
 from tests.service import BIN, CHECKOUT, Server, eventually, free_port
 
@@ -52,7 +55,7 @@ def test_each_request_is_one_line_in_the_same_format_without_control_characters(
     requests = [line for line in lines if REQUEST_LINE.fullmatch(line)]
     assert [line for line in lines if not (line in requests or OTHER_LINE.fullmatch(line))] == []
     assert [line.split('"')[1] for line in requests if "healthz" not in line] == [
-        *("GET /v1/posts", "-", "GET /%0a%22", "GET /%22", r"GET /\x1b]0;title\x07", "-", "POST /v1/posts?strange")
+        *("GET /v1/posts", "-", "GET /%0a%22", "GET /%22", r"GET /\u001b]0;title\u0007", "-", "POST /v1/posts?strange")
     ]
     assert lines[-1].endswith("Shutting down: Master")
     assert not set(service.log) & set("\x1b\x07")
@@ -113,6 +116,56 @@ def test_lines_in_the_journal_of_systemd_have_no_time_of_their_own(tmp_path):
         service.request("GET", "/v1/posts")
         eventually(lambda: '127.0.0.1 tests "GET /v1/posts" 200' in service.log)
     assert all(re.match(r"127\.0\.0\.1 |\[\d+\] \[[A-Z]+\] ", line) for line in log.read_text().splitlines())
+
+
+@pytest.mark.slow
+def test_each_line_can_be_json(tmp_path):
+    with Server(tmp_path / "blog.db", BLOGAPI_LOG_FORMAT="json") as service:
+        service.request("GET", "/v1/posts/x")
+        service.raw(b"\0\r\n\r\n")
+        service.raw(b"GET /\x1b\x7f%22\xe2\x80\xae HTTP/1.1\r\nHost: a\r\n\r\n")
+        service.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "SIGHUP is ignored" in service.log)
+        service.stop()
+        lines = [json.loads(line) for line in service.log.splitlines()]
+    assert all(re.fullmatch(TIME, line.pop("time")) for line in lines)
+    requests = [line for line in lines if "status" in line and line.get("target") != "/healthz"]
+    assert all(line.pop("milliseconds") >= 0 for line in requests)
+    common = {"level": "info", "address": "127.0.0.1"}
+    found = common | {"key": "tests", "method": "GET", "target": "/v1/posts/x", "status": 404}
+    assert requests[0] == found | {"bytes": requests[0]["bytes"]}
+    assert requests[1]["cause"].startswith("the request line must be")
+    assert not {"key", "method", "target"}.intersection(requests[1])
+    assert (requests[2]["status"], requests[2]["target"]) == (400, "/\x1b\x7f%22%E2%80%AE")
+    ignored = next(line for line in lines if "SIGHUP" in line.get("message", ""))
+    assert ignored.pop("process") == service.process.pid
+    assert ignored == {"level": "warning", "message": "SIGHUP is ignored; restart the service instead"}
+
+
+@pytest.mark.slow
+def test_at_the_level_error_only_failures_are_logged(tmp_path):
+    with Server(tmp_path / "blog.db", BLOGAPI_LOG_LEVEL="error") as service:
+        service.request("GET", "/v1/posts")
+        service.raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        (tmp_path / "blog.db").unlink()
+        assert service.request("POST", "/v1/posts", {"title": "a", "content": "b"})[0] == 503
+        service.stop()
+        lines = service.log.splitlines()
+    assert '127.0.0.1 tests "POST /v1/posts" 503 ' in lines[-1]
+    assert all(re.match(f"{TIME} .([0-9]+). .ERROR. ", line) for line in lines[:-1])
+
+
+def test_an_error_in_json_has_its_traceback_in_the_same_line():
+    try:
+        raise ValueError("blog\nof\u202e")
+    except ValueError:
+        record = logging.LogRecord("blogapi", logging.ERROR, "", 0, "failed: %s", ("x",), sys.exc_info())
+    line = JsonFormatter().format(record)
+    fields = json.loads(line)
+    assert (fields["level"], fields["process"], fields["message"]) == ("error", os.getpid(), "failed: x")
+    assert fields["traceback"].endswith("ValueError: blog\nof\u202e")
+    assert line.isascii()
+    assert "\n" not in line
 
 
 @pytest.mark.slow
