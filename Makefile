@@ -15,7 +15,7 @@ run: .venv/installed $(wildcard .venv/postgresql)  # start the service, with blo
 
 man: .venv/installed  # write a manual page for each command into man/
 	@$(BIN)/pip install --quiet --no-deps --upgrade --target .venv-man click-man==0.6.0
-	@mkdir -p man && PYTHONPATH=.venv-man $(BIN)/python -c "import sys; from click_man.core import write_man_pages; from blogapi.cli import command_line as group; [group.get_command(None, name) for name in group.list_commands(None)]; write_man_pages('blogapi', group, target_dir='man')"
+	@mkdir -p man && PYTHONPATH=.venv-man $(BIN)/python -c "import sys; from click_man.core import write_man_pages; from importlib.metadata import version; from blogapi.cli import command_line as group; [group.get_command(None, name) for name in group.list_commands(None)]; write_man_pages('blogapi', group, version=version('blogapi'), target_dir='man')"
 
 PYTEST = $(BIN)/pytest -n auto
 

@@ -157,7 +157,7 @@ def now() -> str:
     return f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z"
 
 
-def json_line(level: int, **fields: str | float | None) -> str:
+def json_line(level: int, **fields: object) -> str:
     """Return a line as JSON, in ASCII; a field that is None or "" is left out."""
     common = {"time": now(), "level": logging.getLevelName(level).lower()}
     return json.dumps(common | {name: value for name, value in fields.items() if value not in (None, "")})
