@@ -49,7 +49,7 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     values: dict[str, Any] = {"id": post_id, "title": title}
     if tx.dialect == "postgresql":
         labels.add(tx, is_published, post["tags"])
-        values["keys"] = documents.dump([*map(words.key_of, post["tags"])])
+        values["keys"] = words.keys_of(*post["tags"])
         values["words"] = " ".join({*title.split(), *text.split()})
     else:
         text += labels.of_tags(tx, is_published, post["tags"])

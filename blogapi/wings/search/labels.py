@@ -31,7 +31,7 @@ def add(tx: Transaction, is_published: bool, tags: list[str]) -> None:
 
 def of_tags(tx: Transaction, is_published: bool, tags: list[str]) -> str:
     """Return the labels of tags, on SQLite; add those that are missing."""
-    keys = dump([*map(words.key_of, tags)])
+    keys = words.keys_of(*tags)
     found, is_complete = tx.one(OF_TAGS[is_published], keys=keys)
     if not is_complete:
         add(tx, is_published, tags)

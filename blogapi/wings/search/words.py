@@ -113,6 +113,12 @@ def key_of(tag: str) -> str:
     return f"={fold(tag)}"
 
 
+@lru_cache(maxsize=100)
+def keys_of(*tags: str) -> str:
+    """Return the keys of tags as a JSON array."""
+    return dump([*map(key_of, tags)])
+
+
 @lru_cache(maxsize=1000)
 def of_tag(tag: str) -> str:
     """Return a JSON array: the key of a tag, its words with spaces around each, and its key and each word once."""
