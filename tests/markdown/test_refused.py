@@ -27,9 +27,9 @@ def toml(text):
     return front(text, mark="+++")
 
 
-def error(data):
+def error(data, strict=True):
     with pytest.raises(MarkdownError) as caught:
-        parse(data, Rules(strict=True))
+        parse(data, Rules(strict=strict))
     return str(caught.value)
 
 
@@ -119,6 +119,25 @@ def test_toml_may_have_names_with_16_parts_and_many_of_anything():
     names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 1900}]"]
     assert parse(toml("\n".join(["title = 'A'", *names]))).fields["title"] == "A"
     assert parse(toml("".join(f"b{n} = ',,,,'\n" for n in range(1900)))).lines["b1899"] == 1901
+
+
+DEEP = "must be nested at most 16 deep"
+
+
+@cases(
+    ("file", "most", "message"),
+    [
+        (lambda n: front(f"title: A\na: {'[' * n}{']' * n}"), 16, f"line 3: {DEEP}"),
+        (lambda n: front(f"title: A\na: {'{b: ' * n}1{'}' * n}"), 15, f"line 3: {DEEP}"),  # A value counts.
+        (lambda n: toml(f"title = 'A'\na = {'[' * n}{']' * n}"), 16, f"line 2: {DEEP}"),
+        (lambda n: front(f"title: A\na: [{'1,' * n}]"), 1989, VALUES),  # So do 11 events around them.
+        (lambda n: toml(f"title = 'A'\na = [{'1,' * n}]"), 1997, VALUES),  # Line breaks and the bracket do.
+        (lambda n: b"Title: A\n" + b"".join(b"a%d: 1\n" % number for number in range(n)), 1999, VALUES),
+    ],
+)
+def test_the_bounds_of_nesting_and_of_values_are_exact(file, most, message):
+    assert parse(file(most)).fields["title"] == "A"
+    assert error(file(most + 1), strict=False) == message
 
 
 @cases(

@@ -77,6 +77,8 @@ def test_a_patch_may_remove_all_values_and_add_as_many(client):
     answer = client.patch("/v1/posts/1", json={"params": change})
     assert answer.json["params"] == dict.fromkeys(map(str, range(500, 1000)), 2)
     assert message(client.patch("/v1/posts/1", json={"params": {"a": 1}})) == "params: must have at most 500 values"
+    more = {"params": change | {"1000": None}}
+    assert message(client.patch("/v1/posts/1", json=more)) == "params: must have at most 1,000 values"
 
 
 def test_one_and_true_are_different_values(client, clock):

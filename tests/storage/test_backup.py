@@ -17,7 +17,7 @@ from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.transfer.copy import backup
 from tests.invariants import sound_posts
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.sqlite
 
 
 def test_a_backup_while_the_server_writes_is_consistent(service, tmp_path):
