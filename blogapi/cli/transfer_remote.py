@@ -182,11 +182,11 @@ def run(
     options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
-            if creates and not folder.exists():
+            remote = Remote(Client(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say))
+            if creates and not folder.exists() and remote.scope:  # The service accepts the key.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
-            client = Client(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
-            working = stack.enter_context(opened(folder, Remote(client), **options))
+            working = stack.enter_context(opened(folder, remote, **options))
             counts = print_results(starters, working, output)
         except (RemoteError, NotSynced) as error:
             raise ValueError(shown(error.args[-1])) from None

@@ -188,14 +188,19 @@ def test_images_below_the_sites_root_are_sent_and_keep_their_addresses(run, tmp_
     assert (here / "a.md").read_text() == "# A\n\n![b](/img/a.png)\n"
 
 
-def test_comments_in_params_stay(run, folder, change):
-    params = "params:\n  # who\n  author: Ann  # main\n  # deep\n  site:\n    # inner\n    a: 1\n    b: 2\n"
-    text = f"---\ntitle: A\n{params}x: 1\n---\nText.\n"
+def test_comments_in_front_matter_stay(run, folder, change):
+    params = "params: # p\n  # who\n  author: Ann  # main\n  # deep\n  site:\n    # inner\n    a: 1  # one\n    b: 2\n"
+    tags = "tags: # t\n# above a\n- a # of a\n# above b\n- b # of b\n"
+    text = f"---\ntitle: \"A # b\" # its name\nslug: a #short\n{tags}{params}x: [1, '# 2'] # x\n---\nText.\n"
     here = folder(a=text)
     run("push", here)
-    change("a", params={"site": {"a": 5}, "author": "Bob"})
+    params = {"site": {"a": 5}, "author": "Bob", "x": "y # z"}
+    change("a", title="C", slug="c", status="archived", tags=["b", "c"], params=params)
     run("pull", here)
-    assert (here / "a.md").read_text() == text.replace("Ann  # main", "Bob").replace("a: 1\n    b", "a: 5\n    b")
+    after = text.replace("Ann", "Bob").replace("a: 1", "a: 5").replace('"A # b"', "C").replace("slug: a", "slug: c")
+    after = after.replace("# above a\n- a # of a\n", "").replace("# of b\n", "# of b\n- c\n")
+    after = after.replace("[1, '# 2']", '"y # z"').replace("\n---\nT", "\nstatus: archived\n---\nT")
+    assert (here / "a.md").read_text() == after
     assert run("push", here) == (0, [counts(unchanged=1)])
 
 
@@ -209,6 +214,25 @@ def test_a_state_in_a_repository_works_in_every_clone(run, folder, there, tmp_pa
     (clone / "b.md").unlink()
     _, lines = run("push", clone, "--state", clone / ".blogapi.sync", "--delete")
     assert sorted(lines) == [counts(updated=1, deleted=1), "deleted b.md", "updated a.md"]
+
+
+def test_a_state_in_a_repository_is_written_only_with_a_change(run, folder, change):
+    here = folder(**{name: f"# {name}\n" for name in "abcd"})
+    options = here, "--state", here / ".blogapi.sync"
+
+    def state():
+        return (here / ".blogapi.sync").read_bytes(), (here / ".blogapi.sync").stat().st_ctime_ns
+
+    run("push", *options)
+    for excerpt in ("one", "two"):
+        before = state()
+        for command in ("push", "pull", "status", "push"):
+            assert (run(command, *options)[0], state()) == (0, before), (excerpt, command)
+        edit(here / "a.md", "# ", "# New ")
+        change("b", excerpt=excerpt)
+        run("push", *options)
+        run("pull", *options)
+        assert state()[0] != before[0]
 
 
 def test_a_state_of_version_1_2_is_converted(run, folder, there, change):

@@ -148,8 +148,11 @@ def test_a_thousand_unchanged_posts_take_three_requests(commands, service, tmp_p
         eventually(lambda: f"/healthz?{number}" in service.log)
         return re.findall('"([A-Z]+ /v1/[^ "?]*)', service.log)
 
-    for number, command in enumerate(("push", "push", "pull")):
+    state, written = tmp_path / "folder/.blogapi.json", []
+    for number, command in enumerate(("push", "push", "pull", "pull", "push")):
         before = len(requests(f"{number}-before"))
         assert commands.run(command)[1][-1].startswith("created 0, updated 0, unchanged 1000,")
         sent = requests(f"{number}-after")[before:]
         assert number == 0 or 1 <= len(sent) <= 3, sent  # The first also uploads the image.
+        written.append((state.read_bytes(), state.stat().st_ctime_ns))
+    assert written[2] == written[3] == written[4]

@@ -76,6 +76,8 @@ def test_the_address_and_the_key_are_checked_before_anything_else(run, folder, b
     assert run("push", here, to=other)[1] == [f"{other} is not the address of blogapi 1.2 or newer"]
     assert run("push", here, to="http://127.0.0.1:1")[1][0].startswith("http://127.0.0.1:1 does not answer")
     assert not (here / ".blogapi.json").exists()
+    for options in ({"key": "blog_" + "x" * 43}, {"to": other}, {"to": "http://127.0.0.1:1"}):
+        assert (run("pull", here.parent / "new" / "folder", **options)[0], (here.parent / "new").exists()) == (1, False)
 
 
 def test_one_command_at_a_time_works_in_a_folder(run, folder, blog):

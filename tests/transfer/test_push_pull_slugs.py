@@ -75,3 +75,21 @@ def test_a_swap_overwrites_no_change_of_the_same_moment(run, renamed, folder, th
     monkeypatch.setattr(Remote, "write", meanwhile)
     assert run("push", here)[0] == 2
     assert [there()[slug].get("excerpt") for slug in "ab"] == ["Theirs."] * 2
+
+
+def test_files_with_the_same_slug_are_named_as_in_the_folder(run, folder):
+    here = folder(a="---\nslug: x\n---\n# A\n", b="---\nslug: x\n---\n# B\n")
+    reason = "a.md has the slug x, too: one of them needs a `slug` of its own"
+    assert run("push", here) == (1, [f"failed b.md:2: {reason}", "created a.md", counts(created=1, failed=1)])
+
+
+def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(run, blog, folder, change):
+    here = folder(a="---\ntitle: A\nslug: a\nstatus: published\n---\nA\n")
+    run("push", here)
+    folder(a="---\ntitle: A\nslug: b\nstatus: published\n---\nA\n")
+    assert run("push", here) == (0, ["updated a.md", counts(updated=1)])
+    assert blog.request("GET", "/v1/posts/by-slug/a")[2].items() >= {"slug": "b", "former_slugs": ["a"]}.items()
+    assert [run(command, here)[1] for command in ("push", "pull")] == [[counts(unchanged=1)]] * 2
+    change("b", slug="c")
+    assert run("pull", here)[1] == ["updated a.md", counts(updated=1)]
+    assert run("push", here)[1] == [counts(unchanged=1)]

@@ -13,6 +13,15 @@ from blogapi.wings.markdown.programs import NAMES
 MAX_LINES = 5000  # contents with more lines in all are not compared line by line
 # A post keeps these fields if its file does not contain them.
 STAYS = ("slug", "status", "published_at", "former_slugs")
+QUOTED = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
+# A line of YAML without its comment, and that: the value is quoted text, a list or a mapping in brackets, or plain.
+COMMENTED = re.compile(
+    rf"""((?:[\s-]*+{QUOTED}:(?=\s|$)|[^:#"']*+:(?=\s|$)|\s*+-(?=\s|$))?+"""
+    rf"""(?:\s+(?:{QUOTED}++|[\[{{](?:{QUOTED}|[^\s"']|\s++(?!\#))*+)|(?!\s*+\#|\s+["'\[{{])(?:\S|\s++(?!\#))*+)?)"""
+    r"(\s*+\#.*)?"
+)
+# The first line of a name whose value is below it
+OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
@@ -61,7 +70,9 @@ def with_fields(
         else:
             if field == "tags":  # All tags go under one name.
                 changes |= dict.fromkeys({*NAMES["tags"]} & file.lines.keys(), "")
-            changes[name] = _lines(field, new)
+            lines = text.split("\n")
+            is_block = new and field == "tags" and name in file.lines and OPENED.fullmatch(lines[file.lines[name] - 2])
+            changes[name] = block({name: new}) if is_block else _lines(field, new)
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
 
 
@@ -104,7 +115,7 @@ def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
     keys = {match[1]: line for line, text in enumerate(inner, 2) if (match := re.match(r"([\w.-]+):(?: |$)", text))}
     if not (isinstance(old, Mapping) and isinstance(new, Mapping) and fresh and indent and keys.keys() == old.keys()):
         return fresh
-    if not re.search(r":\s*(?:#.*)?$", first):
+    if not OPENED.fullmatch(first):
         return fresh
     changes = {
         key: _value(inner[slice(*_span(inner, keys, key))], key, old.get(key), new.get(key))
@@ -112,7 +123,7 @@ def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
         if old.get(key) != new.get(key)
     }
     replaced = _replaced("".join(f"{line}\n" for line in inner), keys, changes).split("\n")[:-1]
-    return "".join(f"{line}\n" for line in (first, *(f"{indent}{line}" if line else "" for line in replaced)))
+    return "".join(f"{line}\n" for line in (f"{name}:", *(f"{indent}{line}" if line else "" for line in replaced)))
 
 
 def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> tuple[int, int]:
@@ -132,9 +143,38 @@ def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) 
     lines = text.split("\n")[:-1]
     for name in sorted(changes.keys() & places.keys(), key=places.__getitem__, reverse=True):
         start, stop = _span(lines, places, name)
-        new = changes[name].replace("\n", end).split("\n")[:-1]
-        if new:  # The spelling of the name stays.
-            new[0] = f"{lines[start].partition(':')[0]}:{new[0].partition(':')[2]}"
-        lines[start:stop] = new
+        old = [line.removesuffix("\r") for line in lines[start:stop]]
+        lines[start:stop] = [line + end[:-1] for line in _with_comments(old, changes[name].split("\n")[:-1])]
     added = [new.replace("\n", end) for name, new in changes.items() if name not in places]
     return "".join(f"{line}\n" for line in lines) + "".join(added)
+
+
+def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
+    """Return the new lines of a name in the style of the old ones, with their comments; those of removed items go."""
+    if not new:
+        return []
+    # The spelling of the name stays.
+    first = f"{old[0].partition(':')[0]}:{new[0].partition(':')[2]}{_parted(old[0])[1]}"
+    items = [line for line in old[1:] if line.lstrip().startswith("-")]
+    if not (items and OPENED.fullmatch(old[0]) and new[1:] and new[1].startswith("  -")):
+        return [first, *new[1:]]
+    kept: dict[str, tuple[list[str], str]] = {}  # the comments above an item, and behind it
+    above: list[str] = []
+    for code, comment in map(_parted, old[1:]):
+        if code.strip():
+            kept.setdefault(code.strip(), (above, comment))
+            above = []
+        else:
+            above = [*above, code + comment]
+    indent = items[0][: -len(items[0].lstrip())]
+    lines = [first]
+    for line in new[1:]:
+        before, comment = kept.pop(line.strip(), ([], ""))
+        lines += [*before, indent + line.removeprefix("  ") + comment]
+    return lines
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """Return a line of YAML without the comment at its end, and the comment."""
+    found = COMMENTED.fullmatch(line)
+    return (found[1], found[2] or "") if found else (line, "")

@@ -5,6 +5,8 @@ import json
 import os
 import socket
 from datetime import timedelta
+from errno import EACCES
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,6 +76,7 @@ class State:
     def __init__(self, folder: Folder, name: str = STATE):
         self.folder, self.name = folder, name
         self.remote = self.zone = ""  # "" if it is new or, the latter, from version 1.2
+        self.seen = ""  # when the entries were seen that do not say so, which keeps a changed state similar
         self.entries: dict[str, Entry] = {}
         self.skipped: dict[str, str] = {}  # digests of files that could not be read or sent, which was said
         self.is_foreign = False  # whether it was written elsewhere: the files may be older than it says
@@ -95,42 +98,72 @@ class State:
         self.remote, self.zone = str(head["remote"]), str(head.get("zone", ""))
         self.is_foreign = "places" in head and self.name == STATE and not {*head["places"]} & {*places}
         for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
-            self.put(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], SECOND)}))
+            self._set(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], SECOND)}))
+        seen = {"seen": head["seen"]} if "seen" in head else {}
         for line in lines[:-1]:  # The last one is empty, or was not written to its end.
             name, entry = json.loads(line)
             if isinstance(entry, str):
-                self.put(name.replace("\0", ""), entry)  # of a folder, perhaps
+                self._set(name.replace("\0", ""), entry)  # of a folder, perhaps
             else:
-                self.put(checked_name(name), entry and _loaded(entry))
+                self._set(checked_name(name), entry and _loaded(seen | entry))
 
     def _places(self, file: IO[bytes]) -> list[str]:
         """Return two names of the state: a copy has neither, but a container may have another name, and a disk ids."""
         numbers = os.fstat(self.folder.file).st_ino, os.fstat(file.fileno()).st_ino
         return ["{}-{}".format(*numbers), f"{socket.gethostname()}:{os.path.realpath(self.folder.path)}"]
 
-    def start(self, remote: str, zone: str) -> None:
-        """Write all entries, once, and open the journal. Raises OSError."""
+    def start(self, remote: str, zone: str, seen: str, is_changed: bool) -> None:
+        """Write all entries if the state differs from that in the file, else with the first entry. Raises OSError."""
+        is_changed = is_changed or self.is_foreign or (remote, zone) != (self.remote, self.zone)
+        self.remote, self.zone, self.seen = remote, zone, seen
+        if is_changed:
+            self._journal = self._started()
+        elif not os.access(".", os.W_OK, dir_fd=self.folder.file):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+
+    def _started(self) -> IO[bytes]:
+        """Write all entries, once; return the journal."""
         part = f".{self.name}.part"
         self.folder.remove(part)
         with self.folder.open(part, "xb") as file:
-            head = {"remote": remote, "zone": zone, "places": self._places(file) if self.name == STATE else []}
-            file.writelines(map(_line, (head, *self.entries.items(), *self.skipped.items())))
+            places = self._places(file) if self.name == STATE else []
+            head = {"remote": self.remote, "zone": self.zone, "seen": self.seen, "places": places}
+            entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
+            file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, self.name, src_dir_fd=self.folder.file, dst_dir_fd=self.folder.file)
-        self._journal = self.folder.open(self.name, "ab")
+        return self.folder.open(self.name, "ab")
+
+    def _shortened(self, entry: Entry) -> Entry:
+        return {key: entry[key] for key in entry if key != "seen" or entry[key] != self.seen}
 
     def put(self, name: str, entry: Entry | str | None) -> None:
         """Remember a file, or the digest of one that is left as it is; without an entry, forget it. Raises OSError."""
+        if not self._journal and isinstance(entry, dict) and self._is_kept(name, entry):
+            self._set(name, entry)
+            return
+        self._journal = self._journal or self._started()
+        self._set(name, entry)
+        self._journal.write(_line((name, entry)))
+        self._journal.flush()
+
+    def _is_kept(self, name: str, entry: Entry) -> bool:
+        """Return whether the file can stay as it is, because an entry says only that the same was seen again.
+
+        That counts once, if the post may have changed in the second of the entry, and in a repository not at all.
+        """
+        known = self.entries.get(name, {})
+        is_same = {**known, "seen": "", "etag": ""} == {**entry, "seen": "", "etag": ""}
+        return is_same and (self.name != STATE or known["updated_at"] < known["seen"])
+
+    def _set(self, name: str, entry: Entry | str | None) -> None:
         for known in (self.skipped,) if isinstance(entry, str) else (self.skipped, self.entries):
             known.pop(name, None)
         if isinstance(entry, str):
             self.skipped[name] = entry
         elif entry:
             self.entries[name] = entry
-        if self._journal:  # It is missing in a dry run.
-            self._journal.write(_line((name, entry)))
-            self._journal.flush()
 
     def close(self) -> None:
         """Close the journal."""

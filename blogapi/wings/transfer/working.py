@@ -93,9 +93,11 @@ class WorkingFolder:
         self._find_proofs()
         self._find_posts()
         if not self.dry_run:  # before anything else changes: it fails if the folder is read-only
-            self.state.start(self.client.address, str(self.zone))
+            is_changed = bool(self.results)  # Files were renamed.
+            self.state.start(self.client.address, str(self.zone), rfc3339(self.client.now), is_changed)
         for failure in self.unread:
-            self.results.append(self.failed(self._name_of(failure.source), failure.reason, failure.line))
+            reason = failure.reason.removeprefix(f"{self.top}/")  # It can begin with the name of another file.
+            self.results.append(self.failed(self._name_of(failure.source), reason, failure.line))
 
     def _find_proofs(self) -> None:
         """Find what the database still has: then it has all that was seen with it, or later, and is older.
