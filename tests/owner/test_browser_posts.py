@@ -37,7 +37,7 @@ def test_a_post_is_written_scheduled_published_deleted_and_restored_with_the_key
     window.reach(f"Date ({zone})")
     window.press("01022031", Keys.TAB, "0304PM")
     window.follow("Schedule")
-    assert window.notice.startswith("“Hello” was saved.")
+    assert window.notice.startswith("“Hello” is scheduled now.")
     assert get(window).items() >= {"status": "scheduled", "published_at": "2031-01-02T15:04:00Z"}.items()
     window.reach("Reschedule Hello")
     window.press(Keys.ENTER)

@@ -91,7 +91,7 @@ def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(windo
     window.open(EDIT)
     window.browser.execute_script("document.querySelector('#content').value = ('x'.repeat(99) + '\\n').repeat(42_000)")
     window.fill(content="y")
-    window.said("This text is only in this browser: the server refuses it. Save says why.")
+    window.said("This text is only in this browser: the server refuses it. Save it to see why.")
     window.browser.refresh()
     eventually(lambda: len(window.value("content")) == 4_200_001)
     window.browser.execute_script("document.querySelector('#content').value = ''")

@@ -95,9 +95,9 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
 def test_enter_continues_a_list_and_ends_it(window):
     window.fill(content="- a")
     window.press(Keys.ENTER, "b", Keys.ENTER, Keys.ENTER, "9. c", Keys.ENTER, "d")
-    assert window.value("content") == "- a\n- b\n9. c\n10. d"
+    assert window.value("content") == "- a\n- b\n\n9. c\n10. d"
     window.press(Keys.ENTER, Keys.ENTER, "> e", Keys.ENTER, "f", Keys.ENTER, Keys.ENTER, "g")
-    assert window.value("content").endswith("\n> e\n> f\ng")
+    assert window.value("content").endswith("\n\n> e\n> f\n\ng")
 
 
 # The last two are the second one at 200 and 400 %.
@@ -168,9 +168,9 @@ def test_a_post_is_published_in_one_step_which_says_its_address(window):
     window.fill(title="Evening", content="Words.")
     window.click("Publish…")
     panel = window.browser.find_element(By.ID, "publishing")
-    assert "The text as it is in this form." in panel.text
+    assert "Readers will see the text on this page." in panel.text
     window.click("Publish now")
-    assert window.notice == "“Evening” was created."
+    assert window.notice == "“Evening” is published now."
     assert window.service.request("GET", "/v1/posts/1")[2]["status"] == "published"
 
 

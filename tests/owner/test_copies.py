@@ -69,7 +69,7 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert client.get("/v1/posts/1").json["content"] == "Words."
     assert view(owner, "/settings/posts").all(".state") == ["published", "unsaved changes"]
     page = view(owner, "/settings/posts/1/edit")
-    assert page.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC on Firefox"]
+    assert page.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC (Firefox)"]
     page.press("Update")
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
 

@@ -76,7 +76,7 @@ def test_the_history_shows_who_replaced_each_version_and_when(owner, client, pos
     assert page.all("h1") == ["History of Third"]
     assert page.all(".posts li") == [
         "Now",
-        "Title “Second” until 2026-11-20 12:02 UTC, then changed on this page",
+        "Title “Second” until 2026-11-20 12:02 UTC, then changed by you",
         "Title “First” until 2026-11-20 12:01 UTC, then changed by tests",
     ]
 

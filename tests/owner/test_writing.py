@@ -51,6 +51,14 @@ def test_each_button_of_a_new_post_does_what_it_says(owner, client, label, time,
     assert (post["status"], post.get("published_at"), post["slug"]) == (status, published_at, "a")
 
 
+def test_the_form_that_saved_a_draft_publishes_the_same_text(owner, client):
+    page = view(owner, "/settings/posts/new")
+    copy = page.form("Save draft")[1]["copy"]
+    page.press("Save draft", **FULL)
+    page = view(owner, "/settings/posts/1/edit").press("Publish now", copy=copy)
+    assert (page.said[0], client.get("/v1/posts/1").json["status"]) == ("“Hello” is published now.", "published")
+
+
 @pytest.mark.parametrize(
     ("label", "time", "message"),
     [
@@ -190,7 +198,7 @@ def test_the_largest_post_is_saved(owner, client):
 
 
 def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(owner, client, post):
-    hint = "The post’s name in addresses."
+    hint = "The end of the post’s address."
     post(title="Bread")
     view(owner, "/settings/posts/new").press("Save draft", title="Bread", content="B")
     assert client.get("/v1/posts/2").json["slug"] == "bread-2"
@@ -198,11 +206,11 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(ow
     assert client.get("/v1/posts/2").json["slug"] == "rolls"
     view(owner, "/settings/posts/2/edit").press("Save draft", slug="mine")
     form = view(owner, "/settings/posts/2/edit")
-    assert form.all("#slug-hint") == [f"{hint} Leave it empty to create it from the title."]
+    assert form.all("#slug-hint") == [f"{hint} Leave it empty to make it from the title."]
     form.press("Publish now", title="Cake")
     assert (client.get("/v1/posts/2").json["slug"], client.get("/v1/posts/2").json["status"]) == ("mine", "published")
     form = view(owner, "/settings/posts/2/edit")
-    kept = "Leave it empty to keep it. The one that a published post leaves still leads to it."
+    kept = "Leave it empty to keep it. The old address will still lead here."
     assert form.all("#slug-hint") == [f"{hint} {kept}"]
     form.press("Update", title="Tea", slug="")
     assert client.get("/v1/posts/2").json["slug"] == "mine"

@@ -48,7 +48,7 @@ class Sent(NamedTuple):
     number: int
     over: str
     base: str  # the hash of each field as sent
-    text: str  # one hash of all fields as sent
+    text: str  # one hash of all fields and of the button that was pressed
 
 
 _is_copy = DraftCopy.state.in_(STATES)

@@ -75,7 +75,7 @@ def with_line_feeds(text: str) -> str:
 
 def as_shown(name: str, typed: Mapping[str, str]) -> str:
     """Return a field as people compare it: a time in the time zone of this page."""
-    return local_time(utc_time(typed[name])) if name == "published_at" else typed[name]
+    return local_time(utc_time(typed[name])).replace("T", " ") if name == "published_at" else typed[name]
 
 
 def changed_fields(

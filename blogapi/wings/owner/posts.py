@@ -115,8 +115,13 @@ def change_status(post_id: int) -> Any:
     old = documents.load(posts.find(request.database, post_id))
     typed = typed_fields(old)[0]
     changes = {name: typed[name] for name in {*typed} & {"status", "published_at"} if typed[name] != old.get(name)}
-    status = "a draft" if typed["status"] == "draft" else typed["status"]
-    return change_shown(post_id, f"is {status} now.", posts.change, change_of_post.load(changes))
+    return change_shown(post_id, outcome(), posts.change, change_of_post.load(changes))
+
+
+def outcome(text: str = "") -> str:
+    """Return what the pressed button has done to the status of a post, or `text` for one that leaves it."""
+    status = g.form.get("to") or ""
+    return f"is {'a draft' if status == 'draft' else status} now." if status else text
 
 
 @views.post(f"{POST}/delete")
@@ -187,15 +192,15 @@ def show_history(post_id: int) -> str:
     return render_template("owner/history.html", **shown, **paging(page.next))
 
 
-def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, str]:
-    """Return what changed when each version was replaced, such as "title, content (2 words added, 1 word removed)"."""
+def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, dict[str, str]]:
+    """Return the fields that changed when each version was replaced, with "(1 word added)" or the like for content."""
     found, until = {}, time.monotonic() + COMPARING_SECONDS
     newer = as_typed(posts.find(reader, post_id))
     for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(revisions.find(reader, post_id, version))
-        names = [name for name in FORM_FIELDS if older[name] != newer[name]]
-        size = {"content": words_changed(older["content"], newer["content"])}
-        found[version] = ", ".join(name.replace("_", " ") + size.get(name, "") for name in names)
+        found[version] = {name: "" for name in FORM_FIELDS if older[name] != newer[name]}
+        if "content" in found[version]:
+            found[version]["content"] = words_changed(older["content"], newer["content"])
         newer = older
     return found
 

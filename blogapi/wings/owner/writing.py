@@ -23,7 +23,7 @@ from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, SAVED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load, typed_fields
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
-from blogapi.wings.owner.posts import POST, change, change_of_post
+from blogapi.wings.owner.posts import POST, change, change_of_post, outcome
 from blogapi.wings.owner.views import browser_name
 
 COPY = f"{COPIES}<copy_id>"
@@ -70,7 +70,7 @@ def create_post() -> Any:
         return show_form(added=added)
     fields = load(new_post, *typed_fields())
     post, is_new = request.database.write(copies.create, sent_copy(), fields, request.author)
-    return done(f"/posts/{post.id}", "was created.", fields["title"]) if is_new else save_post(post_id=post.id)
+    return done(f"/posts/{post.id}", outcome("was created."), fields["title"]) if is_new else save_post(post_id=post.id)
 
 
 @views.post(f"{POST}/edit")
@@ -98,7 +98,7 @@ def save_post(post_id: int) -> Any:
     if not typed["slug"] and old["status"] == "draft" and "published_at" not in old:
         fields |= new_slug(old["slug"], fields.get("title", old["title"]))
     try:
-        return change(post_id, "was saved.", partial(copies.save, sent=sent), fields)
+        return change(post_id, outcome("was saved."), partial(copies.save, sent=sent), fields)
     except PreconditionFailed:
         return show_form(post_id), 412
 
@@ -114,7 +114,7 @@ def sent_copy() -> Sent:
     """Return what `copies` needs to know about the form that was sent."""
     copy_id, number = g.form.get("copy", ""), g.form.get("number", "")
     number = int(number) if NUMBER.fullmatch(number) else 0
-    text = etag_of("\0".join(g.form.get(name, "") for name in FORM_FIELDS).encode())
+    text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
     copy_id = copy_id if COPY_ID.fullmatch(copy_id) else ""
     return Sent(copy_id, number, g.form.get("over", ""), base_of(g.form), text)
 
@@ -144,7 +144,9 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     elif key:
         try:
             document = posts.find(request.database, key)
-            answer |= {"etag": etag_of(document), "status_of_post": documents.load(document)["status"]}
+            post = documents.load(document)
+            answer |= {"etag": etag_of(document), "status_of_post": post["status"]}
+            answer["published_at"] = post.get("published_at", "")
         except NotFound:
             answer["etag"] = ""
     return jsonify(answer), 409 if other else 200

@@ -47,9 +47,9 @@ export const openEditor = (area) => {
     const line = isPlain && at === end ? area.value.slice(start, at) : "";
     const [mark, indent, sign, box] = line.match(BLOCK) ?? [];
     if (mark) {
-      event.preventDefault(); // Enter continues a list or a quote, and ends it at an empty item.
+      event.preventDefault(); // Enter continues a list or a quote; at an empty item, it ends it by an empty line.
       const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
-      mark === line ? insert("", start, at) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
+      mark === line ? insert("\n", start, at) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
     }
   });
   return {

@@ -7,11 +7,15 @@ const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote
 
 export const openTools = (editor, { post, alarm, images }) => {
   const area = editor.area;
-  const selected = () => editor.doc.slice(...editor.selection);
+  const selection = () => { // without spaces at its ends, next to which Markdown has no marks
+    const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
+    return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
+  };
+  const selected = () => editor.doc.slice(...selection());
 
   // Buttons wrap the selection, or prefix its lines; pressed again, they undo that.
   const wrap = (before, after) => {
-    const [from, to] = editor.selection;
+    const [from, to] = selection();
     const [text, start] = [selected(), from - before.length];
     if (editor.doc.slice(Math.max(0, start), to + after.length) === before + text + after) {
       editor.insert(text, start, to + after.length, [start, start + text.length]);
@@ -27,7 +31,7 @@ export const openTools = (editor, { post, alarm, images }) => {
     editor.insert(lines.map((line) => added + line.replace(others, "")).join("\n"), start, end);
   };
   const link = () => {
-    const [[from, to], text] = [editor.selection, selected()];
+    const [[from, to], text] = [selection(), selected()];
     const at = from + text.length + 3;
     editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // A pasted address replaces it.
   };
@@ -102,7 +106,7 @@ export const openTools = (editor, { post, alarm, images }) => {
     if (data.files.length && !text) {
       images.add(data.files);
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
-      editor.insert(`[${word}](${address})`);
+      editor.insert(`[${word}](${address})`, ...selection());
     } else if (FORMATTED.test(html) && !editor.composing) {
       pasteHtml(html, text);
     } else {
@@ -124,6 +128,7 @@ export const openTools = (editor, { post, alarm, images }) => {
   const draw = async () => {
     const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
     shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown now."]));
+    shown.scrollTop = (editor.selection[1] / area.textLength) * shown.scrollHeight - shown.clientHeight / 2; // where the caret is
   };
   const follow = () => {
     isLate = Boolean(drawing);

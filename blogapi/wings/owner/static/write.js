@@ -13,6 +13,7 @@ post.autocomplete = "off"; // After Back or a reload, the copy restores what was
 const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
 const fields = [...post.elements].filter(isField);
 const { number, over, etag, base, post_id: postId, status, copy } = post.elements;
+const date = fields.find((each) => each.name === "published_at");
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 const pathOf = (address) => new URL(address, location).pathname;
 
@@ -68,7 +69,7 @@ const send = async ({ keepalive = false, asks = false, saves = false, returns = 
   } else if (isRefused(answer.status)) {
     state = "idle"; // A retry would not help; the next key press tries again.
     say("", "failed");
-    alarm("failed", "This text is only in this browser: the server refuses it. Save says why.");
+    alarm("failed", "This text is only in this browser: the server refuses it. Save it to see why.");
   } else {
     const reason = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" }[answer.status];
     say("", "failed");
@@ -101,17 +102,18 @@ const takeIn = (answer, { isNews, isUntouched }) => {
 const warn = (answer) => {
   isLive ||= answer.status_of_post === "published" && status.value !== "published";
   if (isLive && answer.etag) {
-    saveButton.textContent = "Update";
+    [saveButton.textContent, saveButton.className] = ["Update", "primary"];
+    document.querySelector("[popovertarget]")?.remove();
     alarm("changed", knows ? "" : "This post is live now. Update shows readers this text.");
   } else {
-    const deleted = "This post was deleted elsewhere. The text here is kept: Save makes a new post of it.";
-    alarm("changed", answer.etag ? "This post was changed elsewhere, too. Save asks which text to use." : deleted);
+    const deleted = "This post was deleted elsewhere. The text here is kept: saving it makes a new post.";
+    alarm("changed", answer.etag ? "This post was changed elsewhere, too. When you save, you can compare the two texts." : deleted);
   }
 };
 const ask = (answer) => {
   rival = answer;
   say("");
-  const where = `You also wrote here ${answer.state === "open" ? `on ${answer.browser}, ${shownTime.format(new Date(answer.at))}` : "in another window"}.`;
+  const where = `You also wrote here (${answer.state === "open" ? `${answer.browser}, ${shownTime.format(new Date(answer.at))}` : "in another window"}).`;
   const goOn = () => {
     [over.value, number.value] = [rival.over, Number(number.value) + 1];
     alarm("rival");
@@ -194,7 +196,7 @@ const save = async (submitter) => {
   say("Saving…");
   await images.settled();
   const answered = await send({ asks: true, saves: true });
-  const isRedated = status.value === "published" && !fields.find((each) => each.name === "published_at").value; // The server dates it.
+  const isRedated = status.value === "published" && !date.value; // The server dates it.
   if (answered === 200 && !submitter.value && !isRedated && !(await isLeaving())) {
     return;
   }
@@ -233,14 +235,14 @@ const goOnAs = (now, sent) => {
   history.replaceState(null, "", now.form);
   document.querySelectorAll(".notice, .problem").forEach((each) => each.remove()); // about what was unsaved
   document.title = document.title.replace(/^New post|^Not saved: /, () => (postId.value ? "Edit" : ""));
-  document.querySelector(".heading a").href = now.form.replace(/\/edit$/, "");
+  const [back, href, textContent] = [document.querySelector(".heading a"), now.form.replace(/\/edit$/, ""), "Back to the post"];
+  Object.assign(back, { href, textContent });
   had = savedAt = Math.max(had, Number(sent.number));
   if (isLive) {
-    status.value = "published";
-    document.querySelector("[popovertarget]").remove();
+    [status.value, date.value] = ["published", now.published_at];
   }
   [isLive, knows] = [false, false];
-  ["changed", "failed"].forEach((kind) => alarm(kind));
+  ["changed", "failed", "image", "paste"].forEach((kind) => alarm(kind));
   isUnsent() ? soon("typing", 2000) : (state = "idle");
   say(`${{ published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved"} ${time()}`, `saved ${sent.number}`);
 };
@@ -258,7 +260,7 @@ addEventListener("keydown", (event) => {
 post.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.tagName === "INPUT" && event.target.form === post && !event.isComposing) {
     event.preventDefault(); // Otherwise, the first button of the form would be pressed.
-    ["published", "scheduled"].includes(status.value) || post.requestSubmit(saveButton);
+    event.target.name === "title" ? content.focus() : ["published", "scheduled"].includes(status.value) || post.requestSubmit(saveButton);
   }
 });
 
