@@ -2,12 +2,14 @@
 
 import os
 import platform
+import pwd
+import re
 import shutil
 import sys
 import sysconfig
 from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import click
@@ -18,34 +20,50 @@ from blogapi.config import Config, is_loopback
 from blogapi.posts import publication
 from blogapi.server.start import OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import CREATED
+from blogapi.storage.setup import SCHEMA, section
 from blogapi.wings.images import storage as images
 from blogapi.wings.search import index
 
 ROOM_BYTES = 100 * 1024 * 1024  # at least this much disk space must be free
+INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (\w+)", re.MULTILINE)
+INDEXES = {"sqlite": "SELECT name FROM sqlite_master", "postgresql": "SELECT indexname FROM pg_indexes"}
 
 
 @click.command()
 def doctor() -> None:
     """Check the installation.
 
-    Print a line for each check. The exit status is 1 if something is wrong.
+    Print a line for each check. The exit status is 1 if something is wrong. Nothing is created or changed.
     """
     config = Config.from_environ(os.environ)
-    is_file = isinstance(config.database, Path) and config.database.exists()
-    failed = False
-    for name, check in ((FILE_CHECKS if is_file else {}) | CHECKS).items():
+    failed: set[str] = set()
+    for name, check in ((FILE_CHECKS if _has_file(config) else {}) | DATABASE_CHECKS | CHECKS).items():
+        if failed & BLOCKING and name not in CHECKS:
+            continue  # It would report the same fault again.
         try:
             click.echo(f"{name}: ok, {check(config)}")
         except (OSError, Unavailable, ValueError) as error:
             click.echo(f"{name}: WRONG: {error}")
-            failed = True
+            failed.add(name)
     sys.exit(1 if failed else 0)
+
+
+def _has_file(config: Config) -> bool:
+    """Return whether the database is a file that exists, or is in a folder that this user cannot enter."""
+    if not isinstance(config.database, Path):
+        return False
+    folder = config.database.absolute().parent
+    return config.database.is_file() if os.access(folder, os.X_OK) else folder.exists()
 
 
 def _database(config: Config) -> str:
     with opened() as database:
         database.check()
+        if database.dialect == "sqlite" and (found := database.one(SQL("PRAGMA quick_check(1)"))[0]) != "ok":
+            raise ValueError(f"{database.engine.name} is damaged: {found.splitlines()[-1]}; restore a backup")
+        indexes = {name for (name,) in database.rows(SQL(INDEXES[database.dialect]))}
+        if missing := {*INDEX.findall(section(SCHEMA.read_text(), "")[0])} - indexes:
+            raise ValueError(f"the index {min(missing)} is missing: blogapi copy creates a new database with it")
         return database.engine.name
 
 
@@ -57,13 +75,35 @@ def python_build(config: Config | None = None) -> str:
     return platform.python_version() + ("" if is_optimized else slow)
 
 
+def _access(config: Config) -> str:
+    file = Path(config.database).absolute()
+    files = [path for path in (file, *map(Path, (f"{file}-wal", f"{file}-shm"))) if os.path.exists(path)]
+    for path in (file.parent, *files):
+        user, owner = os.geteuid(), path.stat().st_uid
+        is_usable = os.access(path, os.R_OK | os.W_OK | (os.X_OK if path == file.parent else 0))
+        if is_usable and not (user or owner):  # Root may do everything, but can the owner of the folder?
+            user = file.parent.stat().st_uid
+            is_usable = user == owner
+        if is_usable:
+            continue
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            raise ValueError(f"{path} is on a file system that is mounted read-only")
+        fix = f"chmod u+rwX {path}" if owner == user else f"it belongs to {_name(owner)}: chown {_name(user)} {path}"
+        raise ValueError(f"{_name(user)} cannot read and write {path}; {fix}")
+    return f"{_name(os.geteuid())} can read and write the database"
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
 def _permissions(config: Config) -> str:
     file = Path(config.database)
     if file.stat().st_mode & OTHERS:
         raise ValueError(f"other users can read the database: chmod 600 {file}")
-    for path in (file, file.absolute().parent):
-        if not os.access(path, os.R_OK | os.W_OK):
-            raise ValueError(f"this user cannot write {path}")
     return "only its owner can access the database"
 
 
@@ -80,7 +120,7 @@ def _contents(config: Config) -> str:
     with opened() as database:
         tables = "post", "revision", "api_key"
         posts, kept, keys = (database.one(SQL(f"SELECT count(*) FROM {table}"))[0] for table in tables)
-        found = f"{posts:,} posts" if posts or kept else CREATED % database.engine.name
+        found = f"{posts:,} posts" if posts or kept else f"no posts yet: {database.engine.name} is new"
     if not keys:
         raise ValueError(f"{found}, without any key: run blogapi keys create NAME")
     return found
@@ -114,8 +154,11 @@ def _url(config: Config) -> str:
             if not answer.read(100).startswith(b'{"status":"ok"'):
                 raise ValueError(f"{url}/healthz: the answer is another program's; set PORT or BLOGAPI_URL")
             return url
-    except (HTTPException, URLError) as error:
-        cause = getattr(error, "reason", "the answer is not HTTP")
+    except HTTPError as error:
+        other = "if this is another program, set PORT or BLOGAPI_URL"
+        raise ValueError(f"{url}/healthz: {error.code} {error.reason}; see the log of the server; {other}") from None
+    except (HTTPException, OSError) as error:
+        cause = getattr(error, "reason", error if isinstance(error, OSError) else "the answer is not HTTP")
         reason = getattr(cause, "strerror", None) or cause
         raise ValueError(f"{url}/healthz: {reason}; is the server running?") from None
 
@@ -130,14 +173,13 @@ def _proxies(config: Config) -> str:
     raise ValueError("BLOGAPI_TRUSTED_PROXIES is not set: the log has the proxy's address instead of the clients'")
 
 
-FILE_CHECKS = {"permissions": _permissions, "free space": _space}
-CHECKS = {
-    "Python": python_build,
+FILE_CHECKS = {"access": _access, "permissions": _permissions, "free space": _space}
+DATABASE_CHECKS = {
     "database": _database,
     "contents": _contents,
     "clock": _clock,
     "search": _search,
     "images": _images,
-    "BLOGAPI_URL": _url,
-    "proxies": _proxies,
 }
+BLOCKING = {"access", "database"}
+CHECKS = {"Python": python_build, "BLOGAPI_URL": _url, "proxies": _proxies}

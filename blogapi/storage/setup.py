@@ -66,7 +66,9 @@ def check_version(version: int, is_released: bool) -> None:
 def check_tables(schema: Iterable[str], found: set[str], version: int) -> None:
     """Raise Unavailable if a table is missing after the upgrade from this version."""
     if missing := {name for statement in schema for name in TABLE.findall(statement)} - found:
-        raise Unavailable(f"it says that its version is {version}, but it has no table {min(missing)}")
+        raise Unavailable(
+            f"it says that its version is {version}, but it has no table {min(missing)}; restore a backup"
+        )
 
 
 def section(text: str, engine: str) -> tuple[str, str]:

@@ -30,6 +30,11 @@ PRAGMAS = {
 }
 CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
 LOOK_STEPS = 10_000  # SQLite VM steps between checks whether to continue; about a millisecond
+REMEDIES = {
+    sqlite3.SQLITE_CORRUPT: ["restore a backup"],
+    sqlite3.SQLITE_NOTADB: ["restore a backup, or set BLOGAPI_DATABASE to another file"],
+    sqlite3.SQLITE_IOERR: ["is the disk full?"],
+}
 MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
 
 log = logging.getLogger(__name__)
@@ -98,13 +103,14 @@ class Sqlite(Engine):
     def _reason(self, error: Exception) -> str:
         """Return why the database cannot be used: missing permissions, or the error itself."""
         reason = getattr(error, "strerror", None) or str(error)
-        if self.path.exists() and not self.path.is_file():
+        exists = os.path.exists(self.path)  # False also if the folder cannot be entered
+        if exists and not self.path.is_file():
             return reason
-        if self.path.exists() and not os.access(self.path, os.R_OK | os.W_OK):
+        if exists and not os.access(self.path, os.R_OK | os.W_OK):
             return "this user cannot read and write the file"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
             return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
-        return reason
+        return "; ".join((reason, *REMEDIES.get(code_of(error), ())))
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with its own connection to the same database, for another thread.

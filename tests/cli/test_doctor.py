@@ -8,14 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, nullcontext
 from importlib.metadata import version
 
 import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from tests.service import BIN, CHECKOUT, free_port
+from tests.cases import cases
+from tests.service import BIN, CHECKOUT, free_port, without_rights
 
 
 def checks(**environ):
@@ -55,7 +56,8 @@ def test_a_missing_database_and_a_missing_server_are_faults(tmp_path):
     port = free_port()
     status, found = checks(BLOGAPI_DATABASE=str(tmp_path / "none.db"), PORT=str(port))
     assert (status, found["database"][:27]) == (1, "WRONG: there is no database")
-    assert list(found) == ["Python", "database", "contents", "clock", "search", "images", "BLOGAPI_URL", "proxies"]
+    assert list(found) == ["database", "Python", "BLOGAPI_URL", "proxies"]
+    assert list(tmp_path.iterdir()) == []
     url = f"http://127.0.0.1:{port}/healthz"
     assert found["BLOGAPI_URL"] == f"WRONG: {url}: Connection refused; is the server running?"
 
@@ -67,12 +69,50 @@ def test_another_program_on_the_port_is_a_fault(path, receiver):
 
 def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
     run("keys", "create", "mine")
-    assert checks()[1]["contents"] == f"ok, created a new database {path}"
+    assert checks()[1]["contents"] == f"ok, no posts yet: {path} is new"
     run("import", folder(a="A", b="B"))
     assert checks()[1]["contents"] == "ok, 2 posts"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM api_key")
     assert checks()[1]["contents"].startswith("WRONG: 2 posts, without any key: ")
+
+
+def test_damage_and_a_missing_index_are_found(path, run, folder):
+    run("keys", "create", "mine")
+    run("import", folder(a="A" * 500_000))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP INDEX post_status")
+    assert checks()[1]["database"].startswith("WRONG: the index post_status is missing: ")
+    with open(path, "r+b") as file:
+        file.seek(-100 * 4096, os.SEEK_END)
+        file.write(b"\xff" * 40 * 4096)
+    status, found = checks()
+    assert (status, found["database"].endswith("; restore a backup")) == (1, True), found["database"]
+    assert "contents" not in found
+
+
+@pytest.mark.slow
+def test_each_file_that_cannot_be_used_is_named_with_the_command_that_helps(path, run):
+    run("keys", "create", "mine")
+    for name, mode, file in [("blog.db", 0, path), ("blog.db-wal", 0, f"{path}-wal"), ("folder", 0o500, path.parent)]:
+        with open(file, "ab") if name != "folder" else nullcontext():
+            before = os.stat(file).st_mode
+        os.chmod(file, mode)
+        command = without_rights(BIN / "blogapi", "doctor")
+        lines = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.splitlines()
+        os.chmod(file, before)
+        (fault,) = [line for line in lines if "WRONG" in line and not line.startswith("BLOGAPI_URL")]
+        assert re.fullmatch(rf"access: WRONG: \w+ cannot read and write {file}; chmod u\+rwX {file}", fault), fault
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_root_in_a_folder_of_another_user_is_a_fault(path, run):
+    run("keys", "create", "mine")
+    os.chown(path.parent, 12345, -1)
+    command = f"it belongs to root: chown 12345 {path}"
+    assert checks()[1]["access"] == f"WRONG: 12345 cannot read and write {path}; {command}"
+    os.chown(path, 12345, -1)
+    assert checks()[1]["access"].startswith("ok, ")
 
 
 @pytest.mark.slow
@@ -91,20 +131,31 @@ def test_a_server_for_an_existing_database_creates_none(tmp_path, content):
     assert ended.stderr == f"created a new database {path}\n"
 
 
-def test_a_server_that_does_not_speak_http_is_a_fault(path):
+@cases(
+    ("answered", "fault"),
+    [
+        (b"SSH-2.0-OpenSSH_9\r\n", "the answer is not HTTP; is the server running?"),
+        (
+            b"HTTP/1.0 404 No\r\n\r\n",
+            "404 No; see the log of the server; if this is another program, set PORT or BLOGAPI_URL",
+        ),
+        (b"", "Remote end closed connection without response; is the server running?"),
+    ],
+)
+def test_a_server_that_is_not_ours_is_a_fault(path, answered, fault):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def answer():
             with server.accept()[0] as client:
                 client.recv(1000)
-                client.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+                client.sendall(answered)
 
         thread = threading.Thread(target=answer)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         status, found = checks(BLOGAPI_URL=url)
         thread.join()
-    line = f"WRONG: {url}/healthz: the answer is not HTTP; is the server running?"
+    line = f"WRONG: {url}/healthz: {fault}"
     assert (status, found["BLOGAPI_URL"]) == (1, line)
 
 

@@ -66,6 +66,15 @@ def test_a_database_of_another_version_is_refused(url, connection, change, messa
         engine_for(url).open()
 
 
+def test_a_user_without_rights_is_not_told_that_the_database_is_empty(url, connection):
+    connection.execute("CREATE ROLE stranger LOGIN")
+    try:
+        with pytest.raises(Unavailable, match="permission denied for table blogapi"):
+            engine_for(url.replace("//blogapi@", "//stranger@")).open()
+    finally:
+        connection.execute("DROP ROLE stranger")
+
+
 @pytest.mark.parametrize("change", ["DELETE FROM api_key", "UPDATE api_key SET digest = 'new'"], ids=["gone", "new"])
 @pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
 def test_a_key_revoked_during_a_request_is_unknown(postgresql, connection, change, is_used):
