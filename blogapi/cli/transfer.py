@@ -23,13 +23,14 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.wings.history import undo
 from blogapi.wings.history.undo import Undone
-from blogapi.wings.markdown.front_matter import rfc3339_of, shown
+from blogapi.wings.markdown.dates import rfc3339_of
+from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.search import index
 from blogapi.wings.transfer import copy, permalinks
 from blogapi.wings.transfer.archives import unpacked
 from blogapi.wings.transfer.fetch import Fetcher
-from blogapi.wings.transfer.folder import IMAGES, export
-from blogapi.wings.transfer.images import ImageStore, LocalImages
+from blogapi.wings.transfer.folder import export
+from blogapi.wings.transfer.images import IMAGES, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, foresee, store, with_stored_images
 from blogapi.wings.transfer.report import Report, counted
 from blogapi.wings.transfer.sources import Sources
@@ -94,24 +95,16 @@ def import_posts(
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
         raise click.UsageError("--fetch-images goes without --no-images")
-    if redirects and not dry_run:
-        redirects.write("")  # opens the file, so that an error comes before anything is stored
-    with opened() as database, TemporaryFile() as spool, unpacked(paths) as paths:
+    with opened() as database, TemporaryFile() as spool, unpacked(paths) as found:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
-        report = Report(dry_run, redirects, stored.counts)
-        images = None if no_images else LocalImages(paths, config.base_url, static, stored.is_stored)
+        report = Report(dry_run, redirects, stored.counts, found)
+        images = None if no_images else LocalImages([*found], config.base_url, static, stored.is_stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
-        sources = Sources(paths, spool, time.time(), images=images, **options)
+        sources = Sources([*found], spool, time.time(), images=images, **options)
         fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None
-        try:
-            for outcome, post in import_results(database, sources, stored, fetcher, events):
-                report.add(outcome, post)
-            index.tidy(database)
-        finally:
-            report.print(sources)
-    if not report.outcomes.total():
-        click.echo("Nothing was found to import: give Markdown files, a folder with some, or an export.", err=True)
-    sys.exit(1 if report.outcomes["failed"] or not report.outcomes.total() else 0)
+        status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
+        index.tidy(database)
+    sys.exit(status)
 
 
 def import_results(

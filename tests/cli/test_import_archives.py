@@ -28,6 +28,23 @@ def test_an_archive_is_read_like_its_folder_and_a_second_import_changes_nothing(
     assert run("import", path)[1][0] == "made 0, changed 0, unchanged 2, refused 0"
 
 
+def test_a_report_names_files_by_their_paths_in_the_archive(run, storage, write):
+    files = {
+        "_config.yml": "title: x",
+        "_posts/a.md": POST,
+        "b.md": "---\n[\n---\n",
+        "c.rst": "C",
+        "_posts/loaf.jpg": b"x",
+    }
+    path = write({"my blog.zip": zipped(files)}) / "my blog.zip"
+    for options in (["--dry-run"], []):
+        status, output, error = run("import", *options, path)
+        text = "\n".join((*output, *error))
+        assert (status, "/tmp" in text.replace(str(path), "")) == (1, False)
+        for name in files:
+            assert f"{path}/{name}" in text, text
+
+
 @cases(
     "content",
     [

@@ -178,7 +178,7 @@ def test_a_second_import_changes_nothing_and_images_are_stored_once(run, storage
 def test_a_dry_run_says_what_would_be_stored_and_stores_nothing(run, storage, write):
     top = write({"a.md": "![](loaf.jpg)", "loaf.jpg": LOAF})
     output = run("import", "--dry-run", top)[1]
-    assert output[0] == f"{top}/a.md: would be created: a; draft; images 1"
+    assert output[0] == f"{top}/a.md: would be created: a; draft; images 1; titles from names"
     assert output[2] == "images: new 1, known 0, missing 0"
     assert list(storage.rows(Image.select(Image.id))) == list(storage.rows(ImagePart.select(ImagePart.number))) == []
     assert stored(storage) == {}
@@ -258,7 +258,7 @@ def test_a_picture_with_a_damaged_colour_profile_is_stored_without_it(run, write
 
 def test_an_address_of_the_service_without_an_image_is_reported(run, storage, write):
     lost = f"{URL}/images/{'0' * 32}.jpg"
-    folder = write({"a.md": f"![]({lost})"})
+    folder = write({"a.md": f"# A\n\n![]({lost})"})
     assert run("import", folder)[1][1:] == [
         "images: new 0, known 0, missing 1",
         f"Addresses of this service without an image in 1 post ({folder}/a.md): "

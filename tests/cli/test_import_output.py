@@ -195,10 +195,10 @@ def test_on_a_terminal_there_is_a_progress_bar_and_each_refused_file_has_its_own
 
 
 def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path, folder):
-    files = {name: f"---\nslug: {name}_\nlayout: x\n---\n![a](b.png)" for name in "abcd"}
+    files = {name: f"---\nslug: {name}_\ntitle: x\nlayout: x\n---\n![a](b.png)" for name in "abcd"}
     top = folder(**files)
     status, output, _ = run("import", top)
-    links, slugs = (", ".join(f"{top}/{name}.md:{line}" for name in "abc") for line in (5, 2))
+    links, slugs = (", ".join(f"{top}/{name}.md:{line}" for name in "abc") for line in (6, 2))
     assert (status, output[0]) == (0, "made 4, changed 0, unchanged 0, refused 0")
     assert output[1:] == [
         "images: new 0, known 0, missing 4",
@@ -235,7 +235,7 @@ def test_redirects_lead_from_former_addresses(run, write, tmp_path, files, given
 def test_the_report_says_what_was_recognized_and_what_was_not_read(run, write):
     config = {"_config.yml": "title: x", "hugo.toml": "[", ".git/a.md": "A", ".hidden.md": "B", "a/config.yaml": "- ["}
     top = write(config | {DATED: "A", "a/b.md": "---\ndate: 2020-01-02\n---\nB"})
-    assert run("import", "--dry-run", top)[1][-6:-2] == [
+    assert run("import", "--dry-run", top)[1][-7:-3] == [
         f"Recognized: Jekyll, by {top}/_config.yml.",
         f"Not read: {top}/a/config.yaml (not valid YAML).",
         "would be made 2, changed 0, unchanged 0, refused 0",

@@ -99,7 +99,8 @@ FILES = [
     (b"---\ntitle: A\nslug: \xff\n---\n", "line 3: must be UTF-8"),
     (b"---\ntitle: A\n---\n\nB\n\xff", "line 6: must be UTF-8"),
     (b"A\n\xed\xa0\x80", "line 2: must be UTF-8"),
-    ("---\ntitle: A\n---\n".encode("utf-16"), "line 1: must be UTF-8"),
+    ("---\ntitle: A\n---\n".encode("utf-16"), "line 1: must be UTF-8: this seems to be UTF-16"),
+    ("---\ntitle: A\n---\n".encode("utf-16-le"), "line 1: must be UTF-8: this seems to be UTF-16"),
     (front(f"tags: [{'a, ' * 21_000}]"), VALUES),
     (front("tags:\n" + "- - - a\n" * 8000), VALUES),
     (front("".join(f"a{number}:\n" for number in range(8000))), VALUES),
@@ -144,10 +145,10 @@ def test_the_bounds_of_nesting_and_of_values_are_exact(file, most, message):
     "text",
     [
         "2026-13-01", "2026-02-30", "2026-11-20T24:00:00Z", "2026-11-20T10:61:00Z", "2026-11-20T10:10:00+99:00",
-        "0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:00:00-02:00", "2026-11", "20261120", "1763633400",
+        "0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:00:00-02:00", "2026-11", "20261320", "1763633400",
         "2026-11-20T", "2026-11-20 noon", "2026-11/20", "٢٠٢٦-11-20", "Feb 30 2015", "1" * 5000,
-        "May 4, 2019 10:00 PM", "May 4, 2019 10:00 am", "May 4, 2019 10:00 CEST", "May 4, 2019 10:00 in Rome",
-        "May 4, 2019 25:00", "May 4, 2019 10 PM", "4 Mai 2019", "4 May 2019 10:00 +02", "Sat May 4 10:00:00 2019 PM",
+        "May 4, 2019 10:00 CEST", "May 4, 2019 10:00 in Rome",
+        "May 4, 2019 25:00", "May 4, 2019 10 PM", "4 Mai 2019", "Sat May 4 10:00:00 2019 PM",
         "-", "2 " * 30, "May 4, 2019" + " " * 60_000 + "x", "2 " * 30_000, "4 May 2019 (" * 5000,
     ],
 )  # fmt: skip

@@ -34,6 +34,9 @@ HIDDEN = {
     "large": {"posts/posts.yaml": f"a: {'x' * 300_000}"},
     "Nuxt": {"posts/a.md": "", "posts/b.draft.md": POST},
     "Jekyll and Astro": {"posts/a.md": "", "posts/_b.md": POST},
+    "Jekyll, in no collection": {"_config.yml": "collections: [notes]", "posts/a.md": "", "_trash/b.md": POST},
+    "Hexo, discarded": {"_config.yml": "new_post_name: a", "posts/a.md": "", "source/_discarded/b.md": POST},
+    "Blot": {"posts/a.md": "", "posts/[Draft] b.md": POST},
     "private folder": {"posts/a.md": "", "Private/b.md": POST},
 }  # fmt: skip
 SHOWN = {

@@ -1,7 +1,10 @@
-"""Exports of Medium and Substack."""
+"""Exports of Medium and Substack, and exports that are too large."""
+
+import os
 
 from blogapi.wings.transfer.items import Failure
 from tests.blogs import open_sources, read, write_files
+from tests.transfer.test_exports import HEAD
 
 MEDIUM = """<!DOCTYPE html><html><head><title>Rye bread</title></head><body><article class="h-entry"><header>
 <h1 class="p-name">Rye bread</h1></header><section data-field="subtitle" class="p-summary">Short.</section>
@@ -68,3 +71,13 @@ def test_other_files_in_html_and_csv_are_not_posts(tmp_path):
     reasons = [failure.reason for name in ("a.html", "a.csv", "posts.csv") for failure in read(top / name)]
     assert reasons[0] == "not read, as this is a text that `pandoc -t gfm` converts to Markdown"
     assert reasons[1:] == ["not an export of Substack"] * 2
+
+
+def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):
+    (tmp_path / "a.json").touch()
+    os.truncate(tmp_path / "a.json", 200 * 1024**2)
+    (tmp_path / "b.xml").write_text(f"{HEAD}<item><title>{'a' * 33 * 1024**2}</title></item></channel></rss>")
+    assert [str(item) for item in read(tmp_path / "a.json", tmp_path / "b.xml")] == [
+        f"{tmp_path}/a.json: must have at most 128 MiB",
+        f"{tmp_path}/b.xml: an item must have at most 32 MiB",
+    ]

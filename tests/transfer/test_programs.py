@@ -49,6 +49,14 @@ BLOGS = {
         },
         dict.fromkeys(("a", "b", "c", "fr-c", "node-js", "e-de"), (None, None, None)),
     ),
+    "Hugo, in JSON": (
+        {"hugo.toml": 'baseURL = "x"', "content/a.md": '{"title": "A", "date": "2020-01-02", "tags": ["b"]}\n\nA'},
+        {"a": ("published", "2020-01-02T00:00:00Z", ["b"])},
+    ),
+    "VuePress": (
+        {"docs/.vuepress/config.js": "", "docs/_posts/2020-01-02-a.md": "---\ntags: big cats\n---\n# A"},
+        {"a": ("published", "2020-01-02T00:00:00Z", ["big cats"])},
+    ),
     "Docusaurus": (
         {"blog/2021/05/04/a.md": "# A", "blog/2021-05-05-b/index.mdx": "# B", "blog/2021-05/06-c.md": "# C"},
         {
@@ -74,11 +82,17 @@ BLOGS = {
         {"a": ("published", "2013-05-04T09:00:00Z", ["x", "y"]), "b": (None, None, None)},
     ),
     "Logseq": (
-        {"a.md": "title:: A\ndate:: [[May 4th, 2013]]\ntags:: [[x]], #y\n\n- B"},
-        {"a": ("published", "2013-05-04T00:00:00Z", ["x", "y"])},
+        {
+            "a.md": "title:: A\ndate:: [[May 4th, 2013]]\ntags:: [[x]], #y\n\n- B",
+            "b.md": "- date:: [[May 4th, 2013]]\n  public:: false\n- B",
+        },
+        {
+            "a": ("published", "2013-05-04T00:00:00Z", ["x", "y"]),
+            "b": ("draft", "2013-05-04T00:00:00Z", None),
+        },
     ),
     "Notion": (
-        {f"A b {'0a' * 16}.md": "# A b\n\nCreated: March 5, 2024 6:22 PM\nTags: x, y\nStatus: Published\n\nB"},
+        {f"A b {'0a' * 16}.md": "# A b\n\nCreated time: March 5, 2024 6:22 PM\nTags: x, y\nStatus: Published\n\nB"},
         {"a-b": ("published", "2024-03-05T18:22:00Z", ["x", "y"])},
     ),
     "Obsidian": (
@@ -94,8 +108,9 @@ BLOGS = {
         {"a": ("published", "2020-01-02T00:00:00Z", None)},
     ),
     "Bear": (
-        {"a.md": "---\ntitle: A\npublished_date: 2020-01-02 10:00\nis_page: false\n---\nB"},
-        {"a": ("published", "2020-01-02T10:00:00Z", None)},
+        {"a.md": "---\ntitle: A\npublished_date: 2020-01-02 10:00\nis_page: false\nall_tags: '[\"x\", \"y z\"]'\n---\n"
+         "B"},
+        {"a": ("published", "2020-01-02T10:00:00Z", ["x", "y z"])},
     ),
     "Zenn": (
         {"a.md": '---\ntitle: A\nemoji: x\ntopics: ["b"]\npublished: true\npublished_at: 2020-01-02 09:00\n---\nB'},
@@ -141,7 +156,7 @@ def test_what_was_recognized_is_named(tmp_path):
         "Hexo": f"Hexo, by {tmp_path}/Hexo/_config.yml",
         "Zola": f"Zola, by {tmp_path}/Zola/config.toml",
         "Hashnode": "Hashnode, by the names in front matter",
-        "Pelican": "Pelican, by the names in front matter",
+        "Pelican": "Pelican or MultiMarkdown, by the names in front matter",
     }
     for name, text in recognized.items():
         with open_sources(write_files(tmp_path / name, BLOGS[name][0])) as sources:
@@ -158,6 +173,8 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
         "f/f.json": '{"date": "2020-01-02"}',
         "f/e2.md": "# E",
         "g.md": "---\ntitle: G\nposted_at: 1577836800\n---\nG",
+        "i.md": "---\ntitle: I\ndate created: Tuesday, March 5th 2024, 6:22:41 pm\n---\nI",
+        "j.md": "---\ntitle: J\nposted: 05/03/2024\n---\nJ",
         "h.md": "---\ntitle: H\ncreated: 2020-01-02\ndraft: true\n---\nH",
     }
     top = write_files(tmp_path, files)
@@ -170,6 +187,8 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
         "e": None,
         "e2": (None, "date in f.json"),
         "g": (3, "posted_at"),
+        "i": (3, "date created"),
+        "j": (3, "posted"),
         "h": None,
     }
     dated = {item.fields["slug"]: item.fields.get("published_at") for item in read(top, date_from="created")}
@@ -184,13 +203,14 @@ def test_headers_that_are_not_read_are_refused_and_a_paragraph_with_a_colon_is_t
         "% A\n% B\n\nText.": "headers of Org, Pandoc or ikiwiki",
         '[[!meta title="A"]]\nText.': "headers of Org, Pandoc or ikiwiki",
         "---\rtitle: A\r---\rText.": "line breaks must be LF",
+        "import {\n  B,\n} from 'b'\n\nexport const article = {\n  title: 'A',\n}\n\nText.": "metadata in JavaScript",
     }
     texts = ("Note: a text.\n\nText.", "\nPeople: 4\nTime: 1 h\n\nText.", "See: a\nand more.\n\nText.")
     files = {f"{number}.md": text for number, text in enumerate((*refused, *texts))}
     found = {item.source.rpartition("/")[2]: item for item in read(write(files))}
     for number, reason in enumerate(refused.values()):
         assert found[f"{number}.md"].reason.startswith(reason)
-    assert [found[f"{number}.md"].fields["content"] for number in range(6, 9)] == [*texts]
+    assert [found[f"{number}.md"].fields["content"] for number in range(7, 10)] == [*texts]
 
 
 def test_properties_of_any_name_are_read(write):

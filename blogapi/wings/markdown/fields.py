@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from blogapi.documents import STATUSES
-from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of, typed
+from blogapi.wings.markdown.dates import rfc3339_of
+from blogapi.wings.markdown.front_matter import MarkdownError, typed
 from blogapi.wings.markdown.programs import IMPORTED, NAMES, OURS, Program
 
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -20,6 +21,7 @@ STATUS_WORDS = {
 ADDRESS_NAMES = ("url", "src", "image", "path")  # for the address of an image with more properties
 TAG_NAMES = ("name", "title", "label", "slug")  # for a tag with more properties
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
+IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # a list in a string, as Bear writes it
 EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
 
 
@@ -112,6 +114,8 @@ def _simplified(name: str, field: str, value: Any) -> Any:
         value = next(iter(value), "")
     if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):
         return ""
+    if field == "tags" and isinstance(value, str) and IN_BRACKETS.fullmatch(value):
+        return value[1:-1].replace('"', "")
     if field == "tags" and isinstance(value, list):
         return [part for each in value for part in _tags_in(each)]
     return value

@@ -12,13 +12,14 @@ from blogapi.documents import ID
 from blogapi.text import CONTROL, VISIBLE
 from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_CONVERTERS, FIELD_NAMES, IGNORED, adapted, read_fields
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
-from blogapi.wings.markdown.headers import read_headers, split_headers
+from blogapi.wings.markdown.headers import read_headers, read_json, split_headers
 from blogapi.wings.markdown.programs import ANY, BY_HEADER, IMPORTED, OURS, Program, by_names, dated_from
 from blogapi.wings.markdown.public import hides
 
 MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
 LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language of front matter, after its opening line
+READERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
@@ -100,7 +101,7 @@ def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
 
 @lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
 def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
-    values, lines = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml}.get(marks, read_headers)(text)
+    values, lines = READERS.get(marks, read_headers)(text)
     said, said_lines, program, zone = values, lines, rules.program, rules.zone
     keeps_others = rules.keeps_others or not rules.strict
     if not rules.strict:

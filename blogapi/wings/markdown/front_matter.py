@@ -3,8 +3,6 @@
 import re
 import tomllib
 from bisect import bisect_left
-from datetime import UTC, datetime, tzinfo
-from email.utils import parsedate_to_datetime
 from itertools import accumulate, islice
 from typing import Any
 
@@ -18,6 +16,7 @@ MAX_DIGITS = 400  # limit for a YAML number
 MAX_VALUES = 2000  # names and the ends of lists count, too
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
+NOT_UTF_8 = "must be UTF-8"
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
 # The line break after the delimiter is not part of the content, and neither is one blank line.
@@ -59,23 +58,6 @@ BRACKET = re.compile(r"[\[{\]}]")
 # tomllib takes quadratic time for names with many parts.
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 
-# 2026-11-20, 2026-11-20T10:10:00.000Z, 2015-02-13 10:00:00 +0100, 2015/2/13 9:00: YAML's timestamps, and then some;
-# 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
-YEAR_FIRST = re.compile(
-    r"(?P<year>\d{4})(?P<separator>[-/])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
-    r"(?:(?:[Tt]|[ \t]+)(?P<hour>[01]?\d|2[0-3]):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?"
-    r"(?:[ ](?P=year)(?=[ ]))?(?P<zoned>[ \t]*(?:Z|z|UTC|GMT|(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>\d\d)?))?)?",
-    re.ASCII,
-)
-ISO = "{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{minute:0>2}:{second:0>2}{sign}{hours:0>2}:{minutes:0>2}"
-# Dates as in e-mail (RFC 5322), and variants by people and JavaScript: July 8, 2022
-MONTH_NAMED = re.compile(
-    r"(?P<date>(?:[a-z]{3,9},?[ ]+)?(?:\d\d?(?:[ ]+|-)[a-z]{3,9}(?:[ ]+|-)|[a-z]{3,9}[ ]+\d\d?,?[ ]+)\d{4})"
-    r"(?:,?[ ]+(?P<time>\d\d?:\d\d(?::\d\d)?)"
-    r"(?:[ ]*(?P<zone>Z|UTC?|GMT|[ECMP][SD]T)|[ ]*(?:UTC|GMT)?(?P<offset>[+-]\d\d:?\d\d))?(?:[ ]*\([^()]*\))?)?",
-    re.ASCII | re.IGNORECASE,
-)
-TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 # Characters that control a terminal: controls, line separators, text direction. And unpaired surrogates.
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -128,6 +110,8 @@ def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, in
 
     With `skip_blank`, white space may come first; the text then begins with as many empty lines.
     """
+    if b"\0" in data[:4]:
+        raise MarkdownError(f"{NOT_UTF_8}: this seems to be UTF-16", 1)
     data = data.removeprefix(b"\xef\xbb\xbf")
     blank = BLANK.match(data) if skip_blank else None
     skipped, data = (blank[0].count(b"\n"), data[blank.end() :]) if blank else (0, data)
@@ -159,7 +143,7 @@ def _decode(data: bytes, first_line: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise MarkdownError("must be UTF-8", first_line + data.count(b"\n", 0, error.start)) from None
+        raise MarkdownError(NOT_UTF_8, first_line + data.count(b"\n", 0, error.start)) from None
 
 
 class YamlReader:
@@ -284,45 +268,3 @@ def _with_values(text: Any, value: Any) -> Any:
         text = TomlScalar(text)
         text.value = value
     return text
-
-
-def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a string as RFC 3339, in UTC and whole seconds. Raises ValueError if it is not a time.
-
-    A date without a time is midnight; a time without an offset is in the `zone`.
-    """
-    return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
-
-
-def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a string like `rfc3339_of`; "" if it is not a time."""
-    try:
-        return rfc3339_of(text, zone)
-    except ValueError:
-        return ""
-
-
-def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
-    """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
-
-    Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the
-    two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).
-    """
-    try:
-        text = text.strip()
-        if match := YEAR_FIRST.fullmatch(text):
-            moment = datetime.fromisoformat(ISO.format_map(match.groupdict("0") | {"sign": match["sign"] or "+"}))
-            has_offset = match["zoned"]
-        elif match := MONTH_NAMED.fullmatch(text):
-            has_offset = match["zone"] or match["offset"]
-            offset = (has_offset or "+0000").replace(":", "")
-            moment = parsedate_to_datetime(f"{match['date'].replace('-', ' ')} {match['time'] or '00:00'} {offset}")
-        else:
-            raise ValueError
-        if not has_offset:
-            moment = moment.replace(tzinfo=zone)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # as for -0000
-        moment.astimezone(UTC)
-        return moment
-    except (ValueError, OverflowError):
-        raise ValueError(TIME_HINT) from None

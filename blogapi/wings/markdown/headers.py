@@ -1,15 +1,24 @@
-"""Read headers without delimiters around them: of Pelican, Nikola, Logseq and Notion, and Hexo's without `---`."""
+"""Read headers without delimiters: of Pelican, Nikola, Logseq and Notion, Hexo's without `---`, and Hugo's JSON."""
 
+import json
 import re
 from typing import Any
 
-from blogapi.wings.markdown.front_matter import MAX_BYTES, MAX_VALUES, TOO_MANY, MarkdownError, Plain
+from blogapi.wings.markdown.front_matter import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_VALUES,
+    TOO_MANY,
+    MarkdownError,
+    Plain,
+    depth_of,
+)
 
 NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
 # Headers by the `header` of a program; the group is the headers, and a first line of Notion's stays in the content
 FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?((?:\.\. {NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
-    "::": re.compile(rf"((?:(?:- )?{NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
+    "::": re.compile(rf"((?:(?:- |  )?{NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
     ":": re.compile(rf"((?:{NAME}:(?:[ \t].*)?(?:\n|\Z)(?:[ \t]+\S.*(?:\n|\Z))*+)++)(?:\n|\Z)"),
     "#": re.compile(r"# .+\n\n((?:[A-Z]\w{0,40}(?: \w{1,40})?: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
@@ -20,13 +29,14 @@ HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)
 # Front matter that is not read, and what to do
 NOT_READ = {
     re.compile(
-        r"\{\s*\"|;;;[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;"
+        r";;;[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;"
     ): "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++",
     re.compile(
         r"(?:```|~~~|---|###)[ \t]*(?:ruby[ \t]*\n\s*front_matter|<%)"
     ): "front matter in Ruby cannot be read: write it as YAML between lines of ---",
     re.compile(
-        r"(?:\s*import .*\n)*\s*export (?:const|let|default) (?:(?:meta|front)\w* *= *)?\{"
+        r"(?:\s*import [^'\"]*['\"][^'\"\n]*['\"].*\n)*\s*export (?:const|let|default) "
+        r"(?:(?:(?:meta|front)\w* *= *)?\{|\w+ *= *\{(?=[^{}]*\b(?:title|date)\b))"
     ): "metadata in JavaScript cannot be read: write it as YAML between lines of ---",
     re.compile(
         r"(?:[A-Z][A-Z ]{0,30}: .*\n){2,}(?:(?!-----).*\n)*-----$", re.MULTILINE
@@ -41,17 +51,23 @@ UNKNOWN = re.compile(
     r"(?:(?i:titel|titre|título|titolo|tytuł|başlık|название|заголовок|標題|标题|題名|タイトル|제목) ?[:：].*\n"
     r"|(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?:[ \t]+\S[^\n]*\n){2,})[ \t]*(?:\n|\Z)"
 )
-NOTION_TIME = re.compile(r"(.*\d{4},?) (\d\d?):(\d\d) ([AP])M", re.ASCII)
-LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+)(?:st|nd|rd|th)(, \d{4})\]\]")
+LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+[a-z]{2}, \d{4})\]\]", re.ASCII)
+JSON = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")  # how a JSON object begins
+BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
+JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
 def split_headers(content: str) -> tuple[bytes, str, str, int]:
     """Return what headers a text begins with, the headers, the content and its line. Raises MarkdownError.
 
-    What they begin with is the `header` of a program, or a delimiter if only the first one is missing; b"" if the text
-    has no headers.
+    What they begin with is the `header` of a program, or a delimiter if only the first one is missing, or a brace; b""
+    if the text has no headers.
     """
     head = content[:MAX_BYTES]
+    if JSON.match(head):
+        end = _end_of_json(head)
+        rest = BREAKS.sub("", content[end:], count=1)
+        return b"{", content[:end], rest, content.count("\n", 0, len(content) - len(rest)) + 1
     text = head.replace("\r\n", "\n")
     if reason := next((reason for pattern, reason in NOT_READ.items() if pattern.match(text)), ""):
         raise MarkdownError(reason, 1)
@@ -63,7 +79,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
             kept = text[: match.start(1)] if form == "#" else ""
             return (
                 form.encode(),
-                match[1],
+                match[1].replace("\n  ", "\n") if form == "::" else match[1],
                 kept + _after(content, text, match.end()),
                 text.count("\n", 0, match.end()) + 1,
             )
@@ -93,16 +109,49 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
             values[name] = Plain(f"{values[name]} {line.strip()}".strip())
         elif match := LINE.match(line):
             name = match[1].lower()
-            values[name], lines[name] = Plain(_as_time(match[2].strip())), number
+            values[name], lines[name] = Plain(LOGSEQ_DAY.sub(r"\1", match[2].strip())), number
         if len(values) > MAX_VALUES:
             raise MarkdownError(TOO_MANY, 1)
     return values, lines
 
 
-def _as_time(value: str) -> str:
-    """Write times of Logseq, Nikola and Notion as other programs do; return other values as they are."""
-    if match := LOGSEQ_DAY.fullmatch(value):
-        return match[1] + match[2]
-    if match := NOTION_TIME.fullmatch(value):
-        return f"{match[1]} {int(match[2]) % 12 + 12 * (match[4] == 'P')}:{match[3]}"
-    return re.sub(r"^([\d-]+ [\d:]+ )UTC(?=[+-]\d)", r"\1", value)
+def _end_of_json(text: str) -> int:
+    """Return where the JSON object that a text begins with ends. Raises MarkdownError."""
+    without_text = JSON_STRING.sub(lambda match: " " * len(match[0]), text)
+    depth = 0
+    for match in re.finditer(r"[\[{\]}]", without_text):
+        depth += 1 if match[0] in "[{" else -1
+        if not depth:
+            return match.end()
+    raise MarkdownError(f"the front matter in JSON never ends, or has more than {MAX_BYTES // 1024} KiB", 1)
+
+
+def read_json(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the values in a JSON object (strings, lists, mappings), and the lines of their names."""
+    without_text = JSON_STRING.sub('""', text)
+    if depth_of(without_text) > MAX_DEPTH:
+        raise MarkdownError(f"must be nested at most {MAX_DEPTH} deep", 1)
+    if sum(map(without_text.count, ",[{")) > MAX_VALUES:
+        raise MarkdownError(TOO_MANY, 1)
+    try:
+        values = json.loads(text, object_pairs_hook=_mapping, parse_float=Plain, parse_int=Plain, parse_constant=Plain)
+        json.dumps(values, ensure_ascii=False).encode()  # fails for unpaired surrogates
+    except json.JSONDecodeError as error:
+        raise MarkdownError(f"not valid JSON: {error.msg}", error.lineno) from None
+    except UnicodeEncodeError:
+        raise MarkdownError("not valid JSON: half of a surrogate pair", 1) from None
+    return values, {name: text.count("\n", 0, text.find(json.dumps(name, ensure_ascii=False))) + 1 for name in values}
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping whose scalars are texts. Raises MarkdownError."""
+    values = {name: _as_text(value) for name, value in pairs}
+    if len(values) < len(pairs):
+        raise MarkdownError("a name is given twice", 1)
+    return values
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_as_text, value))
+    return Plain("" if value is None else str(value).lower()) if value is None or isinstance(value, bool) else value

@@ -60,6 +60,7 @@ class Program:
     post_data: tuple[str, ...] = ()  # files with values for one post; {} is its name
     assets: bool = False  # a post's images are in a folder with its name
     begun: tuple[str, ...] = ("created",)  # those of `names` for a date that publish nothing without a status
+    hides_folders: bool = False  # whether folders that begin with "_" are not published, unless they are known
     zone: str = ""  # the zone of times without an offset, unless the site has another
     # Names in a configuration for the languages that can end the names of files (x.fr.md), and files of such languages
     languages: tuple[str, ...] = ()
@@ -108,6 +109,7 @@ PROGRAMS = (
         divides="",
         pattern=":year/:month/:day/:title/",
         assets=True,
+        hides_folders=True,
     ),
     Program("Hexo or Octopress", folders=("source/_posts", "source/_drafts"), assets=True),
     Program(
@@ -127,6 +129,7 @@ PROGRAMS = (
         pattern="date",
         styles=JEKYLL_STYLES,
         titles_by_name=True,
+        hides_folders=True,
     ),
     Program(
         "Zola",
@@ -147,6 +150,7 @@ PROGRAMS = (
         language_files=tuple(f"config/_default/languages.{kind}" for kind in ("toml", "yaml", "yml", "json")),
     ),
     Program("Docusaurus", configs=scripts("docusaurus.config"), dated=IN_PATH),
+    Program("VuePress", configs=(*scripts(".vuepress/config"), *scripts(".vitepress/config"))),
     Program("Middleman", configs=("config.rb",), ends=re.compile(r"\.html$")),
     Program("MkDocs", configs=("mkdocs.yml",), data=(".meta.yml",)),
     Program("Quarto", configs=("_quarto.yml",), data=("_metadata.yml",)),
@@ -171,7 +175,7 @@ PROGRAMS = (
     Program("Gatsby", configs=scripts("gatsby-config"), names={"cover_image": ("featuredimage",)}),
     Program("Statiq", configs=("statiq.json",), data=("_directory.yml", "_directory.yaml", "_directory.json")),
     Program("Nikola", configs=("conf.py",), asks=of("blog_title"), header=".."),
-    Program("Pelican", configs=("pelicanconf.py",), header=":"),
+    Program("Pelican or MultiMarkdown", configs=("pelicanconf.py",), header=":"),
     Program(
         "Logseq",
         configs=("logseq/config.edn",),
@@ -188,7 +192,11 @@ PROGRAMS = (
     ),
     # Those without a site
     Program(
-        "Notion", header="#", names={"published_at": ("publish date", "created")}, ends=re.compile(" [0-9a-f]{32}$")
+        "Notion",
+        header="#",
+        names={"published_at": ("publish date", "created", "created time")},
+        begun=("created", "created time"),
+        ends=re.compile(" [0-9a-f]{32}$"),
     ),
     Program(
         "Hashnode",
@@ -203,7 +211,7 @@ PROGRAMS = (
     Program(
         "Bear",
         keys=of("is_page", "published_date"),
-        names={"published_at": ("published_date",), "excerpt": ("meta_description",)},
+        names={"published_at": ("published_date",), "excerpt": ("meta_description",), "tags": ("all_tags",)},
     ),
 )
 OURS = Program("blogapi")

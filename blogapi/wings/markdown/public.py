@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_PARAM_NAME
-from blogapi.wings.markdown.front_matter import shown, time_or_nothing
+from blogapi.wings.markdown.dates import looks_like_date, time_or_nothing
+from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import NAMES
 
 ON = {"true", "yes", "on", "1", "y"}
@@ -19,8 +20,8 @@ PUBLIC |= {"everyone", "everybody", "anyone", "all", "world"}
 HIDING = re.compile(
     r"(is[ _-])?(drafts?|private|hidden|hide|secret|unlisted|delisted|unpublished|not[ _-]published|protected|internal"
     r"|((only|for)[ _-])?(members?|paid|premium|subscribers?)([ _-](only|subscriber|member)s?)?"
-    r"|password([ _-]protected)?|tiers|founding|friends|family|confidential|restricted|wip|in[ _-]progress"
-    r"|unfinished|pending([ _-]review)?"
+    r"|only[ _-]free|sent|password([ _-]protected)?|tiers|founding|friends|family|confidential|restricted|wip"
+    r"|in[ _-]progress|unfinished|pending([ _-]review)?"
     r"|entwurf|privat|brouillon|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿"
     r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
 )
@@ -77,11 +78,13 @@ def _not_public(said: str, now: str) -> bool:
 def _past(said: str, now: str) -> bool:
     if re.fullmatch(r"\d{10}(\d{3})?", said, re.ASCII):  # seconds or milliseconds since 1970
         return rfc3339(int(said[:10])) <= now
-    return said not in OFF and time_or_nothing(said.upper()) <= now  # One that is not understood is "", and past.
+    return said not in OFF and time_or_nothing(said) <= now  # One that is not understood is "", and past.
 
 
 def _future(said: str, now: str) -> bool:
-    return time_or_nothing(said.upper()) > (now if now != LATEST else "")
+    if now == LATEST:
+        return bool(time_or_nothing(said))
+    return time_or_nothing(said) > now or (looks_like_date(said) and not time_or_nothing(said))
 
 
 class Rule(NamedTuple):
@@ -133,7 +136,7 @@ RULES = (
     Rule(
         "Substack, Jetpack, various plugins",
         re.compile(
-            "(is|only|for)?(members?|subscribers?|paid|premium|paywall(ed)?)(only)?"
+            "(is|only|for)?(members?|subscribers?|paid|premium|paywall(ed)?)(only)?|e?mailonly"
             "|login(required)?|requires?(login|auth(entication)?)|auth(required)?"
         ),
         _on,

@@ -12,8 +12,9 @@ from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
+from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.files import heading
-from blogapi.wings.markdown.front_matter import MarkdownError, rfc3339_of
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.wings.micropub.message import Submission, without_empty
 

@@ -21,7 +21,7 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.keys import READERS
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
-from blogapi.wings.markdown.front_matter import rfc3339_of
+from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.micropub import entry
 from blogapi.wings.micropub.addresses import MEDIA, MICROPUB, public, ref_of, url_of
 from blogapi.wings.micropub.message import Submission, authorize, read, read_form

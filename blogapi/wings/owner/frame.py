@@ -23,7 +23,7 @@ from blogapi.documents import MAX_TITLE
 from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
 from blogapi.wings.forms import FORM, Form, Receive
 from blogapi.wings.images.uploads import FileForm
-from blogapi.wings.markdown.front_matter import rfc3339_of
+from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.owner import sessions
 from blogapi.wings.tags import storage as tags
 

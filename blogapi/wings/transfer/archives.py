@@ -1,5 +1,6 @@
 """Unpack the zip archives that are given to an import."""
 
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,10 +14,14 @@ MAX_RATIO = 200  # of these bytes to those of the archive
 
 
 @contextmanager
-def unpacked(paths: Iterable[Path]) -> Iterator[tuple[Path, ...]]:
-    """Yield these paths, with a temporary folder of its files for each zip archive that is sound and not too large."""
+def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
+    """Yield what to read for each path: a temporary folder of its files for a zip archive that is sound, else itself.
+
+    An archive that is too large is not unpacked. The paths to read are the keys.
+    """
     with TemporaryDirectory() as folder:
-        yield tuple(_unpack(path, Path(folder, str(number), path.stem)) for number, path in enumerate(paths))
+        top = os.path.realpath(folder)
+        yield {_unpack(path, Path(top, str(number), path.stem)): path for number, path in enumerate(paths)}
 
 
 def _unpack(path: Path, folder: Path) -> Path:

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
-from blogapi.wings.markdown.front_matter import time_or_nothing
+from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer.xml_files import text
 

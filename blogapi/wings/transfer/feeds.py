@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element, tostring
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
+from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer import blogger
 from blogapi.wings.transfer.xml_files import elements, local, text
@@ -80,7 +81,7 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield _post(
             link=said["url"],
             title=said["title"],
-            when=time_or_nothing(said["date_published"]),
+            when=time_or_nothing(said["date_published"] or said["date_modified"]),
             html=said["content_html"],
             content="" if said["content_html"] else said["content_text"],
             excerpt=said["summary"],
@@ -92,4 +93,4 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield PARTIAL
 
 
-NAMES = ("url", "title", "date_published", "content_html", "content_text", "summary", "image")
+NAMES = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")

@@ -15,16 +15,10 @@ from typing import IO, Any
 from blogapi.documents import is_slug
 from blogapi.storage.engine import Reader
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.formats import EXTENSIONS
-from blogapi.wings.images.storage import IMAGE_ID, StoredImage
+from blogapi.wings.images.storage import StoredImage
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.transfer.images import exists
-
-IMAGES = "images"  # the name of the folder, and the first part of the path in addresses
-IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# The address of an image on any host, because the address of the service may have changed
-ADDRESS = re.compile(rf"(?:https?://[^\s\"'<>()]{{1,300}}?|(?<![\w./~%-]))/{IMAGES}/({IMAGE_FILE})\b".encode())
+from blogapi.wings.transfer.images import ADDRESS, IMAGE_FILE, IMAGES, exists
 
 
 def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:

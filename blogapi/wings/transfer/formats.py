@@ -1,34 +1,67 @@
-"""Recognize files in formats that an import does not read, or reads only by their own path, and say what to do."""
+"""The formats of files that are not Markdown: how they are recognized, what reads them, and what to do with others."""
 
 import re
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from blogapi.wings.transfer import feeds, ghost, medium, substack, wordpress
+from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
+
+Reader = Callable[[Path, tzinfo], Iterator[dict[str, Any]]]
 
 HEAD_BYTES = 4096
+UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
 BY_PATH = "give it by its own path"
+BY_FEED = "import the feed of the blog"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"
 BY_PANDOC = "a text that `pandoc -t gfm` converts to Markdown"
-# What a file is and what to do, by its beginning
-HEADS = {
-    re.compile(rb"wordpress\.org/export"): f"an export of WordPress: {BY_PATH}",
-    re.compile(rb"<feed(?s:.)*?[Bb]logger"): f"an export of Blogger: {BY_PATH}",
-    re.compile(rb"<(?:feed|rss|rdf:RDF)[\s>]"): f"a feed: {BY_PATH}",
-    re.compile(rb"^\s*\{\s*\"(?:db|meta|data)\""): f"an export of Ghost: {BY_PATH}",
-    re.compile(rb"jsonfeed\.org/version"): f"a feed: {BY_PATH}",
-    re.compile(rb"^\s*\[(?s:.)*\"body_markdown\""): (
-        "articles of dev.to: make a Markdown file of each `body_markdown`, which has front matter"
+
+
+class Format(NamedTuple):
+    """A format that is recognized by the beginning of a file."""
+
+    beginning: re.Pattern[bytes]
+    name: str
+    way: str = BY_PATH  # what to do with a file that is not read
+    read_xml: Reader | None = None
+
+
+# The first that matches counts.
+FORMATS = (
+    Format(re.compile(rb"wordpress\.org/export"), "an export of WordPress", read_xml=wordpress.read_posts),
+    Format(re.compile(rb"<feed(?s:.)*?[Bb]logger"), "an export of Blogger", read_xml=feeds.read_posts),
+    Format(re.compile(rb"<(?:feed|rss|rdf:RDF)[\s>]"), "a feed", read_xml=feeds.read_posts),
+    Format(re.compile(rb"^\s*\{\s*\"(?:db|meta|data)\""), "an export of Ghost"),
+    Format(re.compile(rb"jsonfeed\.org/version"), "a feed"),
+    Format(
+        re.compile(rb"^\s*\{\s*\"posts\"\s*:\s*\[(?s:.)*\"cuid\""),
+        "an export of Hashnode",
+        "use its backup to GitHub, which has Markdown files",
     ),
-    re.compile(rb"^(?:AUTHOR|TITLE|BASENAME): "): f"an export of Movable Type or TypePad: {BY_WORDPRESS}",
-    re.compile(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake_discoverable\b"): (
-        "a CSV file of Bear: use the export as Markdown files in Bear's dashboard"
+    Format(re.compile(rb"^\s*\{\s*\"username\"(?s:.)*\"collections\""), "an export of Write.as", f"{BY_FEED}, /feed/"),
+    Format(
+        re.compile(rb"^\s*\[(?s:.)*\"body_markdown\""),
+        "articles of dev.to",
+        "make a Markdown file of each `body_markdown`, which has front matter",
     ),
-    re.compile(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b"): (
-        "an export of Wix: import the feed of the blog, /blog-feed.xml, instead"
+    Format(re.compile(rb"^(?:AUTHOR|TITLE|BASENAME): "), "an export of Movable Type or TypePad", BY_WORDPRESS),
+    Format(
+        re.compile(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b"),
+        "a CSV file of Bear",
+        "use the export as Markdown files in Bear's dashboard",
     ),
-}
-# The same by its name
+    Format(
+        re.compile(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b"),
+        "an export of Wix",
+        f"{BY_FEED}, /blog-feed.xml, instead",
+    ),
+)
+# What a file is and what to do, by its name
 NAMES = {
     re.compile(r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$"): (
-        f"an export of Tumblr: {BY_WORDPRESS} (its importer reads the blog), or import the blog's feed, /rss"
+        f"an export of Tumblr: {BY_WORDPRESS} (its importer reads the blog), or {BY_FEED}, /rss"
     ),
     re.compile(r"\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$", re.IGNORECASE): "Markdown: rename it to .md",
     re.compile(
@@ -38,14 +71,41 @@ NAMES = {
 }
 
 
+def read_xml(path: Path, zone: tzinfo) -> Iterator[dict[str, Any]]:
+    """Yield the posts in an XML file, by its beginning."""
+    found = format_of(path)
+    return ((found and found.read_xml) or wordpress.read_posts)(path, zone)
+
+
+# The readers of exports, by file extension
+READERS: dict[str, Reader] = {
+    **dict.fromkeys((".xml", ".atom", ".rss"), read_xml),
+    # Times in these are UTC.
+    ".json": lambda path, zone: ghost.read_posts(path),
+    ".html": lambda path, zone: medium.read_posts(path),
+    ".csv": lambda path, zone: substack.read_posts(path),
+}
+READABLE = (*MARKDOWN_SUFFIXES, *READERS)
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file in a folder is part of an export that is read from its folder, by its name."""
+    return medium.is_post(path) or path.name == substack.TABLE
+
+
+def format_of(path: Path) -> Format | None:
+    """Return the format of a file, by its beginning. Raises OSError."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return next((each for each in FORMATS if each.beginning.search(head)), None)
+
+
 def advice_on(path: Path) -> str:
     """Return what a file is and what to do with it; "" if that is not known."""
-    head = b""
     try:
-        if path.is_file():  # To open a pipe might never end.
-            with path.open("rb") as file:
-                head = file.read(HEAD_BYTES)
+        found = format_of(path) if path.is_file() else None  # To open a pipe might never end.
     except OSError:
         return ""
-    found = next((said for pattern, said in HEADS.items() if pattern.search(head)), "")
-    return found or next((said for pattern, said in NAMES.items() if pattern.search(str(path))), "")
+    if found:
+        return f"{found.name}: {found.way}"
+    return next((said for pattern, said in NAMES.items() if pattern.search(str(path))), "")

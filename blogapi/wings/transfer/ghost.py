@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
+from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.feeds import read_json_feed
 
@@ -43,8 +44,9 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     for row, kind in rows:
         post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
         try:
-            params = _params(row | meta.get(row["id"], {}), authors.get(row["id"], []))
-            yield post | _post(row, tags) | {"params": params}
+            more = meta.get(row["id"], {})
+            params = _params(row | more, authors.get(row["id"], []))
+            yield post | _post(row | more, tags) | {"params": params}
         except MarkdownError as error:
             yield post | {"error": error.reason}
         except (LookupError, TypeError, ValueError, AttributeError):
@@ -104,7 +106,9 @@ def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
         "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
         "html": html,
         "content": content,
-        "values": {name: row.get(name) or "" for name in ("visibility", "status")},  # values that may hide it
+        "values": {
+            name: row.get(name) or "" for name in ("visibility", "status", "email_only")
+        },  # values that may hide it
     }
 
 

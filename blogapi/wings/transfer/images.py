@@ -26,11 +26,13 @@ from blogapi.wings.transfer.notes import Note
 PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
-# Addresses in an export: those of a service or, in a standalone export, relative ones
-EXPORTED = re.compile(
-    r"(?P<service>https?://[^\s\"'()<>\[\]]{1,200}?/|(?<![\w./~%-]))"
-    rf"(?P<path>images/(?P<id>{IMAGE_ID})\.(?:{'|'.join(EXTENSIONS.values())}))\b"
-)
+IMAGES = "images"  # the folder of images in an export, and the first part of the path in addresses
+IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
+# Any host, because the address of the service may have changed, and what cannot come before an address
+SERVICE, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
+ADDRESS = re.compile(rf"(?:{SERVICE}|{BEGINS})/{IMAGES}/({IMAGE_FILE})\b".encode())
+# The same with its host, or a relative one of a standalone export
+EXPORTED = re.compile(rf"(?P<service>{SERVICE}/|{BEGINS})(?P<path>{IMAGES}/{IMAGE_FILE})\b")
 SIZE = re.compile(r"\d+(x\d+)?")  # the size of an embedded image, in place of a label
 # {{ '/a.png' | relative_url }}
 LIQUID = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
@@ -258,7 +260,7 @@ class Placement:
     def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
         """Return the new address for one written by an export."""
         found = self._use(self._find(match["path"])) if self.folder else ""
-        if not found and match["service"] == f"{images.url}/" and not images.is_stored(match["id"]):
+        if not found and match["service"] == f"{images.url}/" and not images.is_stored(Path(match["path"]).stem):
             self.is_lost = True
             self.missing[match["path"]] = None
         return found or match[0]

@@ -1,7 +1,7 @@
 """Find the values that posts get from files of their folders and from the configuration of their site."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, takewhile
 from pathlib import Path
@@ -14,8 +14,8 @@ from blogapi.wings.transfer.data import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIGS, Site, files_in, names_in, roots_of
 
 SECTION = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
-# Names of files that are not published: in Astro, Docusaurus and Jekyll, and in Nuxt
-DRAFT_NAME = re.compile(r"_.*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE)
+# Names of files that are not published: in Astro, Docusaurus and Jekyll, in Blot, and in Nuxt
+DRAFT_NAME = re.compile(r"_.*|\[drafts?\].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE)
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
 # Names at the top of a site's configuration that mean all its posts; other names are the site's own
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
@@ -25,12 +25,23 @@ def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
     """Yield the values that apply to the post in a file: of its name, its data files, its folders and its site."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", {"draft": path.name}, is_default=False)
+    if name := _unbuilt(path.parts[len(bound.parts) : -1], site):
+        yield Inherited("its path", {"draft": name}, is_default=False)
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
     folders = takewhile(lambda folder: folder != bound.parent, path.parents)
     found = chain(*(_of_folder(folder, bound) for folder in folders), _of_site(site))
     yield from (each for each in found if _applies(each.values or {}, parts))
+
+
+def _unbuilt(folders: Iterable[str], site: Site) -> str:
+    """Return the folder that keeps a file from being published, in Jekyll and Hexo; "" if none does."""
+    if not site.program.hides_folders or site.values is None:
+        return ""
+    collections = site.values.get("collections") or ()
+    known = {"_posts", "_drafts", *(f"_{name}" for name in collections if isinstance(collections, dict | list))}
+    return next((name for name in folders if name.startswith("_") and name not in known), "")
 
 
 def is_settings(file: Path) -> bool:

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 from turbohtml import Element, parse
 
 from blogapi.posts.slugs import slug_of
+from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import check_size
 
 FILE_NAME = re.compile(r"(draft|\d{4}-\d\d-\d\d)_(.*)-([0-9a-f]{8,12}|-+[0-9a-f]{8,12})\.html", re.DOTALL)

@@ -11,11 +11,13 @@ from urllib.parse import unquote
 from blogapi.documents import is_slug
 from blogapi.posts.slugs import slug_of
 from blogapi.text import VISIBLE
+from blogapi.wings.markdown.dates import looks_like_date, time_or_nothing
 from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.front_matter import MONTH_NAMED, YEAR_FIRST, shown, time_or_nothing
+from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import Program
 from blogapi.wings.markdown.public import OFF
+from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.permalinks import parted
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
@@ -82,18 +84,18 @@ def title_in(content: str) -> str:
 
 def infer(
     file: MarkdownFile, path: Path, folders: tuple[str, ...], top: str, address: str, zone: tzinfo
-) -> tuple[str, bool]:
+) -> tuple[str, Note | None]:
     """Infer the fields that front matter leaves out.
 
-    Return the name of the file without a leading date, and whether the title was made from the text.
+    Return the name of the file without a leading date, and a note if a title was made.
     """
     fields, program = file.fields, file.program
     (name, day), day_in_address = name_and_day(path, folders, program, zone), DATE_IN_PATH.search(address)
     fields.setdefault("slug", unquote(parted(address)[1]) or shown(name))
-    title = ""
+    note = None
     if not fields.get("title"):
         title = "" if program.titles_by_name or any(map(str.isspace, name)) else title_in(fields["content"])
-        fields["title"] = title or title_of(shown(name))
+        fields["title"], note = title or title_of(shown(name)), Note.TITLES if title else Note.TITLES_FROM_NAMES
     if day_in_address and not day:
         day = time_or_nothing(day_in_address[1], zone)
     if day and not file.is_exported:
@@ -102,7 +104,7 @@ def infer(
         fields.setdefault("status", "draft")
     elif "published_at" in fields:
         fields.setdefault("status", "published")
-    return name, bool(title)
+    return name, note
 
 
 def dates_in(values: Mapping[str, Any]) -> list[str]:
@@ -119,7 +121,7 @@ def _is_date(name: str, value: Any) -> bool:
     is_word = (
         name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
     )
-    return bool(YEAR_FIRST.match(value) or MONTH_NAMED.match(value) or is_number or is_word)
+    return bool(looks_like_date(value) or is_number or is_word)
 
 
 # Slugs

@@ -22,6 +22,11 @@ class Note(StrEnum):
         "the export has no date for them",
     )
     TITLES = "titles", "Titles made from the text, of", "`title` would be the title"
+    TITLES_FROM_NAMES = (
+        "titles from names",
+        "Titles made from the name of the file, or from the slug, of",
+        "`title` would be the title",
+    )
     LONG_TITLES = "long titles", "Titles are shortened in", "a title has at most 255 characters; params keep it"
     LONG_EXCERPTS = (
         "long excerpts",

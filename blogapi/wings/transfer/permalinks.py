@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.documents import is_slug
+from blogapi.wings.markdown.dates import moment_of
 from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.front_matter import moment_of
 from blogapi.wings.markdown.programs import ALIASES, PATHS, STYLES, Program
 
 # Names in a pattern that stand for a part of the date, and the code of that part for `strftime`

@@ -19,8 +19,9 @@ from blogapi.wings.transfer.client import NotSynced, RemoteError
 from blogapi.wings.transfer.comparison import Comparison
 from blogapi.wings.transfer.decide import Action
 from blogapi.wings.transfer.edit import with_content, with_fields
-from blogapi.wings.transfer.folder import ADDRESS, IMAGES, with_addresses
+from blogapi.wings.transfer.folder import with_addresses
 from blogapi.wings.transfer.ignored import MINE
+from blogapi.wings.transfer.images import ADDRESS, IMAGES
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 from blogapi.wings.transfer.remote import Post

@@ -3,19 +3,21 @@
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO
 from urllib.parse import quote, unquote
 
 import click
 
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.importer import Checked
+from blogapi.wings.transfer.importer import Checked, ImportResult
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
+NAMED = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes with all posts and the reasons
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # How the summary calls these outcomes, for scripts that read it
@@ -25,20 +27,41 @@ SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 class Report:
     """The counts of an import, and what is left to do."""
 
-    def __init__(self, dry_run: bool, redirects: IO[str] | None, images: Counter[str]):
+    def __init__(self, dry_run: bool, redirects: IO[str] | None, images: Counter[str], archives: Mapping[Path, Path]):
         self.dry_run = dry_run
         self.redirects = redirects  # receives one line for each old address
         self.images = images  # counts
+        # Archives, by the folders of their files
+        self.archives = {str(folder): str(path) for folder, path in archives.items() if folder != path}
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # names that were kept
         self.places: defaultdict[Note, list[str]] = defaultdict(list)  # places, by kind of note
+        if redirects and not dry_run:
+            redirects.write("")  # opens the file, so that an error comes before anything is stored
+
+    def print_all(self, results: Iterable[ImportResult], sources: Sources) -> int:
+        """Add the results, and print the counts even after an interruption; return the exit status."""
+        try:
+            for outcome, post in results:
+                self.add(outcome, post)
+        finally:
+            self.print(sources)
+        if not self.outcomes.total():
+            self._say("Nothing was found to import: give Markdown files, a folder with some, or an export.")
+        return 1 if self.outcomes["failed"] or not self.outcomes.total() else 0
+
+    def _say(self, text: str, err: bool = True) -> None:
+        """Print a line; the files of an archive have their paths in it."""
+        for folder, path in self.archives.items():
+            text = text.replace(folder, path)
+        say(text, err)
 
     def add(self, outcome: str, checked: Checked) -> None:
         """Count a result and write its redirects. Print why it failed, or in a dry run what would happen."""
         self.outcomes[outcome] += 1
         if not isinstance(checked, Item):
             for reason in checked:
-                say(str(reason))
+                self._say(str(reason))
             return
         self.params.update([*checked.fields.get("params", ())])
         self.images["missing"] += len(checked.missing)
@@ -53,14 +76,14 @@ class Report:
         if redirects and Note.OTHER_SLUGS not in checked.notes:
             self.places[Note.OLD_ADDRESSES].append(checked.source)
         if self.dry_run:
-            say(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}", err=False)
+            self._say(f"{checked.source}: would be {outcome}: {_foreseen(checked, outcome)}", err=False)
         elif self.redirects:
             self.redirects.writelines(redirects)
 
     def print(self, sources: Sources) -> None:
         """Print the counts of posts and images, what was left out, and the notes."""
         for line in (*refused_images(sources), *(() if self.outcomes.total() else sources.advice())):
-            say(line)
+            self._say(line)
         would_be = "would be " if self.dry_run else ""
         lines = list(settings_of(sources))
         lines += [
@@ -76,12 +99,12 @@ class Report:
             lines.append(f"On other hosts: {others} ({counted(dict(hosts.most_common()))}).")
         for note in Note:
             if places := self.places[note]:
-                limit = len(places) if note is Note.HIDDEN else EXAMPLES
+                limit = len(places) if note in NAMED else EXAMPLES
                 lines.append(
                     f"{note.beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {note.remedy}."
                 )
         for line in lines:
-            say(line, err=False)
+            self._say(line, err=False)
 
 
 def say(text: str, err: bool = True) -> None:

@@ -14,15 +14,16 @@ from urllib.parse import unquote, urlsplit
 
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_FORMER_SLUGS
-from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, Rules, parse
-from blogapi.wings.markdown.front_matter import MarkdownError, moment_of
+from blogapi.wings.markdown.dates import moment_of
+from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, Rules, parse
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
-from blogapi.wings.transfer import feeds, ghost, medium, names, permalinks, substack, wordpress
+from blogapi.wings.transfer import feeds, names, permalinks
 from blogapi.wings.transfer.completion import complete, hide, note_dates
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
-from blogapi.wings.transfer.formats import BY_PATH, advice_on
+from blogapi.wings.transfer.formats import BY_PATH, READABLE, READERS, UNKNOWN, advice_on, is_part
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
 from blogapi.wings.transfer.items import Failure, Item
@@ -30,17 +31,7 @@ from blogapi.wings.transfer.names import SpoolEntry
 from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
-# The readers of exports, by file extension
-EXPORTS: dict[str, Callable[[Path, tzinfo], Iterator[dict[str, Any]]]] = {
-    **dict.fromkeys((".xml", ".atom", ".rss"), lambda path, zone: reader_of(path)(path, zone)),
-    # Times in these are UTC.
-    ".json": lambda path, zone: ghost.read_posts(path),
-    ".html": lambda path, zone: medium.read_posts(path),
-    ".csv": lambda path, zone: substack.read_posts(path),
-}
-UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
 MAX_ADVISED = 100  # files of each kind that an advice may be about
-READABLE = (*MARKDOWN_SUFFIXES, *EXPORTS)
 OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
 # Folders of built or installed files, which are left out like hidden ones
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
@@ -160,17 +151,13 @@ class Sources:
         suffix = file.suffix.lower()
         if file.name.startswith("."):
             self.left_out["file beginning with a dot"] += not file.name.startswith(OUR_FILES)
-        elif suffix not in MARKDOWN_SUFFIXES and not self._is_export(file):
+        elif suffix not in MARKDOWN_SUFFIXES and (self.is_movable or not is_part(file)):
             self.unread[f"file in {file.suffix}" if suffix else "file without a suffix"].append(str(file))
         else:
             if reason := self._why_not(file):
                 self.left_out[reason] += 1
             else:
                 yield from self._read(file, top, self.roots)
-
-    def _is_export(self, file: Path) -> bool:
-        """Return whether a file in a folder is part of an export that is read from its folder."""
-        return not self.is_movable and (medium.is_post(file) or file.name == substack.TABLE)
 
     def _why_not(self, file: Path) -> str:
         """Return why a Markdown file in a folder is left out, as a kind of file; "" if it is read."""
@@ -187,7 +174,7 @@ class Sources:
         try:
             if path.exists() and not (path.is_file() and path.suffix.lower() in READABLE):  # A pipe might never end.
                 raise MarkdownError(f"must be a folder, or a regular file that ends in {', '.join(READABLE)}")
-            if path.suffix.lower() in EXPORTS:
+            if path.suffix.lower() in READERS:
                 yield from self._read_export(path)
                 return
             with open_below(path, roots) as opened:
@@ -209,7 +196,7 @@ class Sources:
         yield from (f"{file}: {way}" for way, file in ways.items())
 
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
-        for post in EXPORTS[path.suffix.lower()](path, self.zone):
+        for post in READERS[path.suffix.lower()](path, self.zone):
             if post == feeds.PARTIAL:
                 self.unread_settings[f"older posts than those in {path} (a feed often has only the latest)"] = None
             elif post["kind"] != "post" and not (post["kind"] == "page" and self.pages):
@@ -227,20 +214,36 @@ class Sources:
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
         self.unread_settings |= {site.unread: None} if site.unread else {}
-        if (beside := path.with_suffix(".meta")).is_file() and not data.startswith((b"---", b"+++", b"..")):  # Nikola
-            data = read_text(beside, self.roots or real_folders([path.parent])).rstrip().encode() + b"\n\n" + data
-            self.taken.add(os.path.realpath(beside))
-        file = parse(data, Rules(program=site.program, zone=site.zone, date_from=self.date_from))
+        file = parse(self._with_meta(data, path), Rules(program=site.program, zone=site.zone, date_from=self.date_from))
         if file.program not in (site.program, OURS):
             self.recognized[f"{file.program.name}, by the names in front matter"] = None
         if file.fields.get("status") == "trash":
             self.left_out["post (trash)"] += 1
             return None
         folders = path.parent.parts[len(top.parts) :]
+        item, name = self._inferred(file, path, top, folders, site)
+        by_pattern = self._address_by_pattern(item, path.parent, name, site)
+        self._judge(item, place, bound, site)
+        self._place_images(item, path.parent, top, path.with_suffix("") if file.program.assets else None)
+        complete(item, rfc3339(self.now), self.drop)
+        self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
+        return item
+
+    def _with_meta(self, data: bytes, path: Path) -> bytes:
+        """Return the bytes of a file with the headers in a file beside it in front, as in Nikola."""
+        if (beside := path.with_suffix(".meta")).is_file() and not data.startswith((b"---", b"+++", b"..")):
+            self.taken.add(os.path.realpath(beside))
+            return read_text(beside, self.roots or real_folders([path.parent])).rstrip().encode() + b"\n\n" + data
+        return data
+
+    def _inferred(
+        self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
+    ) -> tuple[Item, str]:
+        """Return the post in a file with what its name and folders say, and its name without a date."""
         address = next(iter(permalinks.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         plain = site.without_language(placed)
-        name, is_title_made = names.infer(file, plain, folders, top.absolute().name, address, site.zone)
+        name, title_note = names.infer(file, plain, folders, top.absolute().name, address, site.zone)
         item = Item(
             str(path),
             file.fields,
@@ -253,13 +256,8 @@ class Sources:
             front=names.language_of(path, file.values) or permalinks.parted(address)[0],
         )
         item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
-        item.notes |= {Note.TITLES: None} if is_title_made else {}
-        by_pattern = self._address_by_pattern(item, path.parent, name, site)
-        self._judge(item, place, bound, site)
-        self._place_images(item, path.parent, top, path.with_suffix("") if file.program.assets else None)
-        complete(item, rfc3339(self.now), self.drop)
-        self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
-        return item
+        item.notes |= {title_note: None} if title_note else {}
+        return item, name
 
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Make a post a draft if its file, its folders or its site hide it; note dates that are not understood."""
@@ -301,8 +299,10 @@ class Sources:
                 fields["content"] = markdown_of(html)
         except MarkdownError as error:
             return Failure(source, None, error.reason)
-        if not post["title"] and (title := names.title_in(fields.get("content", ""))):
-            fields["title"], notes = title, notes | {Note.TITLES: None}
+        if not post["title"]:
+            title = names.title_in(fields.get("content", ""))
+            fields["title"] = title or fields["title"]
+            notes |= {Note.TITLES if title else Note.TITLES_FROM_NAMES: None}
         item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
         hide(item, post["values"], (), rfc3339(self.now))
         self._place_images(item)
@@ -319,14 +319,6 @@ class Sources:
         item.images = tuple(placement.files)
         self.taken.update(item.images)
         item.missing = tuple(placement.missing) if self.images else ()
-
-
-def reader_of(path: Path) -> Callable[[Path, tzinfo], Iterator[dict[str, Any]]]:
-    """Return what reads an XML file, by its beginning: a feed or an export of Blogger, or an export of WordPress."""
-    with path.open("rb") as file:
-        head = file.read(4096)
-    is_feed = any(root in head for root in (b"<feed", b"<rss", b"<rdf:RDF")) and b"wordpress.org/export" not in head
-    return feeds.read_posts if is_feed else wordpress.read_posts
 
 
 def why_not_entered(folder: Path) -> str:

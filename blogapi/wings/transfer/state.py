@@ -16,8 +16,8 @@ from blogapi.clock import later
 from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.transfer.client import RemoteError
-from blogapi.wings.transfer.folder import ADDRESS, Folder
-from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
+from blogapi.wings.transfer.folder import Folder
+from blogapi.wings.transfer.images import ADDRESS, MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.remote import MAX_POSTS, Post
 
 STATE = ".blogapi.json"

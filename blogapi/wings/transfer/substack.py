@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.images import open_below, real_folders
 
 TABLE = "posts.csv"

@@ -10,8 +10,9 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from blogapi.documents import is_slug
+from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.fields import STATUS_WORDS
-from blogapi.wings.markdown.front_matter import MarkdownError, time_or_nothing
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import paragraphs, text_of
 from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.notes import Note
@@ -68,7 +69,7 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
 
 def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> dict[str, Any]:
     status = text(item, "status")
-    when = time_or_nothing(text(item, "post_date_gmt")) or time_or_nothing(text(item, "post_date"), zone)
+    when = _date(item, zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(text(child, "meta_key"), text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
@@ -96,6 +97,12 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "values": first | {"status": status, "post_password": text(item, "post_password")},  # values that may hide it
         "comments": len(item.findall("{*}comment")),
     }
+
+
+def _date(item: Element, zone: tzinfo) -> str:
+    """Return the date of a post; Squarespace can leave out the first two."""
+    found = time_or_nothing(text(item, "post_date_gmt")) or time_or_nothing(text(item, "post_date"), zone)
+    return found or time_or_nothing(text(item, "pubDate"))
 
 
 def _figure(caption: re.Match[str]) -> str:

@@ -1,0 +1,123 @@
+"""Read the dates and times that programs and people write."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
+MAX_CHARACTERS = 200  # JavaScript writes 63, with the name of the zone in brackets
+TIME = r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?(?:[ ]?(?P<half>[ap])\.?m\b\.?)?"
+ZONE = (
+    r"(?P<zone>[ \t]*(?:(?P<american>[ecmp])(?P<kind>[sd])t"
+    r"|(?:utc?|gmt)?(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>[0-5]\d)?|z|utc?|gmt))?(?:[ ]*\([^()]*\))?"
+)
+FLAGS = re.ASCII | re.IGNORECASE
+# 2026-11-20, 2026-11-20T10:10:00.000Z, 2015/2/13 9:00 +0100: YAML's timestamps, and then some;
+# 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
+YEAR_FIRST = re.compile(
+    r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
+    rf"(?:(?:t|[ \t]+){TIME}(?:[ ](?P=year)(?=[ ]))?{ZONE})?",
+    FLAGS,
+)
+COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", FLAGS)
+CHINESE = re.compile(r"(\d{4})年[ ]?(\d\d?)月[ ]?(\d\d?)日", re.ASCII)  # and Japanese
+# Dates as in e-mail (RFC 5322), and variants by people and JavaScript: July 8, 2022, or 8th of July 2022 at 9:00 pm
+MONTH_NAMED = re.compile(
+    r"(?:[a-z]{3,9}\.?,?[ ]+)?"
+    r"(?:(?P<day>\d\d?)(?:st|nd|rd|th|\.)?(?:[ ]+(?:of[ ]+)?|-)(?P<name>[a-z]{3,9})\.?,?(?:[ ]+|-)"
+    r"|(?P<name_first>[a-z]{3,9})\.?[ ]+(?P<day_last>\d\d?)(?:st|nd|rd|th)?,?[ ]+)(?P<year>\d{4})"
+    rf"(?:,?[ ]+(?:at[ ]+)?{TIME}{ZONE})?",
+    FLAGS,
+)
+# Tue Mar  5 18:22:41 2024
+YEAR_LAST = re.compile(
+    rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", FLAGS
+)
+# 20.11.2026; 20/11/2026 and 11/20/2026, whose order is only known if one number is no month
+NUMBERS = re.compile(
+    r"(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{4})"
+    rf"(?:,?[ ]+{TIME}{ZONE})?",
+    FLAGS,
+)
+FORMS = (YEAR_FIRST, MONTH_NAMED, NUMBERS, COMPACT, YEAR_LAST)
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
+    "december",
+)
+AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # hours of standard time
+
+
+class AmbiguousDate(ValueError):
+    """A date that could be two days."""
+
+
+def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
+    """Return the time in a string as RFC 3339, in UTC and whole seconds. Raises ValueError if it is not a time.
+
+    A date without a time is midnight; a time without an offset is in the `zone`.
+    """
+    return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
+    """Return the time in a string like `rfc3339_of`; "" if it is not a time."""
+    try:
+        return rfc3339_of(text, zone)
+    except ValueError:
+        return ""
+
+
+def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
+    """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
+
+    Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the
+    two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).
+    """
+    try:
+        text = text.strip()
+        if len(text) > MAX_CHARACTERS:
+            raise ValueError
+        text = CHINESE.sub(r"\1-\2-\3", text)
+        if not (match := next(filter(None, (form.fullmatch(text) for form in FORMS)), None)):
+            raise ValueError
+        found = match.groupdict()
+        month, day = _month_and_day(found)
+        hour, minute, second = (int(found.get(name) or 0) for name in ("hour", "minute", "second"))
+        if half := found.get("half"):
+            hour = hour % 12 + 12 * (half.lower() == "p")
+        moment = datetime(int(found["year"]), month, day, hour, minute, second, tzinfo=_offset(found) or zone)
+        moment.astimezone(UTC)
+        return moment
+    except AmbiguousDate:
+        raise
+    except (ValueError, OverflowError):
+        raise ValueError(TIME_HINT) from None
+
+
+def looks_like_date(text: str) -> bool:
+    """Return whether a text begins like a date."""
+    return any(form.match(text) for form in (YEAR_FIRST, MONTH_NAMED, NUMBERS, COMPACT, CHINESE))
+
+
+def _month_and_day(found: dict[str, str | None]) -> tuple[int, int]:
+    """Return the numbers of the month and the day. Raises ValueError."""
+    if first := found.get("first"):
+        numbers = int(first), int(found["other"] or 0)
+        if found["separator"] != "." and max(numbers) <= 12 and numbers[0] != numbers[1]:
+            days = " or ".join(f"{found['year']}-{month:02}-{day:02}" for month, day in (numbers, numbers[::-1]))
+            raise AmbiguousDate(f"could be {days}: write the day that is meant")
+        is_american = found["separator"] != "." and numbers[1] > 12
+        return numbers if is_american else (numbers[1], numbers[0])
+    if name := found.get("name") or found.get("name_first"):
+        month = next((number for number, full in enumerate(MONTHS, 1) if full.startswith(name.lower())), 0)
+        return month, int(found["day"] or found["day_last"] or 0)
+    return int(found["month"] or 0), int(found["day"] or 0)
+
+
+def _offset(found: dict[str, str | None]) -> tzinfo | None:
+    """Return the offset of a time, or None if it has none. Raises ValueError."""
+    if american := found.get("american"):
+        return timezone(timedelta(hours=AMERICAN[american.lower()] + (found["kind"] in ("d", "D"))))
+    if sign := found.get("sign"):
+        offset = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+        return timezone(-offset if sign == "-" else offset)
+    return UTC if found.get("zone") else None
