@@ -25,6 +25,7 @@ OTHER_WORKERS = (
 )
 MIN_FILES = 256
 MAC_FILES = 10_240  # highest limit that macOS accepts by default
+STOP_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
 OTHERS = 0o077  # permissions of everybody but the owner
 # struct flock: a write lock on one byte, beyond the bytes that SQLite locks (from 2**30 on)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
@@ -95,6 +96,10 @@ def when_ready(server: Any) -> None:
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
+    os.register_at_fork(  # A worker unblocks them once it handles them. Until then, it would lose them.
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS),
+    )
     gc.freeze()  # A collection would write to all objects that the worker shares with this process.
     gc.disable()  # until the worker has loaded the application
 

@@ -15,6 +15,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.ggevent import GeventWorker
 
 from blogapi.server.log import LogWriter
+from blogapi.server.start import STOP_SIGNALS
 from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
@@ -33,6 +34,7 @@ class Worker(GeventWorker):
     def init_signals(self) -> None:
         super().init_signals()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Stop, but first serve while proxies learn from /readyz to send requests elsewhere."""

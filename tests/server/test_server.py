@@ -230,3 +230,14 @@ def test_links_to_the_owners_page_lead_to_the_running_server(service):
     assert service.blogapi("login").stdout.startswith("https://blog.example.org/settings/open")
     assert service.stop() == 0
     assert list(service.database.parent.glob("*.url")) == []
+
+
+@pytest.mark.slow
+def test_a_stop_while_the_worker_starts_ends_the_worker_too(tmp_path):
+    environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
+    with subprocess.Popen([BIN / "gunicorn"], cwd=CHECKOUT, env=environ, stderr=subprocess.PIPE, text=True) as process:
+        next(line for line in process.stderr if "Booting worker" in line)
+        process.terminate()
+        assert "Worker exiting" in process.stderr.read()
+    assert process.returncode == 0
+    assert not (tmp_path / "blog.db-wal").exists()
