@@ -31,18 +31,21 @@ views = Views()
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
     database = request.database
-    now = posts.find(database, post_id)
     page = changes.page(database, post_id, SHOWN, **waiting_query.load(asked()))
-    return {"items": [compared(now, json.loads(document)) for document in page.items]} | paging(page.next)
+    shown = [{name: json.loads(each)[name] for name in ("id", "by", "created_at")} for each in page.items]
+    next_page = paging(page.next)
+    del page  # Its documents can have a megabyte each.
+    now = posts.find(database, post_id)
+    return {
+        "items": [each | compared(now, changes.find(database, post_id, int(each["id"]))) for each in shown]
+    } | next_page
 
 
-def compared(now: bytes, proposal: dict[str, Any]) -> dict[str, Any]:
-    """Return a proposal as it is shown, without its texts, which can be long."""
-    new = proposed(now, proposal.pop("changes"))
-    found = changes.find(request.database, int(proposal["post_id"]), int(proposal["id"]))
-    changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(new))
-    slugs = {name: found.changes[name] for name in ("former_slugs",) if name in found.changes}
-    return proposal | slugs | {"changed": changed, "conflicts": found.conflicts(documents.load(now))}
+def compared(now: bytes, proposal: changes.Proposal) -> dict[str, Any]:
+    """Return what a proposal would change, without its texts, which can be long."""
+    changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(proposed(now, proposal.changes)))
+    slugs = {name: proposal.changes[name] for name in ("former_slugs",) if name in proposal.changes}
+    return slugs | {"changed": changed, "conflicts": proposal.conflicts(documents.load(now))}
 
 
 def proposed(document: bytes, fields: Fields) -> bytes:
