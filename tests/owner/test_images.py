@@ -53,6 +53,12 @@ def test_a_file_that_is_not_an_image_is_refused_together_with_its_post(owner, cl
     assert (count(Image), count(ImagePart)) == (0, 0)
 
 
+def test_an_upload_without_a_file_saves_nothing(owner, client):
+    page = view(owner, "/settings/posts/new").press("Upload", title="A", content="B")
+    assert (page.status, page.said[0]) == (400, "Not saved yet. File: Choose an image first.")
+    assert (page.form("Save draft")[1]["content"], client.get("/v1/posts").json) == ("B", [])
+
+
 def test_an_upload_needs_a_session_and_the_token_of_its_form(owner, stranger, count):
     other = view(owner, "/settings/keys").form("Create key")[1]["form_token"]
     for client, token in ((owner, ""), (owner, other), (stranger, "")):

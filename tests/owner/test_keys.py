@@ -186,7 +186,7 @@ def test_a_webhook_is_pinged_and_its_deliveries_are_shown_and_sent_again(owner, 
 @cases(
     ("typed", "message"),
     [
-        ({"url": "example.org"}, "Must be an absolute http or https URL without white space."),
+        ({"url": "example.org"}, "Must be an address that begins with https:// or http://, without spaces."),
         ({"url": ""}, "Must have 1 to 2,048"),
         ({"url": "http://127.0.0.1/"}, "127.0.0.1 is"),
         ({"events": []}, "Must have 1 to"),

@@ -113,7 +113,7 @@ def posts(post):
         ("excerpt", "x" * 1001, "Must have at most 1,000 characters."),
         ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
         ("slug", "taken", "Already taken by another post."),
-        ("cover_image", "/a.jpg", "Must be an absolute http or https URL without white space."),
+        ("cover_image", "/a.jpg", "Must be an address that begins with https:// or http://, without spaces."),
         ("published_at", "2027-01-01T00:00", "This date is in the future: choose Schedule, or clear it."),
         ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
         ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),

@@ -116,17 +116,17 @@ def test_former_slugs_are_in_lists_files_revisions_and_webhooks(client, renamed,
 
 
 def test_no_other_post_can_take_a_former_slug(client, post, renamed):
-    taken = "already taken by another post: 1 had it before, but is b now"
+    taken = "already taken by another post: post 1 had it before, but is b now"
     assert message(client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"})) == f"slug: {taken}"
     assert post(title="A")["slug"] == "a-2"
     assert post(title="B")["slug"] == "b-2"
     assert message(client.patch("/v1/posts/2", json={"slug": "a"})) == f"slug: {taken}"
     for name in ("a", "b"):
         answer = client.patch("/v1/posts/2", json={"former_slugs": [name]})
-        rest = ": 1 had it before, but is b now" if name == "a" else ""
+        rest = ": post 1 had it before, but is b now" if name == "a" else ""
         assert message(answer) == f"former_slugs: {name} is already taken by another post{rest}"
     answer = client.post("/v1/posts", json={"title": "C", "content": "B", "former_slugs": ["x", "a"]})
-    assert message(answer) == "former_slugs: a is already taken by another post: 1 had it before, but is b now"
+    assert message(answer) == "former_slugs: a is already taken by another post: post 1 had it before, but is b now"
     assert by_slug(client, "x").status_code == 404
 
 

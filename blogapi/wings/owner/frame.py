@@ -38,9 +38,12 @@ USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most 
 MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
 CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
-# For a writer, in place of messages for clients of the API about the date of a post
-DATES = {"must not b": "this date is in the future: choose Schedule, or clear it"}
-DATES |= {"must be gi": "choose a date in the future to schedule the post"}
+WORDS = {  # for a writer, in place of messages for clients of the API, which begin like this
+    "must not be in the future": "this date is in the future: choose Schedule, or clear it",
+    "must be given, and in the future": "choose a date in the future to schedule the post",
+    "must be a time in RFC 3339": "choose a date and a time",
+    "must be an absolute http": "must be an address that begins with https:// or http://, without spaces",
+}
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
 HEADERS = {
     "Cache-Control": "no-store",
@@ -254,8 +257,9 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
                 wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
             except (Rejected, InvalidKeyName) as error:
                 name = getattr(error, "field", "name")
-                said = str(error).removeprefix(f"{name}: ")
-                wrong = {name: DATES.get(said[:10], said)}
+                wrong = {name: str(error).removeprefix(f"{name}: ")}
+            for name, said in wrong.items():
+                wrong[name] = next((words for start, words in WORDS.items() if said.startswith(start)), said)
             return show(**arguments, wrong=wrong), 400
 
         return answer
@@ -268,7 +272,7 @@ def _message(name: str, found: list[str] | dict[int | str, list[str]]) -> str:
     if not isinstance(found, dict):
         return ", ".join(found)
     places = {place if isinstance(place, str) else f"{name[:-1]} {place + 1}": said for place, said in found.items()}
-    return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}" for place, said in places.items())
+    return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}".lstrip(": ") for place, said in places.items())
 
 
 def unknown(path: str = "") -> NoReturn:

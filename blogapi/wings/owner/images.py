@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flask import Response, g, render_template
+from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest
 
 from blogapi.api.request import request
@@ -36,6 +37,8 @@ def as_markdown(image: StoredImage) -> str:
 def add_image() -> str:
     """Append an image that was chosen in the form to the content; return its name if *Upload* was pressed."""
     if not g.images:
+        if "upload" in g.form:
+            raise ValidationError("choose an image first", "file")
         return ""
     image, _ = uploads.store_file(request, g.images[0])
     g.form["content"] = f"{g.form.get('content', '').rstrip()}\n\n{as_markdown(image)}\n".lstrip()
@@ -55,7 +58,7 @@ def show_images() -> str:
 def upload_image() -> Response:
     """Store an image; its page has the Markdown that shows it."""
     if not g.images:
-        raise BadRequest(uploads.MISSING)
+        raise BadRequest("Choose an image first.")
     image, is_new = uploads.store_file(request, g.images[0])
     return done(f"/images/{image.id}", "was uploaded." if is_new else "was uploaded before.", image.name)
 

@@ -8,9 +8,9 @@ const BLOCK = /^(\s*)([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?/; // the start of a lis
 
 export const openEditor = (area) => {
   const [listeners, places] = [[], new Set()];
-  let length = area.value.length;
+  let length = area.textLength;
   area.addEventListener("input", () => {
-    const [end, added] = [area.selectionEnd, area.value.length - length];
+    const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;
     places.forEach((each) => each.at >= start && (each.at = Math.max(each.at + added, start)));
