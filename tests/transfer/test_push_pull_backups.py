@@ -10,7 +10,7 @@ from blogapi.wings.transfer import copy
 from blogapi.wings.transfer.remote import Remote
 from tests.images.pictures import png
 from tests.service import Server
-from tests.transfer.conftest import command_runner, contents, edit
+from tests.transfer.conftest import command_runner, contents, edit, read_state, write_state
 
 
 @pytest.fixture
@@ -100,6 +100,19 @@ def test_a_key_that_cannot_read_the_history_overwrites_nothing_after_a_restored_
     status, lines = run("pull", here, key=key)
     assert (status, lines[0].partition(", as if")[0]) == (2, "conflict b.md: its post went back to an earlier version")
     assert "Only here." in texts(here)
+
+
+def test_a_post_is_a_conflict_if_its_history_no_longer_reaches_back(run, folder, change):
+    here = folder(a="# A\n\nPerhaps the only copy.\n")
+    run("push", here)
+    head, entries = read_state(here)
+    entries["a.md"]["updated_at"] = "2020-01-01T00:00:00Z"
+    write_state(here, head, entries)
+    for number in range(51):
+        change("a", content=f"{number}")
+    status, lines = run("pull", here)
+    assert (status, lines[0].partition(", as if")[0]) == (2, "conflict a.md: its post went back to an earlier version")
+    assert "Perhaps" in texts(here)
 
 
 def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, folder, change, blog, monkeypatch):

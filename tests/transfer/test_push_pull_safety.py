@@ -203,12 +203,15 @@ def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, folder, chang
 
 
 def test_conflicted_copies_are_left_out(run, folder, there):
-    here = folder(a="# A\n")
+    text = "---\ntitle: A\nauthor: Ann\n---\n\nWords that both of these files begin with.\n"
+    here = folder(a=text)
     names = (
         "a (Ann's conflicted copy 2026-11-20).md",
         "a.sync-conflict-20261120-101010-ABCDEFG.md",
         "a_conflict-20261120-101010.md",
+        "a 2.md",
+        "a-DESKTOP-AB12CD3.md",
     )
-    write_files(here, dict.fromkeys(names, "# A\n"))
-    assert "Left out: 3 duplicates from a conflict." in run("push", here)[1]
-    assert there().keys() == {"a"}
+    write_files(here, dict.fromkeys(names, f"{text}More.\n") | {"a 3.md": "# Part three\n"})
+    assert "Left out: 3 duplicates from a conflict and 2 duplicates of another file." in run("push", here)[1]
+    assert there().keys() == {"a", "a-3"}

@@ -51,7 +51,7 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
 
 
 @pytest.mark.parametrize(("scope", "may_delete"), [("read-only", True), ("published-only", False)])
-def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, scope, may_delete):
+def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, change, scope, may_delete):
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
     key = blog.write(add_key, tmp_path.name, scope)
     edit(tmp_path / "folder/a.md", "# A", "# A, newer")
@@ -61,6 +61,9 @@ def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, scope
     )
     assert run("pull", tmp_path / "other", key=key)[1][-1] == counts(created=2 if may_delete else 1)
     assert run("pull", tmp_path / "other", "--delete", key=key)[0] == (not may_delete)
+    change("b", status="draft")
+    blog.request("PUT", "/v1/posts/by-slug/c", {"title": "C", "content": "C", "status": "published"})
+    assert "created c.md" in run("pull", tmp_path / "folder", key=key)[1]  # It sees none of the other posts, perhaps.
 
 
 def test_with_published_no_new_files_are_written_for_drafts(run, folder, tmp_path):

@@ -93,3 +93,27 @@ def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(
     change("b", slug="c")
     assert run("pull", here)[1] == ["updated a.md", counts(updated=1)]
     assert run("push", here)[1] == [counts(unchanged=1)]
+
+
+@pytest.mark.parametrize("name", ["new", "a"])
+def test_a_new_file_can_have_the_slug_that_another_gives_up(run, folder, there, name):
+    here = folder(b="---\nslug: a\nstatus: published\n---\nOld.\n")
+    run("push", here)
+    folder(b="---\nslug: c\nstatus: published\n---\nOld.\n", **{name: "---\nslug: a\n---\nNew.\n"})
+    done = ["updated b.md", f"created {name}.md", counts(created=1, updated=1)]
+    assert run("push", here, "--dry-run")[0] == 0
+    assert run("push", here) == (0, done)
+    assert {slug: (post["content"], post.get("former_slugs")) for slug, post in there().items()} == {
+        "a": ("New.\n", None),
+        "c": ("Old.\n", None),
+    }
+    assert run("push", here) == (0, [counts(unchanged=2)])
+
+
+def test_without_the_state_a_file_with_the_former_slug_of_a_post_is_that_posts(run, folder, there, change):
+    here = folder(a="---\nstatus: published\n---\n# A\n")
+    run("push", here)
+    change("a", slug="b")
+    (here / ".blogapi.json").unlink()
+    assert [run(command, here) for command in ("pull", "push")] == [(0, [counts(unchanged=1)])] * 2
+    assert there().keys() == {"b"}

@@ -12,7 +12,7 @@ from blogapi.wings.transfer.client import NotSynced
 from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, OTHERS, REWOUND, SAME, Action, decide, reason
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.remote import Post, Revision
+from blogapi.wings.transfer.remote import KEPT, Post, Revision
 from blogapi.wings.transfer.state import Entry, fingerprint, identity
 from blogapi.wings.transfer.working import CHANGING, Result, WorkingFolder
 
@@ -120,6 +120,8 @@ class Comparison:
             return not self._may_be_restored
         if any(each.begun == entry["updated_at"] for each in revisions):
             return self.recorded_version(entry, revisions) is not None
+        if len(revisions) >= KEPT and all(each.begun > entry["updated_at"] for each in revisions):
+            return False  # The version may be gone from the history, or have been lost.
         return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
 
     def _is_proven(self, entry: Entry) -> bool:

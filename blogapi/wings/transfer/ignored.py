@@ -20,6 +20,9 @@ IN_CONFLICT = re.compile(
 )
 # By browsers and file managers, if the file without this is there, too
 COPIED = re.compile(r"(.+?)(?: ?\(\d{1,3}\)| \(copy(?: \d+)?\)| - Copy(?: \(\d+\))?| copy(?: \d+)?)", re.IGNORECASE)
+# By iCloud and OneDrive, if the file without this is there and begins with the same bytes
+NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7})")
+BEGINNING = 60  # bytes
 
 
 class Ignored:
@@ -41,8 +44,18 @@ class Ignored:
             return "duplicate from a conflict"
         if copied and self.exists(str(path.with_name(copied[1] + path.suffix))):
             return "duplicate of another file"
+        numbered = NUMBERED.fullmatch(path.stem)
+        if numbered and self._begin_alike(name, str(path.with_name(numbered[1] + path.suffix))):
+            return "duplicate of another file"
         folders = [str(each) for each in path.parents][-2::-1]  # from the top
         return "file to ignore" if any(self._is_ignored(f"{each}/") for each in folders) or self._find(name) else ""
+
+    def _begin_alike(self, *names: str) -> bool:
+        """Return whether files begin with the same bytes."""
+        try:
+            return len({self.read(name)[:BEGINNING] for name in names}) == 1
+        except OSError:
+            return False
 
     def _find(self, name: str) -> bool:
         """Return whether the ignore files in the folders above a file, or folder, ignore it."""

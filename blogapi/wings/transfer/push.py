@@ -56,10 +56,14 @@ class Push:
         return len(self.queue)
 
     def _holder(self, name: str) -> str:
-        """Return the file whose post has the slug that the post of another file is to get."""
-        slug, post = self.comparison.fields(name).get("slug"), self.working.post_of.get(name)
-        holder = self.working.by_slug.get(slug or "")
-        return self.working.holders.get(identity(holder), "") if post and holder and holder is not post else ""
+        """Return the file whose post has the slug that another file wants; for a new file, it must give that up."""
+        working, fields, is_new = self.working, self.comparison.fields, name not in self.working.entries
+        slug = working.items[name].fields["slug"] if is_new else fields(name).get("slug", "")
+        holder, own = working.by_slug.get(slug), working.post_of.get(name)
+        other = working.holders.get(identity(holder), "") if holder and own else ""
+        if is_new:
+            return other if other in working.items and fields(other).get("slug", slug) != slug else ""
+        return other if holder is not own else ""
 
     def _is_unchanged(self, name: str) -> bool:
         """Return whether the post of a file has not changed, as far as a list of posts tells."""
@@ -70,12 +74,13 @@ class Push:
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
         yield from (("unchanged", name, "") for name in self.queue if name in self.unchanged)
-        last = {}
+        last: dict[str, Entry | None] = {}
         for name, _, current in self.working.looked(name for name in self.queue if name not in self.unchanged):
-            if name in self.waiting and current and not self.working.dry_run:
-                last[name] = current
+            is_new = name in self.waiting and name not in self.working.entries
+            if name in self.waiting and (current or is_new) and not self.working.dry_run:
+                last[name] = None if is_new else current
             else:
-                yield self.working.attempt(self._push, name, current)
+                yield self.working.attempt(self._push, name, None if is_new else current)
         yield from self._in_turn(last)
 
     def _push(self, name: str, current: Entry | None) -> Result:
@@ -135,29 +140,30 @@ class Push:
 
     # Slugs that files take from each other
 
-    def _in_turn(self, left: dict[str, Entry]) -> Iterator[Result]:
+    def _in_turn(self, left: dict[str, Entry | None]) -> Iterator[Result]:
         """Send files that want the slugs of other posts, each after the file whose post gives its slug up."""
         while left:
             ready = (name for name in left if self.waiting[name] not in left)
             name = next(ready, None) or self._opened_cycle(left)
-            old, before = self.working.posts[left[name]["id"]]["slug"], left[name]["slug"]
+            current = left.pop(name)
             # The post that had the slug may keep it as a former one.
-            self._forget_slug(self.waiting[name], self.comparison.fields(name)["slug"])
-            done = self.working.attempt(self._push, name, left.pop(name))
-            if before != old and done[0] == "updated":
-                self._forget_slug(name, before)
-            elif before != old:
-                self._move(name, old)
+            self._forget_slug(self.waiting[name], self.working.items[name].fields["slug"])
+            done = self.working.attempt(self._push, name, current)
+            if current and (old := self.working.posts[current["id"]]["slug"]) != current["slug"]:
+                if done[0] == "updated":
+                    self._forget_slug(name, current["slug"])
+                else:
+                    self._move(name, old)
             yield done
 
-    def _opened_cycle(self, left: dict[str, Entry]) -> str:
+    def _opened_cycle(self, left: dict[str, Entry | None]) -> str:
         """Give a post in a cycle another slug if all its files will be sent; return the file that wants its slug."""
         cycle = [next(iter(left))]
         while (other := self.waiting[cycle[-1]]) not in cycle:
             cycle.append(other)
         with suppress(NotSynced):
             if all(self.comparison.decide(name, left[name])[0] is Action.SEND for name in cycle):
-                self._move(other, f"{left[other]['slug'][:MAX_SLUG].rstrip('-')}-{token_hex(4)}")
+                self._move(other, f"{self.working.entries[other]['slug'][:MAX_SLUG].rstrip('-')}-{token_hex(4)}")
                 left[other] = self.working.entries[other]
         return cycle[-1]
 

@@ -15,12 +15,12 @@ from blogapi.wings.transfer.client import MAX_JSON_BYTES, MAX_REASON, PACE, Answ
 
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 FEW_PAGES = 100  # a longer list must have at least ten posts a page
-MAX_REVISIONS = 100  # of a post
+MAX_REVISIONS, KEPT = 100, 50  # revisions of a post that are read, and that a service keeps
 FEW = 20  # posts that are fetched one by one; for more, all posts are listed
 NEXT = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
-LISTED = ("id", "slug", "status", "created_at", "updated_at")
+LISTED = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
 SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # schemas by the `fields` of a query
 
 Post = dict[str, Any]

@@ -79,7 +79,7 @@ class WorkingFolder:
         """List the posts of the service and read the files."""
         self.posts = {post["id"]: post for post in self.remote.posts(fields=",".join(LISTED))}
         if not any(map(self.listed, self.entries.values())):
-            if self.entries and self.posts and not self.moves:
+            if self.entries and self.posts and not self.moves and self.remote.scope != "published-only":
                 way = f"--move-to {self.client.address} compares all files with it"
                 raise RemoteError(f"{self.client.address} has none of these posts: {way}")
             if self.moves:
@@ -161,19 +161,22 @@ class WorkingFolder:
             yield self.items[name].fields["slug"]
 
     def _find_posts(self) -> None:
-        """Find the listed post of each file: that of its entry, the one that it names, or the one with its slug.
+        """Find the listed post of each file: that of its entry, the one it names, or the one that has or had its slug.
 
         A post without a file gets a name for one.
         """
         self.by_slug = {post["slug"]: post for post in self.posts.values()}
         by_identity = {identity(post): post for post in self.posts.values()}
+        without = [post for post in self.posts.values() if identity(post) not in self.holders]
+        by_former = {slug: post for post in without for slug in post.get("former_slugs", ())}
         new = [name for name in self.items if name not in self.entries]
         named = Counter(key for name in new for key in self._named(name))
         self.post_of = {name: self.listed(entry) for name, entry in self.entries.items()}
         for name in new:
             free = [key for key in self._named(name) if key in by_identity and key not in self.holders]
             own = [by_identity[key] for key in free if named[key] == 1]
-            self.post_of[name] = own[0] if own else self.by_slug.get(self.items[name].fields["slug"])
+            slug = self.items[name].fields["slug"]
+            self.post_of[name] = own[0] if own else self.by_slug.get(slug) or by_former.get(slug)
         with_file = {post["id"] for post in self.post_of.values() if post}
         for post_id, post in self.posts.items():
             if post_id not in with_file:
