@@ -18,6 +18,7 @@ from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
 # Paths that need no key, all of them outside /v1
 PUBLIC = {"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/", "/settings/open", "/settings/shared"}
+PUBLIC |= {"/xmlrpc.php"}
 PUBLIC |= {f"/docs/{name}" for name in ("docs.css", "docs.js", "swagger-ui.css", "swagger-ui-bundle.js")}
 PUBLIC |= {f"/settings/{name}" for name in ("owner.css", "owner.svg", "owner.js", "write.js", "editor.js")}
 PUBLIC |= {f"/settings/{name}" for name in ("images.js", "tools.js")}

@@ -301,5 +301,7 @@ def test_times_without_an_offset_are_in_the_zone_of_the_service(own_app):
 
 
 def test_a_program_that_tries_xml_rpc_is_led_to_micropub(stranger):
-    said = error(stranger.post("/xmlrpc.php", data="<methodCall/>", content_type="text/xml"), 400, "invalid_request")
+    answer = stranger.post("/xmlrpc.php", data="<methodCall/>", content_type="text/xml")
+    assert (answer.status_code, answer.json.keys(), answer.json["error"]) == (404, {"error", "message"}, 404)
+    said = answer.json["message"]
     assert said.endswith("choose Micropub in the program, with the address http://127.0.0.1:8000/micropub")

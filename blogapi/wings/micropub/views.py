@@ -45,6 +45,7 @@ def register(blueprint: Blueprint) -> None:
     micropub.after_request(finish)
     views.register(micropub)
     blueprint.register_blueprint(micropub)
+    blueprint.add_url_rule("/xmlrpc.php", view_func=refuse_xml_rpc, methods=["GET", "POST"])
 
 
 def finish(response: Response) -> Response:
@@ -81,7 +82,6 @@ def show_endpoint(request: Request) -> Response:
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
 
 
-@views.route("/xmlrpc.php", "GET", "POST")
 def refuse_xml_rpc() -> Response:
     """Lead programs that know WordPress's interface to Micropub."""
     endpoint = public(current_request(), MICROPUB)
