@@ -175,13 +175,19 @@ def show_config(source: tuple[str, set[str]]) -> None:
     path, from_file = source
     defaults = dict.fromkeys(OF_CLIENTS, "") | {name: each.default for name, each in Config.variables().items()}
     for name in [*defaults, *sorted(from_file - defaults.keys())]:
-        value = os.environ.get(name, "false" if defaults.get(name) is False else str(defaults.get(name) or "none"))
+        value = os.environ.get(name, _as_setting(defaults.get(name)))
         origin = path if name in from_file else "environment" if name in os.environ else "default"
         if name == "BLOGAPI_DATABASE" and "://" not in value:
             value = os.path.abspath(value)
         value = "…" if SECRET_NAME.fullmatch(name) and value != "none" else SECRET.sub(r"\1\2…", value)
         click.echo(f"{name:<28}  {origin:<{max(11, len(path))}}  {value if value.isprintable() else repr(value)}")
     Config.from_environ(os.environ)  # says what is wrong
+
+
+def _as_setting(default: object) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(default) if default or default == 0 else "none"
 
 
 @command_line.group(cls=Group)

@@ -161,6 +161,8 @@ def test_config_prints_all_settings_and_masks_secrets(run, environ, tmp_path):
         r"HOST .env 'a\x1b'",
         "PORT default 8000",
         "BLOGAPI_RATE_LIMIT environment 7",
+        "BLOGAPI_CREATE default true",
+        "BLOGAPI_DRAIN_SECONDS default 0",
         "BLOGAPI_WEBHOOK_PRIVATE default false",
         "BLOGAPI_CORS_ORIGINS default none",
     ):
