@@ -1,12 +1,13 @@
 """Text: which characters are allowed, and which are visible."""
 
+import re
 import unicodedata
 
 import regex
 
 # Control characters, unpaired surrogates, and the two others that XML cannot contain, which would break a feed
-CONTROL = regex.compile(r"[[\p{Cc}\p{Cs}\uFFFE\uFFFF]--[\t\n\r]]", regex.V1)
-CONTROL_OR_BREAK = regex.compile(r"[\p{Cc}\p{Cs}\uFFFE\uFFFF\u2028\u2029]")
+CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+CONTROL_OR_BREAK = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # for messages
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space; str.strip() would also strip the control characters U+001C to U+001F.
@@ -14,7 +15,7 @@ WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0
 MAX_FOLDED = 600  # at most this many characters of a name are compared; tags are shorter, even decomposed
 
 
-def in_ascii(characters: regex.Pattern) -> bytes:
+def in_ascii(characters: re.Pattern[str]) -> bytes:
     """Return the ASCII characters that a pattern matches."""
     return "".join(filter(characters.match, map(chr, range(128)))).encode()
 

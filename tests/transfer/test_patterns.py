@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.wings.markdown import files, front_matter, html
+from blogapi.wings.markdown import files, front_matter, headers, html
 from blogapi.wings.transfer import content, wordpress
 
 # Every pattern that searches whole texts, with texts that make it start, and perhaps fail, again and again.
@@ -13,7 +13,7 @@ PATTERNS = [
     (wordpress.CAPTION, ["[caption ", "[caption]<img ", "[caption]<img>", "[caption]<a ", "[caption]"]),
     (wordpress.CODE, ["[code ", "[code]", "[code]a[/code", "[sourcecode]", "[/code]"]),
     (content.INLINE, ["![", "![a](", "<img ", '<img src="', "`", "![[", "](", "](<", "](a (", "]((", '](a "']),
-    (content.MAY_SHOW, ["![", "<img ", "[a]: ", "\n[a", "\n[a]"]),
+    (content.MAY_MATTER, ["![", "<img ", "[a]: ", "\n[a", "[a", "[a ", "[a-", "](a", "](a.", "{", "import "]),
     (content.TAG, ["<img ", '<img src="', "<video", "<"]),
     (content.ATTRIBUTE, [" src=", ' src="', " srcset = ", " "]),
     (content.IN_SET, ["a ", "a 1", "a 1x,", ","]),
@@ -50,6 +50,7 @@ PATTERNS = [
     (front_matter.TOML_VALUE, ['"', "= ", "a = ", "2020-01-01 ", "\n", "'"]),
     (front_matter.LONG_NAME, ["a.", "a .", '"a".', "a-"]),
     *((each, [b"-", b"---", b"--- ", b"+++", b"\n", b"---\r"]) for each in front_matter.CLOSING.values()),
+    (headers.JSON_STRING, ['"', '\\"', '"a', "a"]),
     (files.HEADING, ["#", "# ", " ", "\n", "   #"]),
 ]
 
@@ -72,3 +73,17 @@ def test_twice_the_text_takes_at_most_three_times_as_long(pattern, units):
 
     for unit in units:
         assert any(is_linear(unit * (30_000 // len(unit))) for _ in range(3)), unit  # A busy machine can spoil one.
+
+
+def test_what_is_looked_for_in_a_text_is_never_missed_by_the_quick_look():
+    found = (
+        *("{{< a >}}", "{% a %}", "[gallery]", "[/a]", "[a b=c]", "[a-b c-d=]", "import A from 'a'", "[[a]]"),
+        *("[a](b.md#c)", "[a](b.mdx)", "[a](b.pdf)", "[![](/a.png)](<b.png>)", "<b>", "</b>", "<br/>", "<script a>"),
+        *("<FORM>", "![a](b)", "![a\n](b)", "![[a.png]]", "<IMG src=a>", "<source srcset=a>", "<video poster=a>"),
+        "a\n\n[b]: c.png",
+    )
+    for text in found:
+        assert content.MAY_MATTER.search(text), text
+    assert not content.MAY_MATTER.search(
+        "[A link](https://a.example/b), a [word], *more* (a < b), {c}, an import x.\n" * 9
+    )

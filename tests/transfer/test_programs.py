@@ -254,7 +254,18 @@ def test_a_title_that_ends_with_a_line_break_is_not_reported(item):
     assert (found.fields["title"], found.notes) == ("A", {})
 
 
-@cases("text", ["a: b\n" * 20_000, "- a: b\n" * 10_000, "# x\n\n" + "A: b\n" * 20_000, " a\n" * 30_000])
+@cases(
+    "text",
+    [
+        *("a: b\n" * 20_000, "- a: b\n" * 10_000, "# x\n\n" + "A: b\n" * 20_000, " a\n" * 30_000),
+        *(
+            "import 'a'\n" * 10_000,
+            "import a" * 20_000,
+            "export const a = {" + " a" * 50_000,
+            '{"a": "' + "b" * 200_000,
+        ),
+    ],
+)
 def test_headers_that_never_end_are_read_in_linear_time(write, text):
     found = read(write({"a.md": text + "!"}), zone=zone_named("UTC"))
     assert [isinstance(each, Item | Failure) for each in found] == [True]

@@ -33,7 +33,6 @@ INLINE = re.compile(
 )
 TICKS = re.compile("`+")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-MAY_SHOW = re.compile(r"!\[|<(?:img|source|video)\b|^ {0,3}\[[^\]\n]+\]:", re.IGNORECASE | re.MULTILINE)
 IMAGE_NAME = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
 DEFINITION = re.compile(r"\]:\s*(?:<([^<>\n]*)>|(\S+))")
 # Tags that show images, and the attributes that contain their addresses
@@ -59,6 +58,13 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
+# What is in every text that shows an image or matches one of NOT_PORTABLE. Each branch begins with a character, to
+# which the search skips.
+MAY_MATTER = re.compile(
+    r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
+    r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
+    re.MULTILINE,
+)
 
 
 class Place(NamedTuple):
@@ -92,7 +98,7 @@ def with_images(
     Also return the kinds of constructs that work only on the old site, each with its first line: images whose addresses
     are still relative, and those in NOT_PORTABLE.
     """
-    if not any(pattern.search(content) for pattern in (MAY_SHOW, *NOT_PORTABLE.values())):
+    if not MAY_MATTER.search(content):
         return content, {}
     parts, without_code, end = [], [], 0
     relative: dict[Note, int] = {}

@@ -202,8 +202,8 @@ class Placement:
         """Replace the addresses in all fields of a post; return notes, some with a line of the content."""
         notes: dict[Note, int | None] = {}
         if self.images:
-            replaced = partial(EXPORTED.sub, partial(self._exported, self.images))
-            fields |= {name: each_text(value, replaced) for name, value in fields.items()}
+            exported = partial(self._exported, self.images)
+            fields |= {name: each_text(value, partial(_with_exported, exported)) for name, value in fields.items()}
         if "content" in fields:
             fields["content"], found = with_images(fields["content"], self._placed, self._embedded)
             notes |= found
@@ -264,6 +264,10 @@ class Placement:
             self.is_lost = True
             self.missing[match["path"]] = None
         return found or match[0]
+
+
+def _with_exported(exported: Callable[[re.Match[str]], str], text: str) -> str:
+    return EXPORTED.sub(exported, text) if f"{IMAGES}/" in text else text  # The pattern is slow.
 
 
 def images_below(top: Path) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
@@ -72,6 +72,7 @@ class Sources:
     def __post_init__(self) -> None:
         self.roots = real_folders(self.paths)
         self.files: set[str] = set()
+        self.real_folder = cache(os.path.realpath)
         self.taken: set[str] = set()  # real paths of files that were read beside posts
         found = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
@@ -168,7 +169,9 @@ class Sources:
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
         """Read a file in one of the folders `roots`; only once if several paths lead to it."""
-        if (resolved := os.path.realpath(path)) in self.files:
+        is_link = path.is_symlink()
+        resolved = os.path.realpath(path) if is_link else os.path.join(self.real_folder(path.parent), path.name)
+        if resolved in self.files:
             return
         self.files.add(resolved)
         try:
