@@ -73,18 +73,15 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def as_shown(name: str, typed: Mapping[str, str]) -> str:
-    """Return a field as people compare it: a time in the time zone of this page."""
-    return local_time(utc_time(typed[name])).replace("T", " ") if name == "published_at" else typed[name]
-
-
 def changed_fields(
     names: Iterable[str], before: Mapping[str, str], after: Mapping[str, str]
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the lines of some fields that differ between two forms. Runs in the background: it can take long."""
-    shown = {name: (as_shown(name, before), as_shown(name, after)) for name in names}
+    dates = (local_time(utc_time(form["published_at"])).replace("T", " ") for form in (before, after))
+    old, new = ({**form, "published_at": date} for form, date in zip((before, after), dates, strict=True))
+    differing = [name for name in names if old[name] != new[name]]
     return request.database.in_background(
-        request.client, lambda: {name: changed_lines(*texts) for name, texts in shown.items()}
+        request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing}
     )
 
 

@@ -18,12 +18,11 @@ from werkzeug import exceptions
 from blogapi import documents
 from blogapi.api.request import etag_of, request
 from blogapi.api.views import Views
-from blogapi.posts import storage as posts
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
 from blogapi.wings.owner import copies, sessions, shares
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, shows_errors
-from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post
+from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
 MAX_BRACKETS = 20_000  # limit for the content: each may begin a link, an image or a footnote, which takes 40 µs
@@ -43,10 +42,8 @@ ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
 MAX_HOSTS = 5  # at most this many are named
-MAX_RENDERED = 2_000_000  # at most this many characters of texts and their HTML are cached
-pages: dict[str, str] = {}  # the latest texts with their HTML
-# By id, the latest shared posts: the entity tag of a version, and its HTML, compressed
-shared_pages: dict[str, tuple[str, bytes]] = {}
+MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
+pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, the one that was used last at the end
 views = Views()
 
 
@@ -103,15 +100,10 @@ def preview_form() -> Response:
 
 
 @views.get(f"{POST}/preview")
-def preview_post(post_id: int) -> Response:
-    """Show a post as it is."""
-    return show(documents.load(posts.find(request.database, post_id)))
-
-
 @views.get(f"{VERSION}/preview")
-def preview_version(post_id: int, version: int) -> Response:
-    """Show an earlier version of a post."""
-    return show(documents.load(revisions.find(request.database, post_id, version)))
+def preview_post(post_id: int, version: int | None = None) -> Response:
+    """Show a post as it is, or an earlier version."""
+    return show(documents.load(version_of(post_id, version)))
 
 
 @views.get(f"{TRASHED}/preview")
@@ -130,13 +122,11 @@ def show_shared() -> Response:
         document = shares.find(request.database, request.args.get("token", ""))
     except NotFound:
         raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
-    post, etag = documents.load(document), etag_of(document)
-    if (html := find_shared(post["id"], etag)) is None:  # One stranger renders it, and the others wait.
-        render_post = partial(render_shared, post["id"], etag, bounded(post["content"]))
-        html = request.database.in_background(f"preview of {post['id']}", render_post)
+    post = documents.load(document)
+    html = rendered(post["content"], f"preview of {post['id']}")  # One stranger renders it, and the others wait.
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
     is_unsaved = copies.newest(request.database, int(post["id"])) is not None
-    return show(post, Markup(html), is_unsaved=is_unsaved, is_owner=is_owner)
+    return show(post, html, is_unsaved=is_unsaved, is_owner=is_owner)
 
 
 @views.post(f"{POST}/share")
@@ -181,10 +171,11 @@ def bounded(content: str) -> str:
     return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
 
 
-def rendered(content: str) -> Markup:
-    """Return Markdown as HTML, which contains no scripts. Another thread renders it."""
+def rendered(content: str, client: str = "") -> Markup:
+    """Return Markdown as HTML, which contains no scripts. Another thread renders it, once for each text."""
     text = bounded(content)
-    return Markup(pages.get(text) or request.database.in_background(request.client, partial(render, text)))
+    work = partial(render, text)
+    return Markup(cached(digest_of(text)) or request.database.in_background(client or request.client, work))
 
 
 def without_others(html: str) -> Markup:
@@ -194,32 +185,28 @@ def without_others(html: str) -> Markup:
 
 
 def render(text: str) -> str:
-    """Render Markdown, and cache the HTML."""
-    if text not in pages:
-        pages[text] = markdown.render(text)
-        while len(pages) > 1 and sum(len(text) + len(html) for text, html in pages.items()) > MAX_RENDERED:
-            del pages[next(iter(pages))]
-    return pages[text]
-
-
-def find_shared(post_id: str, etag: str) -> str | None:
-    """Return the HTML of this version of a shared post, if it was rendered."""
-    page = shared_pages.get(post_id)
-    if page is None or page[0] != etag:
-        return None
-    shared_pages[post_id] = shared_pages.pop(post_id)  # the latest now
-    return zlib.decompress(page[1]).decode()
-
-
-def render_shared(post_id: str, etag: str, text: str) -> str:
-    """Render a shared post once a version, because strangers can ask for it again and again."""
-    if (html := find_shared(post_id, etag)) is None:
+    """Render Markdown, and cache the HTML: strangers can ask for a shared post again and again."""
+    digest = digest_of(text)
+    html = cached(digest)
+    if html is None:
         html = markdown.render(text)
-        shared_pages.pop(post_id, None)
-        shared_pages[post_id] = etag, zlib.compress(html.encode(), 1)
-        if len(shared_pages) > shares.MAX_LINKS:
-            del shared_pages[next(iter(shared_pages))]
+        pages[digest] = zlib.compress(html.encode(), 1)
+        while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
+            del pages[next(iter(pages))]
     return html
+
+
+def digest_of(text: str) -> str:
+    return etag_of(text.encode())
+
+
+def cached(digest: str) -> str | None:
+    """Return the HTML of a text, if it was rendered."""
+    page = pages.pop(digest, None)
+    if page is None:
+        return None
+    pages[digest] = page  # the latest now
+    return zlib.decompress(page).decode()
 
 
 def origin(url: str) -> str:

@@ -29,16 +29,13 @@ SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
 views = Views()
 
 
-@views.get("/owner.css")
-@views.get("/owner.js")
-@views.get("/write.js")
-@views.get("/editor.js")
-@views.get("/images.js")
-@views.get("/tools.js")
-@views.get("/owner.svg")
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""
     return page(STATIC / request.path.rpartition("/")[2])
+
+
+for file in STATIC.iterdir():
+    views.add(f"/{file.name}", send_file, ["GET"])
 
 
 @views.route("/open", "GET", "POST")
