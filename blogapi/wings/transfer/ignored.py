@@ -32,7 +32,7 @@ class Ignored:
         self.read, self.exists = read, exists
         self.files = (GIT, OWN) if with_git else (OWN,)  # The last one that matches decides.
         self._specs = cache(self._read_specs)
-        self._is_ignored = cache(self._find)
+        self._is_in_ignored = cache(self._find_above)
 
     def why(self, name: str) -> str:
         """Return why a file is left out, as a kind of file; "" if it is not."""
@@ -47,8 +47,7 @@ class Ignored:
         numbered = NUMBERED.fullmatch(path.stem)
         if numbered and self._begin_alike(name, str(path.with_name(numbered[1] + path.suffix))):
             return "duplicate of another file"
-        folders = [str(each) for each in path.parents][-2::-1]  # from the top
-        return "file to ignore" if any(self._is_ignored(f"{each}/") for each in folders) or self._find(name) else ""
+        return "file to ignore" if self._is_in_ignored(str(path.parent)) or self._find(name) else ""
 
     def _begin_alike(self, *names: str) -> bool:
         """Return whether files begin with the same bytes."""
@@ -56,6 +55,11 @@ class Ignored:
             return len({self.read(name)[:BEGINNING] for name in names}) == 1
         except OSError:
             return False
+
+    def _find_above(self, folder: str) -> bool:
+        """Return whether the ignore files ignore a folder, or one above it."""
+        above = str(PurePosixPath(folder).parent)
+        return folder != "." and (self._is_in_ignored(above) or self._find(f"{folder}/"))
 
     def _find(self, name: str) -> bool:
         """Return whether the ignore files in the folders above a file, or folder, ignore it."""

@@ -30,8 +30,7 @@ def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
-    folders = takewhile(lambda folder: folder != bound.parent, path.parents)
-    found = chain(*(_of_folder(folder, bound) for folder in folders), _of_site(site))
+    found = chain(_of_folders(path.parent, bound), _of_site(site))
     yield from (each for each in found if _applies(each.values or {}, parts))
 
 
@@ -48,6 +47,13 @@ def is_settings(file: Path) -> bool:
     """Return whether a file is a configuration or has values for posts, so that it is not one that was left out."""
     names = (*(name.format(file.parent.name) for name in ANY.data), *CONFIGS)
     return file.name in names or (file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml"))
+
+
+@cache
+def _of_folders(folder: Path, bound: Path) -> tuple[Inherited, ...]:
+    """Return the values in the data files of a folder, and of those above it."""
+    folders = takewhile(lambda each: each != bound.parent, (folder, *folder.parents))
+    return tuple(chain.from_iterable(_of_folder(each, bound) for each in folders))
 
 
 @cache

@@ -145,7 +145,8 @@ class Sources:
                     self.unread[reason].append(str(entry))
                 else:
                     folders.append(entry)
-            for file in sorted({*entries} - {*below}):
+            others = {*entries} - {*below}
+            for file in filter(others.__contains__, entries):
                 yield from self._find_file(file, path)
 
     def _find_file(self, file: Path, top: Path) -> Iterator[Item | Failure]:

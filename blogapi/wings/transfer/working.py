@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -45,11 +46,13 @@ class WorkingFolder:
 
     def __post_init__(self) -> None:
         self.top, self.client, self.entries = self.folder.path, self.remote.client, self.state.entries
+        self.prefix = os.path.join(self.top, "")  # of the paths of files
         self.items: dict[str, Item] = {}  # keys are the names of files, as below
         self.left_out: dict[str, str] = {}  # why
         self.results: list[Result] = []  # results for files that cannot be read or were renamed
         # Until images are uploaded, their addresses begin with that of the service.
         self.images = LocalImages([self.top], self.client.address, self.static, is_stored=bool)
+        self.is_of_another = cache(self._is_of_another)
         self.ignored = Ignored(self.folder.read_bytes, self.folder.exists, self.with_git)
         if self.state.remote not in ("", self.client.address) and not self.moves:
             way = f"--move-to {self.client.address} connects it with that address"
@@ -96,7 +99,7 @@ class WorkingFolder:
             is_changed = bool(self.results)  # Files were renamed.
             self.state.start(self.client.address, str(self.zone), rfc3339(self.client.now), is_changed)
         for failure in self.unread:
-            reason = failure.reason.removeprefix(f"{self.top}/")  # It can begin with the name of another file.
+            reason = failure.reason.removeprefix(self.prefix)  # It can begin with the name of another file.
             self.results.append(self.failed(self._name_of(failure.source), reason, failure.line))
 
     def _find_proofs(self) -> None:
@@ -127,19 +130,24 @@ class WorkingFolder:
         self.state.skipped = {name: why for name, why in self.state.skipped.items() if self.folder.exists(name)}
 
     def _name_of(self, path: str) -> str:
-        return Path(path).relative_to(self.top).as_posix()
+        return path.removeprefix(self.prefix)
 
     def _skipped(self, file: Path) -> str:
         """Return why a file is not read, as a kind of file."""
         name = self._name_of(str(file))
         why = self.ignored.why(name)
-        if any((folder / STATE).exists() for folder in file.parents if self.top in folder.parents):
+        if self.is_of_another(os.path.dirname(name)):
             why = "file of another folder that is kept in sync"
         elif file.is_symlink():
             why = "link"
         if why:
             self.left_out[name] = why
         return why
+
+    def _is_of_another(self, folder: str) -> bool:
+        """Return whether a folder below this one is part of one that is kept in sync itself."""
+        above = os.path.dirname(folder)
+        return folder != "" and (self.folder.exists(f"{folder}/{STATE}") or self.is_of_another(above))
 
     def _follow_names(self) -> None:
         """Recognize renamed files: by their bytes, by the post that their front matter names, or by its slug."""
