@@ -49,8 +49,8 @@ def run(tx: Transaction, change: Change) -> None:
     """Run all side effects of a post change. Raises NotPermitted before anything is written."""
     kind, post_id, old, new, author, version, with_events = change
     check_permitted(author, old, new, kind=kind)
-    if kind == "purged":
-        history.forget(tx, post_id)
+    if kind == "purged" or (kind == "deleted" and not tx.keeps_history):
+        forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
         history.add_revision(tx, post_id, version, author, KEPT[kind])
     publication.reschedule(tx, post_id, old, new)
@@ -59,6 +59,12 @@ def run(tx: Transaction, change: Change) -> None:
     index.update(tx, post_id, old, new)
     if with_events:
         webhooks.record(tx, {"post": new or old}, *_events(change))
+
+
+def forget(tx: Transaction, post_id: int) -> None:
+    """Delete the history of a post that is deleted for good, and the proposals for it."""
+    history.forget(tx, post_id)
+    staged.withdraw_all(tx, post_id)
 
 
 def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
@@ -71,7 +77,7 @@ def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, a
 def run_for_damaged(tx: Transaction, post_id: int, author: str) -> None:
     """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
     check_permitted(author, {"status": "damaged"})
-    history.forget(tx, post_id)
+    forget(tx, post_id)
     publication.unschedule(tx, post_id)
     slugs.forget_former(tx, post_id)
     tags.detach_all(tx, post_id)

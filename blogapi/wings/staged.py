@@ -31,6 +31,11 @@ def withdraw(tx: Transaction, proposal_id: str) -> None:
     tx.execute(DraftCopy.delete().where(DraftCopy.id == proposal_id, is_proposal))
 
 
+def withdraw_all(tx: Transaction, post_id: int) -> None:
+    """Delete the proposals for a post that is deleted for good. What its owner left unsaved stays."""
+    tx.execute(DraftCopy.delete().where(DraftCopy.post_id == post_id, is_proposal))
+
+
 def made_since(reader: Reader, since: str, author: str | None) -> Iterator[tuple[str, int, str]]:
     """Return the id, post and author of each proposal made since a given time, by anybody or by one author."""
     columns = DraftCopy.id, DraftCopy.post_id, DraftCopy.browser

@@ -5,6 +5,7 @@ import pytest
 from blogapi.wings.history import undo
 from blogapi.wings.proposals import changes
 from blogapi.wings.staged import DraftCopy
+from tests.api.fixtures import with_key
 from tests.proposals.test_proposals import POST, apply, propose, titles
 
 BEFORE = "2026-11-20T12:00:01Z"
@@ -60,18 +61,27 @@ def test_the_same_proposal_can_be_applied_again_after_undo(client, agent, databa
 
 
 def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client, agent, post, database, clock, count):
-    for _ in range(3):
+    for _ in range(4):
         post()
-    for number in (1, 2, 3):
+    for number in (1, 2, 3, 4):
         propose(agent, f"/v1/posts/{number}", title="B")
     apply(client, propose(agent, title="C"))
     client.delete("/v1/posts/2?permanent=true")
     client.delete("/v1/posts/3")
-    assert [database.write(changes.clear), database.write(changes.prune, 30), count(DraftCopy)] == [1, 0, 3]
+    client.delete("/v1/posts/4")
+    client.delete("/v1/trash/4")
+    assert [count(DraftCopy), database.write(changes.clear), database.write(changes.prune, 30)] == [3, 0, 0]
     clock.now += 31 * 86_400
     assert [database.write(changes.clear), database.write(changes.prune, 30), count(DraftCopy)] == [0, 1, 2]
     clock.now += 59 * 86_400
     assert [database.write(changes.prune, 30), titles(client)] == [2, []]
+
+
+def test_without_a_history_the_proposals_go_with_the_post(own_app, count):
+    client = with_key(own_app(keep_days=0))
+    client.post("/v1/posts", json={"title": "A", "content": "."})
+    propose(client, title="B")
+    assert (client.delete(POST).status_code, count(DraftCopy)) == (204, 0)
 
 
 def test_proposals_in_the_trash_leave_room_for_others(client, agent, post):

@@ -10,7 +10,7 @@ from peewee import Ordering, Select, Tuple
 from blogapi import documents
 from blogapi.documents import INPUT_FIELDS
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
-from blogapi.posts import effects, history, slugs
+from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
@@ -159,7 +159,7 @@ def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) ->
     """Delete a post in the trash for good, with its revisions. Raises NotFound."""
     with suppress(Damaged):  # so that a damaged post can be deleted, too
         check(find_in_trash(tx, post_id))
-    history.forget(tx, post_id)
+    effects.forget(tx, post_id)
 
 
 def authors(reader: Reader) -> set[str]:

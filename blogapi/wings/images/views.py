@@ -229,7 +229,9 @@ def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None
 
     Raises RequestedRangeNotSatisfiable.
     """
-    if "HTTP_RANGE" not in request.environ or request.environ.get("HTTP_IF_RANGE", tag) != tag:
+    if request.method != "GET" or "HTTP_RANGE" not in request.environ:
+        return None
+    if request.environ.get("HTTP_IF_RANGE", tag) != tag:
         return None
     asked = request.range
     if not asked or asked.units != "bytes" or len(asked.ranges) != 1:
