@@ -235,6 +235,22 @@ def test_a_state_in_a_repository_is_written_only_with_a_change(run, folder, chan
         assert state()[0] != before[0]
 
 
+def test_the_states_of_two_clones_can_be_merged_line_by_line(run, folder, there):
+    here = folder(a="# A\n", b="# B\n", c="# C\n")
+    options = here, "--state", here / ".blogapi.sync"
+    run("push", *options)
+    before = (here / ".blogapi.sync").read_text()
+    (here / "a.md").rename(here / "new.md")
+    (here / "b.md").unlink()
+    run("push", *options, "--delete")
+    after = (here / ".blogapi.sync").read_text()
+    for merged in (before + after, after + before):
+        (here / ".blogapi.sync").write_text(merged)
+        assert run("push", *options, "--delete")[0] == 0
+        assert there().keys() == {"a", "c"}, merged
+    assert run("status", *options) == (0, [f"would be {counts(unchanged=2)}"])
+
+
 def test_a_state_of_version_1_2_is_converted(run, folder, there, change):
     here = folder(a="# A\n", b="# B\n", c="# C\n")
     run("push", here)

@@ -99,9 +99,10 @@ class State:
         self.is_foreign = "places" in head and self.name == STATE and not {*head["places"]} & {*places}
         for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
             self._set(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], SECOND)}))
-        seen = {"seen": head["seen"]} if "seen" in head else {}
-        for line in lines[:-1]:  # The last one is empty, or was not written to its end.
-            name, entry = json.loads(line)
+        found = [json.loads(line) for line in lines[:-1]]  # The last one is empty, or was not written to its end.
+        heads = [head, *(each for each in found if isinstance(each, dict))]  # Git can merge those of two clones.
+        seen = {"seen": min(each["seen"] for each in heads)} if "seen" in head else {}
+        for name, entry in (each for each in found if isinstance(each, list)):
             if isinstance(entry, str):
                 self._set(name.replace("\0", ""), entry)  # of a folder, perhaps
             else:

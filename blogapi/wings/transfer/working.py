@@ -88,6 +88,7 @@ class WorkingFolder:
             if self.moves:
                 self.entries.clear()
         self._read_files()
+        self._keep_one_each()
         self._follow_names()
         if self.state.is_foreign:  # Its files may not have arrived yet.
             for name in [name for name, entry in self.entries.items() if self.sha256.get(name) != entry["sha256"]]:
@@ -148,6 +149,15 @@ class WorkingFolder:
         """Return whether a folder below this one is part of one that is kept in sync itself."""
         above = os.path.dirname(folder)
         return folder != "" and (self.folder.exists(f"{folder}/{STATE}") or self.is_of_another(above))
+
+    def _keep_one_each(self) -> None:
+        """Keep one entry for each post: states of two clones that git merged can know its file by two names."""
+        trust = {
+            name: (self.sha256.get(name) == each["sha256"], name in self.sha256) for name, each in self.entries.items()
+        }
+        kept = {identity(self.entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
+        for name in trust.keys() - kept.values():
+            del self.entries[name]
 
     def _follow_names(self) -> None:
         """Recognize renamed files: by their bytes, by the post that their front matter names, or by its slug."""
