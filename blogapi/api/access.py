@@ -25,6 +25,7 @@ PUBLIC |= {f"/settings/{name}" for name in ("images.js", "tools.js")}
 PUBLIC_IMAGES = "/images/"  # path prefix of images
 # Blueprints that require a session instead of a key, or accept a key in the body
 GUARD_THEMSELVES = ("api.owner", "api.micropub")
+METRICS = "api.metrics"  # the one endpoint outside /v1 for keys that are not full
 TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
@@ -131,7 +132,8 @@ def check_scope(request: Request, scope: str) -> None:
         is_hidden = has_wrong_method or (operation and operation.scopes == READERS)
         if scope == PUBLISHED_ONLY and is_hidden:
             raise NotFound  # as for an unknown path, so this key does not learn that a history exists
-        if not request.endpoint or (operation and scope in operation.scopes):
+        is_metrics = request.endpoint == METRICS and scope in READERS
+        if not request.endpoint or is_metrics or (operation and scope in operation.scopes):
             return
     raise Forbidden(why_forbidden(scope))
 

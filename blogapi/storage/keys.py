@@ -18,7 +18,7 @@ WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effect
 # What the operations do, by the scopes of the keys that may use them
 PERMISSIONS = {
     SCOPES: "read {posts} and their tags",
-    READERS: "read their history, the trash and images",
+    READERS: "read their history, the trash, images and metrics",
     WRITERS: "create, change, trash and restore drafts, upload images, and propose changes to any post",
     (FULL,): "publish, change tags, delete for good, manage webhooks, and do everything else",
 }

@@ -9,7 +9,7 @@ from tests.conftest import message
 from tests.images.pictures import gif
 
 MAY = (
-    "this key is drafts-only: it may read posts and their tags; read their history, the trash and images; "
+    "this key is drafts-only: it may read posts and their tags; read their history, the trash, images and metrics; "
     "create, change, trash and restore drafts, upload images, and propose changes to any post"
 )
 DRAFT = {"title": "A draft", "content": "Words."}

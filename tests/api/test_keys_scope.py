@@ -12,7 +12,8 @@ from tests.conftest import NOON, message
 from tests.images.pictures import gif
 
 MAY = {
-    "read-only": "this key is read-only: it may read posts and their tags; read their history, the trash and images",
+    "read-only": "this key is read-only: it may read posts and their tags; "
+    "read their history, the trash, images and metrics",
     "published-only": "this key is published-only: it may read published posts and their tags",
 }
 POST_PATHS = {"/v1/posts", "/v1/posts/<id:post>", "/v1/posts/by-slug/<slug:post>"}

@@ -5,6 +5,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from blogapi.api.service import BUCKETS
 from blogapi.wings.docs.metrics import Metrics, label
+from tests.api.fixtures import with_key
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -63,6 +65,13 @@ def test_the_limit_and_the_size_of_the_database_are_included(client, config):
     size = sum(path.stat().st_size for path in (config.database, config.database.with_name("blog.db-wal")))
     assert samples(text, "blogapi_rate_limit") == {"": config.rate_limit}
     assert samples(text, "blogapi_database_size_bytes") == {"": size}
+
+
+@cases(("scope", "status"), [("read-only", 200), ("drafts-only", 200), ("published-only", 403)])
+def test_a_key_that_may_read_drafts_may_read_the_metrics(app, scope, status):
+    client = with_key(app, scope)
+    assert client.get("/metrics").status_code == status
+    assert client.post("/metrics").status_code in (403, 405)
 
 
 def scrape(service):
