@@ -245,7 +245,7 @@ def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, wr
 
 
 def test_missing_images_of_refused_posts_are_not_counted(run, write):
-    refused = "---\nstatus: gone\n---\n![](b.png)"
+    refused = "---\npublished: gone\n---\n![](b.png)"
     assert "images: new 0, known 0, missing 1" in written(run, write, {"a.md": refused, "b.md": "![](c.png)"})
 
 

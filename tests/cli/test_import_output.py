@@ -116,7 +116,7 @@ def test_refused_files_are_reported_with_the_line_and_the_others_are_imported(ru
         c="---\nslug: c\nslug: d\n---\n# C",
         d="---\ntitle: D\nstatus: scheduled\n---\n",
         e="---\ntitle: E\nstatus: scheduled\n---\nE",
-        f="---\ntitle: F\nstatus: gone\n---\nF",
+        f="---\ntitle: F\npublished: gone\n---\nF",
         g="---\ntitle: G\n---\n\nG\n\x0c\n",
     )
     status, output, error = run("import", top, top / "none.md", "/nonexistent")
@@ -128,7 +128,7 @@ def test_refused_files_are_reported_with_the_line_and_the_others_are_imported(ru
         f"{top}/c.md:3: `slug` is given twice",
         f"{top}/d.md: content: must contain a visible character",
         f"{top}/e.md:3: published_at: must be given, and in the future, for a scheduled post",
-        f"{top}/f.md:3: status: must be one of published, draft, scheduled, archived",
+        f"{top}/f.md:3: `published` must be true or false",
         f"{top}/none.md: no such file or folder",
     ]
     assert sorted(error) == sorted(refusals)

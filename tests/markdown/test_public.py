@@ -29,7 +29,7 @@ build: {render: never} | _build: {list: never} | _build: {list: local} | build: 
 params: {private: true} | extra: {hidden: true} | extra: {password: x} | tags: [bread, draft] | tags: rye, private
 confidential: true | internal: true | restricted: true | embargoed: true | deleted: true | headless: "on" | wip: 50%
 publish_on: 2099-01-02 | embargo_until: 2026-11-20T13:00:00Z | scheduled: 2099-01-02 | available_from: 2099-01-02
-publish_on: 03/05/2099 | audience: only_free | status: sent | email_only: true
+publish_on: 03/05/2099 | audience: only_free | status: sent | email_only: true | layout: draft
 entwurf: true | brouillon: true | 下書き: true | status: Entwurf | acl: private | permissions: private
 """
 SHOWN = """

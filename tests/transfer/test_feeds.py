@@ -106,6 +106,21 @@ def test_feeds_are_read(tmp_path):
     assert (second["title"], second["content"]) == ("Plain text", "Plain text.")
 
 
+def test_what_a_feed_says_is_hidden_is_a_draft(tmp_path):
+    item = {"url": "https://a.example/b", "content_text": "B", "date_modified": "2024-03-05T10:00:00+01:00"}
+    files = {
+        "a.atom": old_backup(ENTRY.replace("<title", f"{DRAFT}<title", 1)),
+        "b.json": json.dumps(
+            {"version": "https://jsonfeed.org/version/1", "items": [item | {"visibility": "private"}]}
+        ),
+        "c.json": json.dumps({"version": "https://jsonfeed.org/version/1", "items": [item]}),
+    }
+    top = write_files(tmp_path, files)
+    found = [fields for name in files for fields in (item.fields for item in read(top / name))]
+    assert [fields["status"] for fields in found] == ["draft", "draft", "published"]
+    assert found[2]["published_at"] == "2024-03-05T09:00:00Z"
+
+
 def test_a_feed_that_probably_has_only_the_latest_posts_is_reported(tmp_path):
     link = "<link rel='next' href='x'/>"
     feeds = {"one": (ENTRY, False), "ten": (ENTRY * 10, True), "next": (ENTRY + link, True)}

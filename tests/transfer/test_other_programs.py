@@ -23,11 +23,24 @@ from tests.transfer.test_exports import HEAD
         ("status: publish\ndraft: true", "draft", {"status": "publish"}),
         ("status: draft\ndraft: false", "draft", None),
         ("status: archived\npublished: false", "archived", None),
+        ("draft: 1\ndate: 2020-01-02", "draft", None),
+        ("published: 1", "published", None),
+        ("status: evergreen\ndate: 2020-01-02", "draft", {"status": "evergreen"}),
     ],
 )
 def test_status_words_of_other_programs_are_understood(item, text, status, params):
     fields = item(f"title: A\n{text}").fields
     assert (fields["status"], fields.get("params")) == (status, params)
+
+
+def test_a_word_of_a_workflow_is_no_status_and_the_draft_is_named_but_a_push_refuses_it(item):
+    assert item("title: A\nstatus: evergreen").notes == {"hidden": (3, "status: evergreen")}
+    assert item("title: A\nstatus: evergreen", is_movable=True).fields["status"] == "evergreen"
+
+
+def test_null_is_left_out(item):
+    fields = item("title: A\ndate: null\ncover_image: ~\ntags: [null, b, '']\ncategory: null\nother: null").fields
+    assert fields == {"title": "A", "slug": "a", "tags": ["b"], "content": "Words."}
 
 
 def test_a_private_file_is_reported_and_one_in_the_trash_is_left_out(item, write):

@@ -8,10 +8,12 @@ from typing import Any
 
 from blogapi.documents import STATUSES
 from blogapi.wings.markdown.dates import rfc3339_of
-from blogapi.wings.markdown.front_matter import MarkdownError, typed
+from blogapi.wings.markdown.front_matter import MarkdownError, Plain, typed
 from blogapi.wings.markdown.programs import IMPORTED, NAMES, OURS, Program
 
+NULLS = ("null", "Null", "NULL", "~")
 FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+NUMBERS = {"1": "true", "0": "false"}
 # Other programs' words for a status, and ours
 STATUS_WORDS = {
     **dict.fromkeys(("publish", "live", "public", "featured"), "published"),
@@ -27,6 +29,7 @@ EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds sin
 
 def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
     """Translate the names of another program to those in NAMES, which take precedence. Case is ignored, as in Hugo."""
+    values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.nested and isinstance(values[name], dict)]:
         lifted = {each: value for each, value in values[name].items() if each.lower() in BY_LOWER_CASE}
         left = {each: value for each, value in values[name].items() if each not in lifted}
@@ -49,6 +52,10 @@ def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
                 names |= {name: name, field: field}
     values = {names[name]: _as_time(value) if names[name] == "date" else value for name, value in values.items()}
     return values, {names[name]: lines[name] for name in names}
+
+
+def _is_null(value: Any) -> bool:
+    return isinstance(value, Plain) and value in NULLS
 
 
 def _as_time(value: Any) -> Any:
@@ -92,7 +99,7 @@ def read_fields(
 
 def _read_field(name: str, value: Any, line: int, program: Program | None, zone: tzinfo) -> tuple[str, Any]:
     """Return the field for a name, and its value."""
-    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit()
+    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit() and value not in NUMBERS
     field, convert = FIELD_CONVERTERS["published_at" if is_day else name]
     if program:
         value = value if program is OURS else _simplified(name, field, value)
@@ -108,8 +115,8 @@ def _simplified(name: str, field: str, value: Any) -> Any:
     """Return a value of another program in a form that a request could have."""
     if field == "title" and isinstance(value, str):
         return value.strip()
-    if name == "status" and isinstance(value, str):
-        return STATUS_WORDS.get(value.lower(), value)
+    if field == "status" and isinstance(value, str):
+        return STATUS_WORDS.get(value.lower(), value) if name == "status" else NUMBERS.get(value, value)
     if field == "cover_image" and isinstance(value, list):
         value = next(iter(value), "")
     if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):
@@ -117,7 +124,7 @@ def _simplified(name: str, field: str, value: Any) -> Any:
     if field == "tags" and isinstance(value, str) and IN_BRACKETS.fullmatch(value):
         return value[1:-1].replace('"', "")
     if field == "tags" and isinstance(value, list):
-        return [part for each in value for part in _tags_in(each)]
+        return [part for each in value if not _is_null(each) for part in _tags_in(each)]
     return value
 
 

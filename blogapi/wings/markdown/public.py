@@ -147,7 +147,7 @@ RULES = (
         "WordPress, Pelican, Nikola, Substack",
         re.compile(
             "(post|page|article|entry|content|document|publish(ing)?|publication)?"
-            "(status|state|stage|phase|type|kind|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess"
+            "(status|state|stage|phase|type|kind|layout|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess"
         ),
         _hiding,
     ),

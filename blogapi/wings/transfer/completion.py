@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.api.schemas import URL
-from blogapi.documents import is_slug
+from blogapi.documents import STATUSES, is_slug
+from blogapi.wings.markdown.front_matter import shown
+from blogapi.wings.markdown.programs import OURS
 from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
 from blogapi.wings.transfer.bounds import shorten
 from blogapi.wings.transfer.items import Item
@@ -19,6 +21,15 @@ DAY_IN_PATH = re.compile(
 )
 
 FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
+
+
+def set_status_aside(item: Item) -> None:
+    """Make a draft of a post whose status is a word of another program, such as `evergreen`; params keep the word."""
+    fields = item.fields
+    word = fields.get("status", "draft")
+    if word not in STATUSES and item.file.program is not OURS:
+        fields |= {"status": "draft", "params": {item.file.sources["status"]: word} | fields.get("params", {})}
+        item.notes[Note.HIDDEN] = item.file.line_of("status"), shown(f"status: {word[:40]}")
 
 
 def hide(item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> None:

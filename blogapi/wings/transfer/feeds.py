@@ -43,6 +43,7 @@ def _entry(entry: Element, zone: tzinfo) -> dict[str, Any]:
     author = text(entry, "creator") or text(entry, "author/{*}name") or text(entry, "author")
     terms = [child.get("term") or child.text or "" for child in entry.iterfind("{*}category")]
     return _post(
+        values={"draft": text(entry, "control/{*}draft")},
         link="".join(link.get("href") or link.text or "" for link in links[:1]).strip(),
         title=text_of(text(entry, "title")),
         when=next(filter(None, dates), ""),
@@ -67,7 +68,7 @@ def _post(*, link: str, title: str, when: str, **fields: Any) -> dict[str, Any]:
     path = urlsplit(link).path
     slug = path.rstrip("/").rpartition("/")[2].removesuffix(".html")
     post = {"kind": "post", "id": link or title, "path": path, "slug": slug if is_slug(slug) else "", "title": title}
-    return post | fields | {"status": "published", "published_at": when, "created_at": when, "values": {}}
+    return post | fields | {"status": "published", "published_at": when, "created_at": when}
 
 
 def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -79,6 +80,7 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
         said = {name: value if isinstance(value := item.get(name), str) else "" for name in NAMES}
         tags = item.get("tags") if isinstance(item.get("tags"), list) else []
         yield _post(
+            values=item,
             link=said["url"],
             title=said["title"],
             when=time_or_nothing(said["date_published"] or said["date_modified"]),

@@ -20,7 +20,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names, permalinks
-from blogapi.wings.transfer.completion import complete, hide, note_dates
+from blogapi.wings.transfer.completion import complete, hide, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
 from blogapi.wings.transfer.formats import BY_PATH, READABLE, READERS, UNKNOWN, advice_on, is_part
@@ -273,6 +273,8 @@ class Sources:
         scripts = [each.source for each in inherited if each.source.rpartition(".")[2] in SCRIPTS]
         self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
         note_dates(item, inherited, place.relative_to(bound))
+        if not self.is_movable:  # A push refuses such a file: the word may be misspelt, and the post would be hidden.
+            set_status_aside(item)
         hide(item, values, inherited, rfc3339(self.now))
 
     def _address_by_pattern(self, item: Item, folder: Path, name: str, site: Site) -> str:
