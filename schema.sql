@@ -141,9 +141,9 @@ CREATE TABLE schedule (
 CREATE INDEX schedule_due ON schedule (published_at);
 
 CREATE TABLE idempotency (
-    digest BLOB NOT NULL,  -- SHA-256 of the API key
+    digest BLOB NOT NULL,  -- SHA-256 of the API key, or of the secret of a form
     name TEXT NOT NULL,  -- the Idempotency-Key
-    request BLOB NOT NULL,  -- SHA-256 of the body
+    request BLOB NOT NULL,  -- SHA-256 of the content of the request; empty for a form
     post_id INTEGER NOT NULL,  -- the post that it created; 0 if a form created an API key or a webhook
     created_at TEXT NOT NULL,
     PRIMARY KEY (digest, name)

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -90,7 +89,8 @@ def create_app(
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = service = Service.open(config, clock, loop, database_class)
     if not loop.is_cooperative:  # In our server, this happens in the background.
-        deque(index.rebuild(service.database), maxlen=0)
+        for _ in index.rebuild(service.database):
+            pass
     for error, handler in HANDLERS.items():
         app.register_error_handler(error, handler)
     app.register_blueprint(create_blueprint(config))

@@ -143,7 +143,7 @@ def why_forbidden(scope: str) -> str:
     return f"this key is {scope}: it may {keys.may(scope)}"
 
 
-def in_scope(request: Request) -> Mapping[str, Any] | None:
+def scoped_query(request: Request) -> Mapping[str, Any] | None:
     """Return a list's query, restricted to the posts that the key may see; None if it may see none.
 
     The link to the next page keeps the unrestricted query, because it is built from `request.query`.

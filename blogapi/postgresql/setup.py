@@ -7,8 +7,8 @@ from typing import Any
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import (
     EMPTY,
+    INDEX_OUTDATED,
     OLDER,
-    OTHER_WORDS,
     REBUILD,
     SCHEMA,
     STATEMENT_END,
@@ -70,7 +70,7 @@ def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
     (unicode,) = connection.execute("SELECT unicode FROM blogapi").fetchone()
     if unicode != UNICODE:
         if not (create or upgrade):
-            raise Unavailable(OTHER_WORDS)
+            raise Unavailable(INDEX_OUTDATED)
         connection.execute("TRUNCATE search, search_label, search_rebuild")
         connection.execute(REBUILD)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])

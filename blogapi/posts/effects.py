@@ -18,8 +18,13 @@ from blogapi.wings.webhooks import storage as webhooks
 Fields = dict[str, Any]
 # repeated: a no-op update; published: published at its scheduled time; purged: deleted with its history
 Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
-EVENTS = {"created": "post.created", "updated": "post.updated", "repeated": "post.updated"}
-EVENTS |= {"deleted": "post.deleted", "purged": "post.deleted"}
+EVENTS = {
+    "created": "post.created",
+    "updated": "post.updated",
+    "repeated": "post.updated",
+    "deleted": "post.deleted",
+    "purged": "post.deleted",
+}
 KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # states of the kept revision
 
 

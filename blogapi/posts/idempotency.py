@@ -27,7 +27,7 @@ Idempotency = model("idempotency")
 class IdempotencyKey(NamedTuple):
     """A client's name for a request, with a hash of its content."""
 
-    client: bytes  # the digest of its API key, or the secret of a form
+    client: bytes  # SHA-256 of its API key
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # from the content of a request without the header

@@ -19,10 +19,12 @@ CLOCK_SKEW = timedelta(minutes=1)  # a client's clock may be ahead by this much
 FUTURE = "must not be in the future unless the status is scheduled"
 
 
-def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_drafts: bool = False) -> str | None:
+def publication_date(
+    old: dict[str, Any], changes: dict[str, Any], now: str, allow_future_draft: bool = False
+) -> str | None:
     """Return the published_at of a post after some changes. Raises Rejected if it is not allowed.
 
-    With `plans_drafts`, a draft may have a future date. Times in RFC 3339, in UTC and whole seconds, compare as
+    With `allow_future_draft`, a draft may have a future date. Times in RFC 3339, in UTC and whole seconds, compare as
     text.
     """
     status = changes.get("status") or old["status"]
@@ -35,7 +37,7 @@ def published_at(old: dict[str, Any], changes: dict[str, Any], now: str, plans_d
     # A draft can have a future time, and so can any post after the clock was set back. Such a time stays as long as the
     # status does.
     is_kept = time == old.get("published_at") and status == old.get("status")
-    if time and (time <= now or is_kept or (plans_drafts and status == "draft")):
+    if time and (time <= now or is_kept or (allow_future_draft and status == "draft")):
         return time
     if given and given > later(now, CLOCK_SKEW):
         raise Rejected("published_at", FUTURE)
@@ -66,10 +68,10 @@ def next_due(reader: Reader) -> int | None:
     return found[0] if found else None
 
 
-has_come = Schedule.published_at <= Param("now")
-NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(has_come).order_by(Schedule.published_at).limit(1))
+IS_DUE = Schedule.published_at <= Param("now")
+NEXT_DUE = Prepared(Schedule.select(Schedule.post_id).where(IS_DUE).order_by(Schedule.published_at).limit(1))
 # Whether a query's post is due
-is_due = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, has_come))
+POST_IS_DUE = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, IS_DUE))
 
 
 def newest_post_in_future(reader: Reader) -> str | None:

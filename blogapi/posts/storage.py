@@ -13,7 +13,7 @@ from blogapi import documents
 from blogapi.posts import effects, publication, slugs
 from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
-from blogapi.posts.publication import is_due
+from blogapi.posts.publication import POST_IS_DUE
 from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound, PostNotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Post
@@ -108,7 +108,7 @@ def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
 _posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
 WITH_ID = Prepared(_posts.where(Post.id == Param("ref")))
 WITH_SLUG = Prepared(_posts.where(slugs.has_slug(Param("ref"))))
-_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | is_due)
+_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | POST_IS_DUE)
 PUBLISHED_WITH_ID = Prepared(_published.where(Post.id == Param("ref")))
 PUBLISHED_WITH_SLUG = Prepared(_published.where(slugs.has_slug(Param("ref"))))
 
@@ -123,17 +123,17 @@ def add(
     created_at: str | None = None,
     with_events: bool = True,
     *,
-    plans_drafts: bool = False,
+    allow_future_draft: bool = False,
 ) -> StoredPost:
     """Create a post from validated fields: a draft, with a slug made from the title, unless they say otherwise.
 
-    Its creation time is now unless `created_at` is given. With `plans_drafts`, a draft may have a future date. Raises
-    Rejected.
+    Its creation time is now unless `created_at` is given. With `allow_future_draft`, a draft may have a future date.
+    Raises Rejected.
     """
     check_size(tx, fields["content"])
     fields = {"status": "draft"} | fields
     # Must precede `new_id_and_slug`, which uses up an id on PostgreSQL
-    published = publication.published_at({}, fields, tx.now, plans_drafts)
+    published = publication.publication_date({}, fields, tx.now, allow_future_draft)
     post_id, slug = slugs.new_id_and_slug(tx, fields)
     own = {"id": str(post_id), "slug": slug, "published_at": published}
     times = {"created_at": created_at or tx.now, "updated_at": tx.now}
@@ -161,7 +161,13 @@ INSERT = Prepared(Post.insert(params(Post)))
 
 
 def change(
-    tx: Transaction, ref: PostRef, changes: Fields, author: str, check: Check = no_check, *, plans_drafts: bool = False
+    tx: Transaction,
+    ref: PostRef,
+    changes: Fields,
+    author: str,
+    check: Check = no_check,
+    *,
+    allow_future_draft: bool = False,
 ) -> bytes:
     """Change a post, with fields as for `add`; return its document. Raises NotFound, Rejected.
 
@@ -170,16 +176,16 @@ def change(
     post = find_to_change(tx, ref)
     check(post.document)
     old = documents.load(post.document)
-    new = as_changed(tx, old, changes, plans_drafts)
+    new = as_changed(tx, old, changes, allow_future_draft)
     if is_same(old, new):
         effects.run(tx, Change("repeated", post.id, old, new, author))
         return post.document
     return replace(tx, post, old, new, author).document
 
 
-def as_changed(reader: Reader, old: Fields, changes: Fields, plans_drafts: bool = False) -> Fields:
+def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft: bool = False) -> Fields:
     """Return a post as it will be after `change`. Raises Rejected."""
-    changes = changes | {"published_at": publication.published_at(old, changes, reader.now, plans_drafts)}
+    changes = changes | {"published_at": publication.publication_date(old, changes, reader.now, allow_future_draft)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
     if isinstance(changes.get("params"), MergePatch):
@@ -244,11 +250,11 @@ def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> F
 
     A file may still say `scheduled` after its post was published; that is not a change.
     """
-    has_come = fields.get("status") == "scheduled" and old["status"] == "published"
-    if has_come and fields.get("published_at") == old["published_at"]:
+    was_scheduled = fields.get("status") == "scheduled" and old["status"] == "published"
+    if was_scheduled and fields.get("published_at") == old["published_at"]:
         fields = fields | {"status": "published"}
     kept = {name: old[name] for name in STAYING if name in old}
-    new = kept | fields | {"published_at": publication.published_at(old, fields, now)}
+    new = kept | fields | {"published_at": publication.publication_date(old, fields, now)}
     return documents.in_order(slugs.with_former(old, new, was_public))
 
 

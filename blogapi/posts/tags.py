@@ -9,11 +9,13 @@ from blogapi.text import fold
 
 def change(tx: Transaction, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Replace a post's tag rows, with copies of its status and date; {} means that there is no post."""
-    rows, others = _rows_of(new), _rows_of(old)
-    if rows != others:
-        for statement, changed in ((DETACH, others), (ATTACH, rows)):
-            if changed:
-                tx.execute_many(statement, changed)
+    before, after = _rows_of(old), _rows_of(new)
+    if before == after:
+        return
+    if before:
+        tx.execute_many(DETACH, before)
+    if after:
+        tx.execute_many(ATTACH, after)
 
 
 def _rows_of(post: dict[str, Any]) -> list[dict[str, Any]]:

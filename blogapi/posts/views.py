@@ -7,7 +7,7 @@ from flask import Response
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.api.access import in_scope
+from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, created_response, list_response, no_content, post_response
@@ -57,7 +57,7 @@ def list_posts(request: Request) -> Response:
     this page. That is its `id`; with `sort=published_at`, its `published_at`, an underscore and its `id`; with
     `sort=relevance`, `title` or `text`, for where the words were found, an underscore and its `id`.
     """
-    query = in_scope(request)
+    query = scoped_query(request)
     page = Page([], None) if query is None else find_page(request.database, query, request.client)
     content = b"[%b]\n" % b",".join(page.items)
     return list_response(request, content, page.next)

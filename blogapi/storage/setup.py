@@ -22,7 +22,9 @@ STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
 # Has all posts indexed, which happens while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
-WORDS = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) ")  # a statement that sets up SQLite's index
+INDEX_SETUP = re.compile(
+    r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) "
+)  # a statement that sets up SQLite's index
 # Fills the tables that are derived from others
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",
@@ -31,7 +33,7 @@ FILL = (
 )
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-OTHER_WORDS = (
+INDEX_OUTDATED = (
     "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
 )
 CREATED = "created a new database %s"  # for the log
@@ -111,9 +113,9 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
 
 def clear_index(connection: sqlite3.Connection) -> None:
     """Set up the search index again, without words, and have all posts indexed."""
-    again = [statement for statement in statements(SCHEMA.read_text()) if WORDS.search(statement)]
+    again = [statement for statement in statements(SCHEMA.read_text()) if INDEX_SETUP.search(statement)]
     emptied = [f"DELETE FROM {table}" for table in ("search_label", "search_rebuild", "search_made")]
-    dropped = {f"DROP TABLE {name}": 0 for statement in again for name in WORDS.findall(statement)}
+    dropped = {f"DROP TABLE {name}": 0 for statement in again for name in INDEX_SETUP.findall(statement)}
     for statement in (*dropped, *again, *emptied, REBUILD):
         connection.execute(statement)
 
@@ -134,7 +136,7 @@ def is_current(connection: sqlite3.Connection, create: bool, upgrade: bool) -> b
             if is_indexed(connection):
                 return True
         if not (create or upgrade):
-            raise Unavailable(OTHER_WORDS if version == VERSION else OLDER)
+            raise Unavailable(INDEX_OUTDATED if version == VERSION else OLDER)
     elif application_id or version or tables(connection):
         raise Unavailable("it belongs to another program")
     elif not create:

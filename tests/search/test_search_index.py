@@ -316,7 +316,7 @@ def test_posts_that_change_while_the_index_is_built_again_are_indexed_once(clien
 @pytest.mark.usefixtures("outdated")
 def test_the_background_builds_the_index_again(database, found, background):
     background.turn()
-    assert (index.unindexed(database), found("fog")) == (0, "321")
+    assert (index.rebuild_position(database), found("fog")) == (0, "321")
 
 
 def test_a_damaged_post_does_not_stop_the_index(database, found, outdated):

@@ -13,7 +13,7 @@ from blogapi.config import Config
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
-from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, sequences, split
+from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, phrases, split
 from tests.cases import cases
 
 
@@ -112,7 +112,7 @@ def module_database(tmp_path_factory):
 @given(st.lists(st.tuples(texts, texts, st.lists(texts, max_size=2, unique=True)), min_size=1, max_size=4), texts)
 def test_a_search_finds_exactly_the_posts_with_the_words(module_database, given_posts, q):
     database = module_database
-    looked_for = list(sequences(q))
+    looked_for = list(phrases(q))
     if not looked_for:
         return
     expected = []

@@ -13,7 +13,7 @@ from blogapi.api.schemas import Names, matching, page_size, parameters, parse_id
 from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.publication import is_due
+from blogapi.posts.publication import POST_IS_DUE
 from blogapi.posts.storage import Fields
 from blogapi.storage.engine import Param, Prepared, Reader
 from blogapi.storage.models import MAX_ID, Post
@@ -114,12 +114,12 @@ def source(request: Request) -> Fields:
     if "url" in query:
         find = posts.find_published if request.published_only else posts.find
         return as_entry(find(request.database, ref_of(request, query["url"])))
-    page = page_of(request, query)
+    page = list_for_key(request, query)
     paging = {"paging": {"after": str(page.next)}} if page.next is not None else {}
     return {"items": [as_entry(post) for post in page.items]} | paging
 
 
-def page_of(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
+def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]:
     """Return a page of the posts that the key may see."""
     status, before = query.get("post-status"), query.get("after", MAX_ID)
     if request.published_only and status not in (None, "published"):
@@ -141,9 +141,9 @@ def last_query(status: str | None) -> Prepared:
     """Return the query for the id of the post after the first `others`; its parameters are now, before and others."""
     query = Post.select(Post.id).where(Post.id < Param("before"))
     if status == "published":
-        query = query.where((Post.status == status) | is_due)
+        query = query.where((Post.status == status) | POST_IS_DUE)
     elif status:
-        query = query.where(Post.status == status, ~is_due)
+        query = query.where(Post.status == status, ~POST_IS_DUE)
     return Prepared(query.order_by(Post.id.desc()).limit(1).offset(Param("others")))
 
 

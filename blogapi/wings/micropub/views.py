@@ -173,7 +173,7 @@ def create(request: Request, message: Submission) -> Response:
 def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
     """Create a post; append a number to its slug if that is taken."""
     slug = {"slug": slugs.find_free(tx, fields["slug"])} if "slug" in fields else {}
-    return posts.add(tx, fields | slug, author, plans_drafts=True)
+    return posts.add(tx, fields | slug, author, allow_future_draft=True)
 
 
 def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fields, Fields]:
@@ -182,7 +182,7 @@ def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fi
     changes = change_of_post.load(entry.changes_of(body, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
         return old, old
-    return old, documents.load(posts.change(tx, ref, changes, author, plans_drafts=True))
+    return old, documents.load(posts.change(tx, ref, changes, author, allow_future_draft=True))
 
 
 def undelete(request: Request, ref: PostRef) -> Response:

@@ -50,7 +50,7 @@ class Proposal(NamedTuple):
 
     def log_applied(self) -> None:
         """Log that it was applied, and who proposed it: the history names who applied it."""
-        log.info(f"proposal {self.id} of {self.author} was applied to post {self.post_id}")
+        log.info("proposal %s of %s was applied to post %s", self.id, self.author, self.post_id)
 
 
 def cleared(changes: Fields) -> Fields:
@@ -98,8 +98,8 @@ def _find(reader: Reader, post_id: int, proposal_id: str) -> Proposal | None:
 def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check = no_check) -> tuple[Proposal, bool]:
     """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
 
-    The same change by the same author is the same proposal; if the post has changed, it is based on the post of now.
-    Raises NotFound, Rejected.
+    The same change by the same author is the same proposal. Proposed again after the post has changed, it is based on
+    the current post. Raises NotFound, Rejected.
     """
     posts.check_size(tx, fields.get("content", ""))
     post = posts.find_to_change(tx, ref)
@@ -126,7 +126,7 @@ def add(tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check
 
 
 def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
-    """Return the fields that would become other than they are, as they would be. Raises Rejected."""
+    """Return the fields that a change would alter, with their new values. Raises Rejected."""
     new = posts.as_changed(tx, old, fields)
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post_id)
@@ -138,7 +138,7 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
 
 
 def _known(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of some fields of a post, but the tags themselves: site-wide tag changes are made in them."""
+    """Return the tags of a post, which a site-wide tag change must be able to edit, and hashes of its other fields."""
     hashes = {name: etag_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 

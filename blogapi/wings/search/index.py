@@ -112,7 +112,7 @@ def _merge(tx: Transaction, statement: Prepared) -> bool:
     return tx.changes - before > 1
 
 
-def unindexed(reader: Reader) -> int:
+def rebuild_position(reader: Reader) -> int:
     """Return the id below which the index may lack posts, or 0 if it is complete."""
     found = reader.row(UNINDEXED)
     return found[0] if found else 0
@@ -126,7 +126,7 @@ def indexed_percent(reader: Reader) -> int | None:
 
 def rebuild(database: Database) -> Iterator[int]:
     """Index the posts that an upgrade has left to be indexed, newest first; yield each id once it is on disk."""
-    while below := unindexed(database):
+    while below := rebuild_position(database):
         _, document = database.row(NEXT, below=below) or (0, None)
         with suppress(Damaged):
             prepare(database, documents.load(document)["content"])
@@ -137,7 +137,7 @@ def rebuild(database: Database) -> Iterator[int]:
 def _index_some(tx: Transaction) -> list[int]:
     """Index the next posts, up to a large one; return their ids."""
     indexed: list[int] = []
-    below, until = unindexed(tx), time.monotonic() + BATCH_SECONDS
+    below, until = rebuild_position(tx), time.monotonic() + BATCH_SECONDS
     while found := tx.row(NEXT, below=below):
         post_id, document = found
         if indexed and (len(document or b"") > words.LARGE or time.monotonic() > until):

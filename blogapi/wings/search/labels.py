@@ -17,7 +17,7 @@ MAX_LABELS = 2000  # a search looks for at most this many: each is one more list
 PRUNED_LABELS = 1000  # at most this many are looked at in one transaction
 TABLES = {True: "search_published", False: "search_others"}  # SQLite's tables, by whether they contain published posts
 AFTER_ALL = "\U0010ffff"  # sorts after all other characters
-UNINDEXED, DUE_POST = -1, -2  # stand in for the number of a sequence
+REBUILD_ROW, DUE_ROW = -1, -2  # stand in for the number of a phrase
 
 
 # Writing
@@ -26,7 +26,7 @@ UNINDEXED, DUE_POST = -1, -2  # stand in for the number of a sequence
 def add(tx: Transaction, is_published: bool, tags: list[str]) -> None:
     """Give a label to each tag that has none."""
     if tags:
-        tx.defer(ADD[is_published], tags=f"[{','.join(map(words.of_tag, tags))}]")
+        tx.defer(ADD[is_published], tags=f"[{','.join(map(words.tag_as_json, tags))}]")
 
 
 def of_tags(tx: Transaction, is_published: bool, tags: list[str]) -> str:
@@ -41,7 +41,7 @@ def of_tags(tx: Transaction, is_published: bool, tags: list[str]) -> str:
 
 def rename(tx: Transaction, old: str, name: str) -> None:
     """Give the labels of a (folded) tag to another name; "" stands for none."""
-    tag = words.of_tag(name) if name else '["","",[""]]'  # The label stays, because the words of posts contain it.
+    tag = words.tag_as_json(name) if name else '["","",[""]]'  # The label stays, because the words of posts contain it.
     for label, is_published in list(tx.rows(WITH_KEY, key=words.key_of(old))):
         tx.execute(DELETE, label=label)
         tx.execute(INSERT, label=label, published=is_published, tag=tag)
@@ -118,16 +118,16 @@ INDEXED = {
 # Searching
 
 
-class Sought(NamedTuple):
-    """What a search looks for: the labels of the tags with each sequence, and those of the tag of `tag`."""
+class MatchingTags(NamedTuple):
+    """The labels of the tags that contain each phrase of `q`, and of the tag given as `tag`."""
 
     labels: list[set[int]]
     of_tag: set[int]
-    unindexed: int = 0  # the index may lack the posts with lower ids
+    rebuild_below: int = 0  # the index may lack posts with lower ids
     has_due: bool = False  # whether some posts are due, but not published yet
 
 
-def look_up(reader: Reader, query: ListQuery) -> Sought:
+def look_up(reader: Reader, query: ListQuery) -> MatchingTags:
     """Look up the tags that a search may find. Raises Rejected if there are too many."""
     published, *others = map(int, parts(query.status))
     values = {"first": published, "last": others[0] if others else published, "limit": MAX_LABELS + 3}
@@ -138,29 +138,29 @@ def look_up(reader: Reader, query: ListQuery) -> Sought:
     for place, number in rows:
         found[place].add(number)
     labels = [found[place] for place in range(len(words.of_search(query.q)) + 1)]
-    return Sought(labels[:-1], labels[-1], max(found[UNINDEXED], default=0), bool(found[DUE_POST]))
+    return MatchingTags(labels[:-1], labels[-1], max(found[REBUILD_ROW], default=0), bool(found[DUE_ROW]))
 
 
 def _texts(query: ListQuery) -> list[tuple[str, str, str]]:
-    """Return the range of the first word of each sequence, and the text of the sequence; then those for the tag."""
+    """Return the range of the first word of each phrase, and the text of the phrase; then those for the tag."""
     texts = []
-    for text, by_start in words.of_search(query.q):
+    for text, is_prefix in words.of_search(query.q):
         first, *others = text.split()
-        texts.append((first, first + AFTER_ALL if by_start and not others else first, spaced(text, by_start)))
+        texts.append((first, first + AFTER_ALL if is_prefix and not others else first, spaced(text, is_prefix)))
     key = words.key_of(query.tag or "")
     return [*texts, (key, key, "")]
 
 
-def with_due(reader: Reader, query: ListQuery, sought: Sought) -> Sought:
+def with_due(reader: Reader, query: ListQuery, matching: MatchingTags) -> MatchingTags:
     """Add the labels of due posts, which are among those of unpublished posts; it reads nothing about others."""
-    labels, of_tag = [*map(set, sought.labels)], {*sought.of_tag}
+    labels, of_tag = [*map(set, matching.labels)], {*matching.of_tag}
     for label, key, text in reader.rows(OF_DUE, now=reader.now):
-        for place, sequence in enumerate(words.of_search(query.q)):
-            if spaced(*sequence) in text:
+        for place, phrase in enumerate(words.of_search(query.q)):
+            if spaced(*phrase) in text:
                 labels[place].add(label)
         if query.tag is not None and key == words.key_of(query.tag):
             of_tag.add(label)
-    return sought._replace(labels=labels, of_tag=of_tag)
+    return matching._replace(labels=labels, of_tag=of_tag)
 
 
 def parts(status: str | None) -> list[bool]:
@@ -168,14 +168,14 @@ def parts(status: str | None) -> list[bool]:
     return [True, False] if status is None else [status == "published"]
 
 
-def spaced(text: str, by_start: bool) -> str:
-    """Return the text that words with spaces around them contain if a search for a sequence finds them."""
-    return f" {text}" if by_start else f" {text} "
+def spaced(text: str, is_prefix: bool) -> str:
+    """Return the text that words with spaces around them contain if a search for a phrase finds them."""
+    return f" {text}" if is_prefix else f" {text} "
 
 
 _state = f"""
-    SELECT {UNINDEXED}, below FROM search_rebuild UNION ALL
-    SELECT {DUE_POST}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
+    SELECT {REBUILD_ROW}, below FROM search_rebuild UNION ALL
+    SELECT {DUE_ROW}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
 """
 LOOK_UP = Prepared(
     sqlite=f"""{_state}

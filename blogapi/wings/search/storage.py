@@ -13,7 +13,7 @@ from blogapi.storage.engine import Prepared, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.labels import TABLES, Sought, look_up, parts, spaced, with_due
+from blogapi.wings.search.labels import TABLES, MatchingTags, look_up, parts, spaced, with_due
 
 FIRST_READ = 200  # posts that are read in order before the index
 QUICK_LABELS = 20  # a quick search looks for at most this many tags
@@ -30,46 +30,48 @@ class Rebuilding(Unavailable):
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, in a thread unless the search is quick. Raises Rejected, Rebuilding."""
-    sought = look_up(database, query)
-    if is_quick(query, sought):
-        return page(database, query, sought)
-    return database.read_in_thread(client, page, query, sought)
+    matching = look_up(database, query)
+    if is_quick(query, matching):
+        return page(database, query, matching)
+    return database.read_in_thread(client, page, query, matching)
 
 
-def is_quick(query: ListQuery, sought: Sought) -> bool:
+def is_quick(query: ListQuery, matching: MatchingTags) -> bool:
     """Return whether a search is cheap enough to run inline: for one word, in an order that the index has."""
-    (text, by_start), *others = words.of_search(query.q)
+    (text, is_prefix), *others = words.of_search(query.q)
     in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
-    is_one_word = " " not in text and not by_start and not others
-    return in_order and is_one_word and len(sought.labels[0]) <= QUICK_LABELS and not sought.has_due
+    is_one_word = " " not in text and not is_prefix and not others
+    return in_order and is_one_word and len(matching.labels[0]) <= QUICK_LABELS and not matching.has_due
 
 
-def page(reader: Reader, query: ListQuery, sought: Sought) -> Page[Any, int | Cursor[int]]:
+def page(reader: Reader, query: ListQuery, matching: MatchingTags) -> Page[Any, int | Cursor[int]]:
     """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rebuilding.
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
-    now = reader.now
-    if query.status == "published" and sought.has_due:
-        sought = with_due(reader, query, sought)
+    now, below = reader.now, matching.rebuild_below
+    if query.status == "published" and matching.has_due:
+        matching = with_due(reader, query, matching)
     if query.sort == "created_at":
-        rows = _rows(reader, query, sought, now, Cursor("", query.before_id))
-        return page_of(_indexed(rows, query, sought.unindexed) if sought.unindexed else rows, query, now, id_of)
-    if sought.unindexed:
+        rows = _rows(reader, query, matching, now, Cursor("", query.before_id))
+        return page_of(_indexed(rows, query, below) if below else rows, query, now, id_of)
+    if below:
         raise Rebuilding("it is not complete", REBUILD_SECONDS)
-    by_relevance = query.sort == "relevance"
-    rows = _by_relevance(reader, query, sought, now) if by_relevance else _rows(reader, query, sought, now, query.start)
+    if query.sort == "relevance":
+        rows = _by_relevance(reader, query, matching, now)
+    else:
+        rows = _rows(reader, query, matching, now, query.start)
     return page_of(rows, query, now, cursor_of)
 
 
-def _indexed(rows: Iterable[tuple], query: ListQuery, unindexed: int) -> Iterator[tuple]:
+def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
     """Yield the rows, newest first, of the posts that are newer than those that may not be indexed.
 
     Raises Rebuilding if the page has room for more.
     """
     count = 0
     for row in rows:
-        if id_of(row) < unindexed:
+        if id_of(row) < below:
             break
         count += 1
         yield row
@@ -77,23 +79,23 @@ def _indexed(rows: Iterable[tuple], query: ListQuery, unindexed: int) -> Iterato
         raise Rebuilding("it is not complete", REBUILD_SECONDS)
 
 
-def _by_relevance(reader: Reader, query: ListQuery, sought: Sought, now: str) -> Iterator[tuple]:
+def _by_relevance(reader: Reader, query: ListQuery, matching: MatchingTags, now: str) -> Iterator[tuple]:
     """Yield the rows of the posts whose title has all words, then those of the others."""
     before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
-        yield from _rows(reader, query, sought, now, before, TITLE)
+        yield from _rows(reader, query, matching, now, before, TITLE)
         before = Cursor(TEXT, MAX_ID)
-    yield from _rows(reader, query, sought, now, before, TEXT)
+    yield from _rows(reader, query, matching, now, before, TEXT)
 
 
 def _rows(
-    reader: Reader, query: ListQuery, sought: Sought, now: str, before: Cursor[int], part: str = ""
+    reader: Reader, query: ListQuery, matching: MatchingTags, now: str, before: Cursor[int], part: str = ""
 ) -> Iterator[tuple]:
     """Return the rows of the matching posts before a cursor; by relevance, only those in one part of the order."""
     is_file = reader.dialect == "sqlite"
-    values = _sqlite_words(query, sought, part) if is_file else _postgresql_words(query, sought, part)
+    values = _sqlite_words(query, matching, part) if is_file else _postgresql_words(query, matching, part)
     values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}
-    has_labels = any(sought.labels) and part != TITLE
+    has_labels = any(matching.labels) and part != TITLE
     rows = rows_query(query.sort, query.status, part, query.tag is not None, has_labels)
     return reader.rows(rows, limit=query.limit + 1, **values)
 
@@ -135,19 +137,19 @@ def _lists(status: str | None, is_due: str) -> list[str]:
 # In SQLite
 
 
-def _sqlite_words(query: ListQuery, sought: Sought, part: str) -> dict[str, str]:
+def _sqlite_words(query: ListQuery, matching: MatchingTags, part: str) -> dict[str, str]:
     """Return the parameters for the words of a search. They have no characters with a special meaning."""
     matches, texts = [], []
-    for (text, by_start), labels in zip(words.of_search(query.q), sought.labels, strict=True):
-        matches.append(_either(f'"{text}"{" *" if by_start else ""}', *map(_quoted, labels)))
-        texts.append([spaced(text, by_start), *map(_label, labels)])
+    for (text, is_prefix), labels in zip(words.of_search(query.q), matching.labels, strict=True):
+        matches.append(_either(f'"{text}"{" *" if is_prefix else ""}', *map(_quoted, labels)))
+        texts.append([spaced(text, is_prefix), *map(_label, labels)])
     everywhere = " AND ".join(matches)
     match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
     if part == TEXT:
         match = f"({match}) NOT (title : ({everywhere}))"
     if query.tag is not None:
-        match = f"({match}) AND text : {_either(*map(_quoted, sought.of_tag or {0}))}"  # No tag has the label 0.
-    tags = [] if query.tag is None else [[*map(_label, sought.of_tag)]]
+        match = f"({match}) AND text : {_either(*map(_quoted, matching.of_tag or {0}))}"  # No tag has the label 0.
+    tags = [] if query.tag is None else [[*map(_label, matching.of_tag)]]
     return {"match": match, "texts": dump(texts), "tags": dump(tags)}
 
 
@@ -224,28 +226,28 @@ def _sqlite_first(order: Order, status: str | None, part: str, lists: list[str])
 # In PostgreSQL
 
 
-def _postgresql_words(query: ListQuery, sought: Sought, part: str) -> dict[str, Any]:
+def _postgresql_words(query: ListQuery, matching: MatchingTags, part: str) -> dict[str, Any]:
     """Return the parameters for the words of a search."""
     every: list[str] = []
     plain: list[str] = []
     labelled: list[dict[str, Any]] = []
-    for (text, by_start), found in zip(words.of_search(query.q), sought.labels, strict=True):
+    for (text, is_prefix), found in zip(words.of_search(query.q), matching.labels, strict=True):
         labels = [] if part == TITLE else sorted(found)
-        lexemes = f"'{text}'{':*' if by_start else ''}".replace(" ", "' & '")
+        lexemes = f"'{text}'{':*' if is_prefix else ''}".replace(" ", "' & '")
         every.append(" | ".join([f"({lexemes})", *(f"'{words.LABEL}{label}'" for label in labels)]))
         if labels:
-            labelled.append({"text": spaced(text, by_start), "labels": labels})
+            labelled.append({"text": spaced(text, is_prefix), "labels": labels})
         else:
-            plain.append(spaced(text, by_start))
+            plain.append(spaced(text, is_prefix))
     return {
         "text": plain[0] if plain else "",
         "others": [f"%{text}%" for text in plain[1:]],
-        "sequences": [f"%{text}%" for text in plain if " " in text.strip()],
+        "phrases": [f"%{text}%" for text in plain if " " in text.strip()],
         "labelled": dump(labelled),
         "texts": [f"%{spaced(*each)}%" for each in words.of_search(query.q)],
         "lexemes": " & ".join(f"({each})" for each in every),
-        "tags": sorted(sought.of_tag),
-        "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in sorted(sought.of_tag) or [0]),
+        "tags": sorted(matching.of_tag),
+        "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in sorted(matching.of_tag) or [0]),
     }
 
 
@@ -296,7 +298,7 @@ def _conditions(part: str, by_tag: bool, has_labels: bool) -> tuple[str, str]:
     """Return two conditions for a match: one on the texts, and one on the index, which ignores word order."""
     column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = HAS_TEXTS.format(column)
-    has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:sequences::text[])"
+    has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:phrases::text[])"
     both = HAS_LABELS if has_labels else ""
     if by_tag:
         has_texts += " AND labels && :tags::bigint[]"

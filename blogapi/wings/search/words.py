@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex
 
@@ -20,13 +20,14 @@ from blogapi.text import fold
 compiled = partial(regex.compile, flags=regex.V1)  # V1 has -- and && between sets of characters
 
 # Scripts without spaces between words, and the marks that the two kana share
-APART = r"\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}ー\u3099\u309a"
-SINGLE = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{APART}]]"  # a character that is a word
-WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{APART}]][[\p{{L}}\p{{N}}\p{{M}}]--[{APART}]]*|{SINGLE}"
-WORD, STANDS_ALONE, ALONE = compiled(WORD_PATTERN), compiled(SINGLE), compiled(rf"[[\u0e00-\U0010ffff]&&[{APART}]]+")
-OTHERS, MARK = compiled(r"[^\p{L}\p{N}\p{M} ]+"), compiled(rf"[\p{{M}}--[{APART}]]")
+UNSPACED = r"\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}ー\u3099\u309a"
+CHARACTER_PATTERN = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{UNSPACED}]]"  # a character that is a word
+WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}]--[{UNSPACED}]]*|{CHARACTER_PATTERN}"
+WORD, UNSPACED_CHARACTER = compiled(WORD_PATTERN), compiled(CHARACTER_PATTERN)
+UNSPACED_RUN = compiled(rf"[[\u0e00-\U0010ffff]&&[{UNSPACED}]]+")
+OTHERS, MARK = compiled(r"[^\p{L}\p{N}\p{M} ]+"), compiled(rf"[\p{{M}}--[{UNSPACED}]]")
 # Text in quotes, or a run of words, perhaps with a star at its end
-SEQUENCE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
+PHRASE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
 OF_LETTERS = "".join(rf"\p{{ccc={each}}}" for each in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
 DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
@@ -46,7 +47,7 @@ MAX_DIFFERENT = 8_000  # distinct words of a post's content; changing all of the
 LARGE = 32 * 1024  # characters; the words of longer content are found before the transaction begins
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
 LABEL = "¶"  # before the id of a tag
-BETWEEN = "·"  # between two texts: no sequence of words crosses it
+BETWEEN = "·"  # between two texts: no phrase crosses it
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
@@ -60,7 +61,8 @@ def split(text: str) -> list[str]:
     folded = _fold(text)
     if MARK.search(folded):  # No word begins with one.
         return WORD.findall(folded)
-    return ALONE.sub(lambda match: f" {' '.join(match[0])} ", OTHERS.sub(" ", folded)).split()  # three times as fast
+    spaced = UNSPACED_RUN.sub(lambda match: f" {' '.join(match[0])} ", OTHERS.sub(" ", folded))
+    return spaced.split()  # three times as fast
 
 
 def _fold(text: str) -> str:
@@ -74,23 +76,27 @@ def _fold(text: str) -> str:
 # The words of a search
 
 
-Sequence = tuple[str, bool]  # words with a space between two, and whether the last is only the beginning of one
+class Phrase(NamedTuple):
+    """Words that must follow each other."""
+
+    text: str  # with a space between two words
+    is_prefix: bool  # whether the last word is only the beginning of one
 
 
-def sequences(q: str) -> Iterator[Sequence]:
-    """Yield the sequences of words of a search: the words in a pair of quotes, or words with nothing between them.
+def phrases(q: str) -> Iterator[Phrase]:
+    """Yield the phrases of a search: the words in a pair of quotes, or words with nothing between them.
 
     A character that is a word by itself begins no other.
     """
-    for quoted, run, star in SEQUENCE.findall(_fold(q)):
+    for quoted, run, star in PHRASE.findall(_fold(q)):
         if words := [word[:MAX_WORD] for word in WORD.findall(quoted or run)]:
-            yield " ".join(words), bool(star) and not STANDS_ALONE.match(words[-1])
+            yield Phrase(" ".join(words), bool(star) and not UNSPACED_CHARACTER.match(words[-1]))
 
 
-def of_search(q: str) -> list[Sequence]:
-    """Return the different sequences that a search looks for in the index."""
-    found = dict.fromkeys(sequences(q))
-    return [(START + text, False) if by_start and len(text) == 1 else (text, by_start) for text, by_start in found]
+def of_search(q: str) -> list[Phrase]:
+    """Return the different phrases that a search looks for in the index."""
+    found = dict.fromkeys(phrases(q))
+    return [Phrase(START + each.text, False) if each.is_prefix and len(each.text) == 1 else each for each in found]
 
 
 # The words of a post
@@ -120,7 +126,7 @@ def keys_of(*tags: str) -> str:
 
 
 @lru_cache(maxsize=1000)
-def of_tag(tag: str) -> str:
+def tag_as_json(tag: str) -> str:
     """Return a JSON array: the key of a tag, its words with spaces around each, and its key and each word once."""
     key, found = key_of(tag), _indexed(tag)
     return dump([key, f" {found} ", list({key: 0} | dict.fromkeys(found.split()))])
@@ -134,7 +140,7 @@ def _indexed(text: str) -> str:
         del found[found.index(next(islice(different, MAX_DIFFERENT, None))) :]
         different = dict.fromkeys(found)
     # A character that is a word by itself begins no other.
-    letters = ALONE.sub("", "".join({word[0] for word in different} - {BETWEEN}))
+    letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:
         found = [word[:MAX_WORD] for word in found]
     return " ".join(found + [START + letter for letter in letters])

@@ -72,7 +72,7 @@ def tags_query(status: str | None) -> Prepared:
         query = _counted(_of_schedule(Schedule.published_at > Param("now")), status)
     elif status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
         query = _counted(PostTag.select().where(PostTag.status == status, PostTag.published_at > ""), status)
-        query += _counted(_of_schedule(publication.has_come), "scheduled")
+        query += _counted(_of_schedule(publication.IS_DUE), "scheduled")
     else:
         query = _counted(PostTag.select().where(PostTag.status == status) if status else PostTag.select(), status)
     return Prepared(query.order_by(SQL("1")))

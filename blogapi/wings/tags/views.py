@@ -4,7 +4,7 @@ from flask import Response
 from marshmallow import fields
 from marshmallow.validate import Range
 
-from blogapi.api.access import in_scope
+from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
@@ -67,7 +67,7 @@ def list_tags(request: Request) -> Response:
 
     A page has at most `limit` tags. `Link` leads to the next page.
     """
-    query = in_scope(request)
+    query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
     content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
     return list_response(request, content, page.next, "after")
@@ -78,7 +78,7 @@ def list_tags(request: Request) -> Response:
 )
 def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
-    query = in_scope(request)
+    query = scoped_query(request)
     if query is None:
         raise errors.NotFound("tag")
     return json_response(request, request.database.read_in_thread(request.client, tags.find, tag, **query)._asdict())

@@ -67,7 +67,7 @@ def _would_put(reader: Reader, item: Item) -> str:
         old = documents.load(posts.find(reader, item.fields["slug"]))
         posts.refuse_former_slug(old, item.fields["slug"])
     except NotFound:
-        publication.published_at({}, {"status": "draft"} | item.fields, reader.now)
+        publication.publication_date({}, {"status": "draft"} | item.fields, reader.now)
         return "created"
     new = posts.as_put(old, item.fields, reader.now, slugs.was_public(reader, old, item.fields))
     return "unchanged" if posts.is_same(old, new) else "updated"
