@@ -92,7 +92,10 @@ BLOGS = {
         },
     ),
     "Notion": (
-        {f"A b {'0a' * 16}.md": "# A b\n\nCreated time: March 5, 2024 6:22 PM\nTags: x, y\nStatus: Published\n\nB"},
+        {
+            f"A b {'0a' * 16}.md": "# A b\n\nCreated time: March 5, 2024 6:22 PM\nLast edited time: A\nTags: x, y\n"
+            "Status: Published\n\nB"
+        },
         {"a-b": ("published", "2024-03-05T18:22:00Z", ["x", "y"])},
     ),
     "Obsidian": (
@@ -175,6 +178,7 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
         "g.md": "---\ntitle: G\nposted_at: 1577836800\n---\nG",
         "i.md": "---\ntitle: I\ndate created: Tuesday, March 5th 2024, 6:22:41 pm\n---\nI",
         "j.md": "---\ntitle: J\nposted: 05/03/2024\n---\nJ",
+        "k.md": "# K\n\n**Published**: 2024-03-05\nWhere: here\n\nK",
         "h.md": "---\ntitle: H\ncreated: 2020-01-02\ndraft: true\n---\nH",
     }
     top = write_files(tmp_path, files)
@@ -189,6 +193,7 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
         "g": (3, "posted_at"),
         "i": (3, "date created"),
         "j": (3, "posted"),
+        "k": (None, "Published in its text"),
         "h": None,
     }
     dated = {item.fields["slug"]: item.fields.get("published_at") for item in read(top, date_from="created")}

@@ -20,9 +20,9 @@ FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?((?:\.\. {NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"((?:(?:- |  )?{NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
     ":": re.compile(rf"((?:{NAME}:(?:[ \t].*)?(?:\n|\Z)(?:[ \t]+\S.*(?:\n|\Z))*+)++)(?:\n|\Z)"),
-    "#": re.compile(r"# .+\n\n((?:[A-Z]\w{0,40}(?: \w{1,40})?: .+(?:\n|\Z))++)(?:\n|\Z)"),
+    "#": re.compile(r"# .+\n\n((?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
-LINE = re.compile(rf"(?:\.\. |- )?({NAME})::?[ \t]*(.*)")
+LINE = re.compile(r"(?:\.\. |- )?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
 KNOWN = {"title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary"}
 NO_OPENING = re.compile(r"(?!---)((?:[\w-]+:(?:[ \t].*)?\n|[ \t]*- .*\n|[ \t]+.*\n|#.*\n)++)---[ \t]*(?:\n\n?|\Z)")
 HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)

@@ -12,7 +12,7 @@ from blogapi.wings.markdown.programs import OURS
 from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
 from blogapi.wings.transfer.bounds import shorten
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.names import dates_in
+from blogapi.wings.transfer.names import dates_in, dates_in_text
 from blogapi.wings.transfer.notes import Note
 
 # A date in the path of a file that is not read as one
@@ -55,6 +55,7 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
     found = dates_in(item.file.values)
     line = item.file.line_of(found[0]) if found else None
     found += [f"{name} in {each.source}" for each in inherited for name in dates_in(each.values or {})]
+    found += [f"{name} in its text" for name in dates_in_text(item.fields["content"])]
     if match := DAY_IN_PATH.search(str(path)):
         found.append(f"{match[0]} in its path")
     if found:

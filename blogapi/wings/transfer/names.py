@@ -35,6 +35,8 @@ CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
 MARKS = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
+MAX_HEADERS = 500  # characters in which such lines are looked for
+HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 PUBLISHED = re.compile("publish", re.IGNORECASE)
 
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
@@ -110,6 +112,12 @@ def infer(
 def dates_in(values: Mapping[str, Any]) -> list[str]:
     """Return the names of values that look like dates, or that say that a post is published."""
     return [name for name, value in values.items() if value and _is_date(name, value)]
+
+
+def dates_in_text(text: str) -> list[str]:
+    """Return the names of lines near the beginning of a text that look like headers with dates."""
+    lines = HEADER.finditer(text[:MAX_HEADERS])
+    return [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
 
 
 def _is_date(name: str, value: Any) -> bool:

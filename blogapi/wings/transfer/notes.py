@@ -13,7 +13,7 @@ class Note(StrEnum):
     OTHER_DATES = (
         "other dates",
         "Drafts without a date, although something looks like one:",
-        "--date-from NAME takes it for the date, and they are published",
+        "--date-from NAME takes a name in front matter for the date, and they are published; else add `date`",
     )
     NO_DATES = "no dates", "Published at the time of this import:", "no date was understood; `date` would be"
     NO_DATES_IN_EXPORTS = (
