@@ -107,7 +107,6 @@ class Firefox(webdriver.Firefox):
         """Start a headless Firefox, which takes five seconds."""
         options = webdriver.FirefoxOptions()
         options.binary_location = program("firefox-esr", "firefox")
-        options.set_preference("network.disable-localhost-when-offline", True)
         for argument in ("-headless", "-remote-allow-system-access", *(["-profile", profile] if profile else [])):
             options.add_argument(argument)
         return cls(options, FirefoxService(program("geckodriver")))
@@ -125,7 +124,7 @@ class Firefox(webdriver.Firefox):
     def offline(self, is_offline=True, latency=0):
         if latency:
             pytest.skip("Firefox cannot be slowed down")
-        self.chrome("Services.io.offline = arguments[0]", is_offline)
+        self.chrome("context.forceOffline = arguments[0]", is_offline)
 
     def run_scripts(self, is_on):
         self.chrome("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)

@@ -50,7 +50,11 @@ const data = new DataTransfer();
 data.setData("text/plain", arguments[0]);
 arguments[1] && data.setData("text/html", arguments[1]);
 const options = { bubbles: true, cancelable: true, clipboardData: data };
-document.getElementById("content").dispatchEvent(new ClipboardEvent("paste", options));
+return document.getElementById("content").dispatchEvent(new ClipboardEvent("paste", options));
+"""
+KEYS = """
+const options = { key: "V", ctrlKey: true, shiftKey: true };
+document.getElementById("content").dispatchEvent(new KeyboardEvent("keydown", options));
 """
 
 
@@ -86,6 +90,9 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     eventually(lambda: window.value("content") == f"Before. {MARKDOWN}")
     window.browser.execute_script("document.execCommand('undo')")
     assert window.value("content") == "Before. "
+    window.browser.execute_script(KEYS)
+    assert window.browser.execute_script(PASTE, "plain", DOCUMENT)  # The browser pastes its text.
+    window.press(Keys.END)
     window.browser.execute_script(PASTE, "plain", f"<b>{'x' * 100_001}</b>")
     eventually(lambda: "Pasted as text: its formatting could not be read." in window.text)
     assert window.value("content") == "Before. plain"

@@ -58,9 +58,12 @@ export const openTools = (editor, { post, alarm, images }) => {
   tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
   area.before(tools);
   const keys = { b: actions.Bold, i: actions.Italic, k: actions.Link };
+  let isPlain = false; // for Ctrl+Shift+V: Firefox hands over the HTML all the same
   area.addEventListener("keydown", (event) => {
-    const action = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && keys[event.key.toLowerCase()];
+    const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();
+    const action = !event.shiftKey && keys[key];
     action && action(event.preventDefault());
+    isPlain = event.shiftKey && key === "v";
   });
 
   // HTML without what the server does not need, and with elements for the styles that word processors use instead.
@@ -107,7 +110,7 @@ export const openTools = (editor, { post, alarm, images }) => {
       images.add(data.files);
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
       editor.insert(`[${word}](${address})`, ...selection());
-    } else if (FORMATTED.test(html) && !editor.composing) {
+    } else if (FORMATTED.test(html) && !isPlain && !editor.composing) {
       pasteHtml(html, text);
     } else {
       return;
