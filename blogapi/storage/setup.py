@@ -22,9 +22,8 @@ STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
 # Has all posts indexed, which happens while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
-INDEX_SETUP = re.compile(
-    r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) "
-)  # a statement that sets up SQLite's index
+# A statement that sets up SQLite's index
+INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) ")
 # Fills the tables that are derived from others
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",

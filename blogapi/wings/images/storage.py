@@ -55,31 +55,22 @@ class StoredImage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What uses an image: a post, a revision, a post in the trash, or a staged change, which has no version."""
+    """What uses an image: a post, a revision, a post in the trash, or a staged change."""
 
+    kind: str  # "post", or the state of a revision or of a staged change
     post_id: int | None  # None if unsaved text has no post yet
-    version: int | None  # 0 for a current post
-    slug_or_state: str  # the slug of a post, the state of a revision or a staged change
+    version: int = 0  # of a revision, or of a post in the trash
+    slug: str = ""  # of a post
 
     def __str__(self) -> str:
-        if self.version is None:
-            what = "a proposal" if self.is_proposal else "unsaved text"
-            return f"{what} for {f'post {self.post_id}' if self.post_id else 'a new post'}"
-        if self.in_trash:
+        if self.kind == "post":
+            return f"post {self.post_id} ({self.slug})"
+        if self.kind == "deleted":
             return f"post {self.post_id} in the trash"
         if self.version:
             return f"revision {self.version} of post {self.post_id}"
-        return f"post {self.post_id} ({self.slug_or_state})"
-
-    @property
-    def in_trash(self) -> bool:
-        """Whether it is a post in the trash."""
-        return self.slug_or_state == "deleted" and bool(self.version)
-
-    @property
-    def is_proposal(self) -> bool:
-        """Whether it is a proposal."""
-        return self.slug_or_state == PROPOSED and self.version is None
+        what = "a proposal" if self.kind == PROPOSED else "unsaved text"
+        return f"{what} for {f'post {self.post_id}' if self.post_id else 'a new post'}"
 
 
 def find(reader: Reader, image_id: str) -> StoredImage:
@@ -271,16 +262,16 @@ def _uses(query: str) -> Prepared:
     return Prepared(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 
 
-_use = "SELECT id, 0, slug FROM post WHERE"
+_use = "SELECT 'post', id, 0, slug FROM post WHERE"
 _is_recent = f"status IN {STATUSES} AND updated_at >= :since"
 POSTS_THAT_SHOW = _uses(f"{_use} {{shows}} ORDER BY id LIMIT {NAMED}")
 RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
 REVISIONS_THAT_SHOW = _uses(
-    f"SELECT post_id, version, state FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
+    f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
 )
 _staged = "(SELECT post_id, state, saved_at, fields AS document FROM draft_copy) AS staged"
 STAGED_THAT_SHOW = _uses(
-    f"SELECT post_id, NULL, state FROM {_staged} WHERE saved_at >= :since AND {{shows}} ORDER BY saved_at LIMIT {NAMED}"
+    f"SELECT state, post_id FROM {_staged} WHERE saved_at >= :since AND {{shows}} ORDER BY saved_at LIMIT {NAMED}"
 )
 
 
