@@ -90,23 +90,13 @@ def clock():
 
 SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that need a database file
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
-# The folders and files whose tests run each query at least once; parsing, rendering and HTTP do not differ by engine.
-BOTH_ENGINES = {
-    "posts",
-    "tags",
-    "history",
-    "proposals",
-    "search",
-    "storage",
-    "webhooks",
-    "images",
-    "server",
-    "docs/test_metrics.py",
-}
-BOTH_ENGINES |= {f"owner/test_{name}.py" for name in ("copies", "images", "keys", "sessions", "shares", "tags")}
-BOTH_ENGINES |= {f"micropub/test_{name}.py" for name in ("access", "queries", "updates")}
-BOTH_ENGINES |= {"api/test_common.py", "api/test_keys_scope.py"}
-ONE_ENGINE = {"test_create.py", "test_params_http.py", "test_endpoint.py"}  # of these folders
+# The folders and files whose tests run on both engines, as those marked with `both_engines` do. Parsing, rendering and
+# HTTP do not differ by engine: each query runs on PostgreSQL in one or two tests, and so does what depends on locks.
+BOTH_ENGINES = {"tags", "search", "storage", "server", "docs/test_metrics.py"}
+BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("delete", "effects", "idempotency", "orders")}
+BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("list", "list_fields", "list_order", "list_updated")}
+BOTH_ENGINES |= {"posts/test_status_in_every_way.py", "history/test_history.py", "history/test_undo_tags.py"}
+BOTH_ENGINES |= {f"webhooks/test_{name}.py" for name in ("deliveries", "outbox", "steps")}
 
 
 def pytest_generate_tests(metafunc):
@@ -114,7 +104,8 @@ def pytest_generate_tests(metafunc):
     names = set(inspect.signature(metafunc.function).parameters)
     is_of_sqlite = names & SQLITE_ONLY or metafunc.definition.get_closest_marker("sqlite")
     path = metafunc.definition.path.relative_to(Path(__file__).parent)
-    is_of_both = {path.parts[0], path.as_posix()} & BOTH_ENGINES and path.name not in ONE_ENGINE
+    is_marked = metafunc.definition.get_closest_marker("both_engines")
+    is_of_both = is_marked or {path.parts[0], path.as_posix()} & BOTH_ENGINES
     if PROGRAMS and "backend" in metafunc.fixturenames and is_of_both and not is_of_sqlite:
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 

@@ -58,6 +58,7 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
     assert public == {"/", "/openapi.json", "/docs", "/docs/", "/xmlrpc.php"} | states | images | page | settings
 
 
+@pytest.mark.both_engines
 @cases(
     ("header", "expected"),
     [
@@ -133,6 +134,7 @@ def test_requests_over_the_limit_are_429_until_the_next_window(limited, clock):
     assert quota(limited(key)) == [3, 2, NOON + 120]
 
 
+@pytest.mark.both_engines
 def test_failed_requests_count_and_none_is_executed_over_the_limit(limited):
     key = add_key(limited.database, "a")
     answers = [limited(key, "/nothing"), limited(key, "/v1/posts", "PUT"), limited(key, "/v1/posts?x=1")]
@@ -142,6 +144,7 @@ def test_failed_requests_count_and_none_is_executed_over_the_limit(limited):
         assert (answer.status_code, quota(answer)[1]) == (429, 0)
 
 
+@pytest.mark.both_engines
 def test_each_key_has_its_own_count_and_requests_without_a_key_have_none(limited):
     one, other = (add_key(limited.database, name) for name in ("one", "other"))
     assert quota(limited(one))[1] == 2
@@ -162,6 +165,7 @@ def test_an_answer_under_v1_is_private_and_ends_with_a_newline(client, post, pat
     assert int(answer.headers["Content-Length"]) == int(head.headers["Content-Length"]) == len(answer.data)
 
 
+@pytest.mark.both_engines
 def test_the_entity_tag_of_a_post_is_that_of_its_stored_document(client, database):
     for method, path, body in (
         ("POST", "/v1/posts", {"title": "Käse", "content": "b"}),

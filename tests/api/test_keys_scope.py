@@ -49,6 +49,7 @@ def said(answer):
 # What they may do
 
 
+@pytest.mark.both_engines
 @pytest.mark.in_process
 def test_posts_and_tags_can_be_read_and_all_else_is_403_or_404_for_published_only_keys(app, reader, scope):
     rules = [rule for rule in app.url_map.iter_rules() if rule.rule.startswith("/v1")]
@@ -183,6 +184,7 @@ def test_there_are_only_published_posts(same, clock):
         assert message(same("GET", path), 404) == "no such post"
 
 
+@pytest.mark.both_engines
 def test_no_list_reveals_another_post(same):
     parameters = (
         ["", "limit=1", "limit=3", "limit=4"],
@@ -195,6 +197,7 @@ def test_no_list_reveals_another_post(same):
         same("GET", f"/v1/posts?{'&'.join(filter(None, chosen))}")
 
 
+@pytest.mark.both_engines
 def test_no_list_of_tags_reveals_another_post(same):
     limits, statuses = ["", "limit=1", "limit=3", "limit=7"], ["", *(f"status={each}" for each in (*STATUSES, "x"))]
     afters = ["", *(f"after={name}" for name in ("only", "only+draft", "only+published", "shared", "tag+5", "tag+7"))]

@@ -59,6 +59,7 @@ def test_restoring_brings_back_the_text_and_keeps_slug_status_and_dates(client, 
     assert len(client.get("/v1/posts/1/revisions").json) == 4
 
 
+@pytest.mark.both_engines
 def test_a_deleted_post_is_in_the_trash_and_comes_back_as_it_was(client, changed, clock):
     post = client.get("/v1/posts/1").json
     assert client.delete("/v1/posts/1").status_code == 204
@@ -74,6 +75,7 @@ def test_a_deleted_post_is_in_the_trash_and_comes_back_as_it_was(client, changed
     assert len(client.get("/v1/posts/1/revisions").json) == 2
 
 
+@pytest.mark.both_engines
 def test_the_trash_has_pages_with_the_latest_deletion_first(client, post, clock):
     for number in range(1, 6):
         post(title=f"P{number}")
@@ -84,6 +86,7 @@ def test_the_trash_has_pages_with_the_latest_deletion_first(client, post, clock)
     assert [[entry["post"]["id"] for entry in page.json] for page in pages] == [["4", "5"], ["2", "1"], ["3"]]
 
 
+@pytest.mark.both_engines
 def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, post, count, database):
     for number in (2, 3):
         post()

@@ -9,6 +9,7 @@ from tests.history.conftest import CHANGED, DELETED, RESTORED, forget_everything
 from tests.invariants import sound_posts
 
 
+@pytest.mark.both_engines
 def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they_are(blog, database):
     changed, deleted, untouched = blog.add(status="published"), blog.add(excerpt="b"), blog.add()
     before, document = blog.state(), posts.find(database, untouched)
@@ -102,6 +103,7 @@ def test_a_post_that_another_key_has_changed_since_is_left_alone_and_reported(bl
 # What cannot be restored exactly
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("count", [2, 3])
 def test_posts_that_swapped_slugs_get_their_own_back(blog, count):
     slugs = ["a", "b", "c"][:count]
@@ -204,6 +206,7 @@ def test_a_dry_run_reports_two_posts_that_want_the_same_slug(blog):
     assert blog.undo(key="bad") == {second: RESTORED, first: ("restored", "its slug x is taken, so it has x-2")}
 
 
+@pytest.mark.both_engines
 def test_posts_that_were_deleted_for_good_since_then_are_reported_by_their_ids(blog, database, clock):
     before, by_script, from_trash = blog.add(), blog.add(), blog.add()
     database.write(posts.delete, before, "bad", permanent=True)

@@ -26,6 +26,7 @@ def test_700_an_image_is_uploaded(client):
     assert (again.status_code, again.headers["Location"]) == (201, answer.headers["Location"])
 
 
+@pytest.mark.both_engines
 def test_701_702_other_files_are_refused(client, count):
     assert error(client.post(MEDIA, **form(file=("a.jpg", b"x"))), 415, "invalid_request").startswith("file: must be")
     assert bad(client.post(MEDIA, **form(file="x"))).startswith("file: missing")
@@ -215,6 +216,7 @@ def test_the_title_of_hostile_content_is_found_quickly(create, content):
 # BLOGAPI_POST_URL
 
 
+@pytest.mark.both_engines
 def test_addresses_are_on_the_site(own_app):
     client = with_key(own_app(post_url="https://blog.example.org/posts/{slug}/"))
     answer = client.post(PATH, data={"name": "Hello", "content": "A"})
@@ -263,6 +265,7 @@ def test_a_drafts_only_key_creates_drafts_and_changes_nothing_else(app, client, 
     assert client.get("/v1/posts/2").json["status"] == "draft"
 
 
+@pytest.mark.both_engines
 def test_a_post_is_found_by_its_old_addresses(own_app):
     client = with_key(own_app(post_url="https://blog.example/{slug}/"))
     old = client.post(PATH, json=entry(name=["A"], content=["B"])).headers["Location"]

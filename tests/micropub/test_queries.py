@@ -26,6 +26,7 @@ def test_602_603_the_source_of_a_post_is_an_entry(client, post):
     assert query(client, q="source", url=url, properties="content").json == {"properties": {"content": ["B"]}}
 
 
+@pytest.mark.both_engines
 def test_sources_come_in_pages(client, post):
     for number in range(3):
         client.post("/v1/posts", json={"title": str(number), "content": "A"})
@@ -46,6 +47,7 @@ def five(client, post, clock):
     clock.now += 60  # It is due.
 
 
+@pytest.mark.both_engines
 @cases(
     ("asked", "names"),
     [

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -165,6 +164,14 @@ def proxy(program, folder, port, *services):
         process.wait(20)
 
 
+def restart(service):
+    """Restart a service; wait until the proxy in front of it uses it again."""
+    assert service.stop() == 0
+    created = service.log.count('"POST /v1/posts" 201')
+    service.start()
+    eventually(lambda: service.log.count('"POST /v1/posts" 201') > created, 60)
+
+
 @pytest.mark.parametrize("program", ["caddy", "haproxy", "nginx"])
 def test_a_rolling_restart_loses_no_request(program, tmp_path, url):
     if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
@@ -196,9 +203,7 @@ def test_a_rolling_restart_loses_no_request(program, tmp_path, url):
         eventually(front.answers)
         creating = [pool.submit(create) for _ in range(4)]
         for service in (one, two, one, two):
-            assert service.stop() == 0
-            service.start()
-            time.sleep(3)  # until the proxy uses it again
+            restart(service)
         done.set()
     for each in creating:
         each.result()

@@ -20,12 +20,13 @@ NOT_IN_FIREFOX = {
     # It scrolls the caret into view, not the end of the field.
     "test_the_bar_is_always_in_view_and_never_covers_the_caret",
 }
+FIREFOX = pytest.param("firefox", marks=pytest.mark.xdist_group("firefox"))  # It takes five seconds to start.
 
 
 def pytest_generate_tests(metafunc):
     if "browser" in metafunc.fixturenames and metafunc.module.__name__.endswith(WRITING):
         is_in_both = metafunc.function.__name__ not in NOT_IN_FIREFOX
-        metafunc.parametrize("browser", ["chromium", "firefox"] if is_in_both else ["chromium"], indirect=True)
+        metafunc.parametrize("browser", ["chromium", FIREFOX] if is_in_both else ["chromium"], indirect=True)
 
 
 @pytest.fixture

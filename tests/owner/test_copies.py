@@ -45,6 +45,7 @@ def contents(database):
     return read
 
 
+@pytest.mark.both_engines
 def test_a_copy_is_kept_as_typed_and_changes_no_post(put, form, owner, client, contents, count):
     client.post("/v1/webhooks", json={"url": "https://8.8.8.8/"})
     fields = form()
@@ -74,6 +75,7 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
 
 
+@pytest.mark.both_engines
 def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, form, owner, post, contents):
     post()
     put(form(*EDIT), 1, content="both")
@@ -153,6 +155,7 @@ def test_a_field_that_was_not_touched_follows_the_post(put, form, owner, client,
     assert client.get("/v1/posts/1").json.items() >= {"status": "published", "title": "Hi", "content": "Mine."}.items()
 
 
+@pytest.mark.both_engines
 def test_a_discard_can_be_undone(put, form, owner, post, contents):
     post()
     put(form(*EDIT), 1, content="Changed.")
@@ -206,6 +209,7 @@ def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, cl
     assert copies.find(database, "copy-large")
 
 
+@pytest.mark.both_engines
 def test_copies_are_pruned_after_some_days_and_those_without_text_after_one(put, form, owner, database, clock, count):
     put(form(), 1, content="Kept.")
     view(owner, "/settings/posts/new").press("Save draft", title="A", content="B")

@@ -96,6 +96,7 @@ def test_a_post_form_shows_the_cover_if_the_image_is_on_this_service(owner, clie
         assert [each["src"] for each in found] == shown
 
 
+@pytest.mark.both_engines
 def test_the_list_has_pages(owner, database):
     for number in range(13):
         fields = (f"{number:032x}", f"{number}", f"{number}.png", "image/png", 0, 1, 1, "")

@@ -42,6 +42,7 @@ def test_an_unknown_scope_is_refused(owner, database, scope):
     assert keys.listing(database) == []
 
 
+@pytest.mark.both_engines
 def test_a_key_is_regenerated_and_revoked(owner, stranger, database):
     old = add_key(database, "a <b>")
     page = view(owner, "/settings/keys").press("Yes, regenerate")
@@ -71,6 +72,7 @@ def test_a_change_to_a_deleted_key_is_refused(owner, database, label):
     assert (page.status, "x<y" in page.said[0]) == (400, True)
 
 
+@pytest.mark.both_engines
 def test_many_keys_come_in_pages(owner, database):
     def add(tx):
         for number in range(250):
@@ -87,6 +89,7 @@ FORMS = {  # the button, the typed fields, and other fields
 }
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(("path", "model"), [("keys", ApiKey), ("webhooks", Webhook)], ids=FORMS)
 def test_a_form_that_is_sent_twice_creates_one_and_shows_it_both_times(owner, count, path, model):
     label, typed, other = FORMS[path]
@@ -128,6 +131,7 @@ def test_a_form_without_its_nonce_creates_nothing(owner, database, count, path):
 EVENTS = ["post.created", "post.published"]
 
 
+@pytest.mark.both_engines
 def test_a_webhook_is_added_turned_off_and_on_and_deleted(owner, database, count):
     page = view(owner, "/settings/webhooks").press(
         "Add webhook", url=" http://8.8.8.8/hook ", events=EVENTS, preset="chosen"
@@ -223,6 +227,7 @@ def test_presets_choose_the_events_of_a_webhook(owner, database, preset, count):
     assert len(webhooks.listing(database)[0].events) == count
 
 
+@pytest.mark.both_engines
 def test_a_webhook_is_edited_and_the_values_of_its_headers_are_never_shown(owner, database):
     typed = {"url": "http://me:secret@8.8.8.8/", "after_seconds": "60", "headers": "Authorization: Bearer a\nX-A: b:c"}
     page = view(owner, "/settings/webhooks").press("Add webhook", **typed, body="dispatch")

@@ -56,6 +56,7 @@ def test_a_link_that_is_not_valid_writes_nothing(config, stranger):
         assert open_session(stranger, "blog_link_x").status_code == 404
 
 
+@pytest.mark.both_engines
 def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, stranger, clock, count):
     link = database.write(sessions.add, sessions.LINK)
     clock.now += 600
@@ -98,6 +99,7 @@ def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, database, ow
     assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
 
 
+@pytest.mark.both_engines
 def test_only_digests_of_sessions_are_stored(database, owner):
     token = owner.get_cookie("blogapi", path="/settings").value
     (row,) = database.rows(OwnerSession.select())
@@ -292,6 +294,7 @@ def test_every_address_is_below_the_path_of_the_public_address(own_app):
 # Long sessions
 
 
+@pytest.mark.both_engines
 def test_a_session_of_several_days_lasts_from_its_last_use(app, database, clock):
     day = 24 * 3600
     client = enter(app, database, days=7)
@@ -310,6 +313,7 @@ def test_the_page_behind_a_link_says_how_long_its_session_lasts(stranger, databa
     assert f"{period}. It works once." in view(stranger, f"/settings/open?link={link}").text
 
 
+@pytest.mark.both_engines
 def test_sessions_are_listed_and_ended(app, database, clock):
     phone = enter(app, database, 30, "Phone")
     clock.now += 60

@@ -28,6 +28,7 @@ def share(owner, post_id=1):
     return link.removeprefix("http://127.0.0.1:8000")
 
 
+@pytest.mark.both_engines
 def test_a_preview_shows_the_post_as_it_is_now_without_a_session_until_it_is_withdrawn(owner, client, stranger, draft):
     path = share(owner)
     assert re.fullmatch(r"/settings/shared\?token=blog_preview_[A-Za-z0-9_-]{22}", path)
@@ -79,6 +80,7 @@ def test_a_shared_preview_is_neither_indexed_nor_stored_and_cannot_do_anything(o
     assert "Set-Cookie" not in headers
 
 
+@pytest.mark.both_engines
 def test_it_ends_after_seven_days(owner, stranger, draft, clock, app, database):
     path = share(owner)
     clock.now += 7 * DAY - 1
@@ -99,6 +101,7 @@ def test_a_wrong_address_and_that_of_a_deleted_post_give_the_same_answer(owner, 
     assert ENDED in wrong[0].text
 
 
+@pytest.mark.both_engines
 def test_its_token_is_neither_logged_nor_stored_nor_shown_again(owner, draft, database):
     path = share(owner)
     assert printable_target(path) == "/settings/shared?token=blog_[masked]"
@@ -127,6 +130,7 @@ def test_a_post_can_have_at_most_ten(owner, draft):
     assert "This post has 10 previews already; withdraw one first." in " ".join(page.said)
 
 
+@pytest.mark.both_engines
 def test_all_posts_together_can_have_at_most_a_hundred(owner, post, database):
     for number in range(11):
         post(title=f"{number}")

@@ -39,6 +39,7 @@ def test_tags_are_listed_with_their_number_of_posts_and_link_to_them(owner, tagg
     assert view(owner, "/settings/posts?tag=b").titles == ["Two"]
 
 
+@pytest.mark.both_engines
 def test_a_tag_is_renamed_merged_and_deleted_and_each_is_undone(owner, tagged, client, clock):
     before = tags(client)
     for label, fields, after in (

@@ -32,6 +32,7 @@ def test_a_post_is_changed_by_its_slug(client, post):
     assert client.get("/v1/posts/by-slug/two").json == answer.json
 
 
+@pytest.mark.both_engines
 @cases("slug", ["b", "1", "A", "a-", "a--b", "a b", "%C3%A4", "a" * 101, "a%0A", "by-slug"])
 @cases("method", ["GET", "PATCH", "DELETE"])
 def test_an_unknown_or_impossible_slug_is_404(client, post, slug, method):
@@ -58,6 +59,7 @@ def test_put_creates_a_missing_post(client, put, fields):
     assert (read.json, read.headers["ETag"]) == (MADE, answer.headers["ETag"])
 
 
+@pytest.mark.both_engines
 def test_put_replaces_an_existing_post(client, put, clock):
     put(excerpt="E", tags=["x", "y"], cover_image="https://a/b", status="published")
     clock.now += 3600
@@ -97,6 +99,7 @@ def test_a_bad_body_is_refused_and_nothing_is_created_or_changed(client, put, co
     client.delete(f"/v1/posts/{made['id']}")
 
 
+@pytest.mark.both_engines
 @cases("slug", ["A", "a-", "a--b", "%C3%A4", "a" * 101, "a_b"])
 def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
     answer = client.put(f"/v1/posts/by-slug/{slug}", data=b"{")
@@ -104,6 +107,7 @@ def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
     assert count(Post) == 0
 
 
+@pytest.mark.both_engines
 @cases(
     ("asked", "after"),
     [
@@ -219,6 +223,7 @@ def test_if_match_only_replaces(client, put, count):
 # By id
 
 
+@pytest.mark.both_engines
 def test_put_by_id_replaces_the_post_and_its_slug(client, put, count):
     put(excerpt="E", tags=["x"], status="published")
     answer = client.put("/v1/posts/1", json={"title": "A", "content": "C", "slug": "other"})

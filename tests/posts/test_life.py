@@ -117,6 +117,7 @@ SOON = "published_at: must be given, and in the future, for a scheduled post"
 PAST = f"published_at: {publication.FUTURE}"
 
 
+@pytest.mark.both_engines
 @cases(
     ("before", "asked", "after"),
     [
@@ -198,6 +199,7 @@ def seen(client):
     return found["published"], found["scheduled"], one["status"]
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("scheduled")
 def test_a_scheduled_post_is_published_on_time_without_a_write(client, clock, count):
     clock.now = LATER_SECONDS - 1
@@ -207,6 +209,7 @@ def test_a_scheduled_post_is_published_on_time_without_a_write(client, clock, co
     assert count(Schedule) == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("scheduled")
 def test_publishing_it_in_the_database_makes_no_visible_difference(client, database, clock, count):
     clock.now = LATER_SECONDS + 60
@@ -232,6 +235,7 @@ def test_a_write_publishes_only_its_own_post(client, post, patch, clock, count):
     assert count(Schedule) == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("scheduled")
 def test_a_page_of_due_posts_is_in_order(client, post, patch, clock):
     for number in range(3, 7):
@@ -267,6 +271,7 @@ def test_updated_at_changes_when_a_tag_is_renamed_or_removed(client, post, clock
 # If-Match
 
 
+@pytest.mark.both_engines
 @cases("path", ["/v1/posts/1", "/v1/posts/by-slug/a"])
 @cases("method", ["PATCH", "DELETE"])
 @cases(
@@ -306,6 +311,7 @@ def test_setting_the_clock_back_changes_no_publication(patch, post, clock):
     assert patch(title="B").json == before | {"title": "B", "updated_at": "2026-11-20T11:59:00Z"}
 
 
+@pytest.mark.both_engines
 def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
     service.request("POST", "/v1/posts", {"title": "A", "content": "B"})
     tag = service.request("GET", "/v1/posts/1")[1]["ETag"]
@@ -315,6 +321,7 @@ def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
     assert sorted(status for status, _, _ in answers) == [200] + [412] * 7
 
 
+@pytest.mark.both_engines
 @pytest.mark.in_process
 @pytest.mark.parametrize(
     ("method", "path", "body", "times"),

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from blogapi.wings.webhooks.models import Event
 from tests.api.fixtures import LATER, answers, with_key
 from tests.conftest import message
@@ -83,6 +85,7 @@ def test_only_fields_that_others_changed_to_something_else_are_conflicts(client,
     }
 
 
+@pytest.mark.both_engines
 def test_if_match_holds_at_a_proposal_and_when_it_is_applied(client, agent, post):
     post()
     etag = client.get(POST).headers["ETag"]
@@ -108,6 +111,7 @@ def test_the_same_change_by_the_same_key_is_the_same_proposal(client, agent, pos
     assert apply(client, first).json["title"] == "B"
 
 
+@pytest.mark.both_engines
 def test_a_site_wide_tag_change_is_made_in_the_proposals(client, agent, post):
     post(tags=["Bread", "Rye", "Old"])
     proposal = propose(agent, tags=["Bread", "Old", "New"], content='"tags":["Rye"]')
@@ -189,6 +193,7 @@ def test_they_are_found_by_slug_and_only_at_their_post(client, agent, post):
     assert client.post(f"/v1/posts/by-slug/one/proposals/{proposal['id']}/apply").status_code == 200
 
 
+@pytest.mark.both_engines
 def test_pages_visit_each_proposal_once(client, agent, post, clock):
     for number in (1, 2):
         post()
@@ -222,6 +227,7 @@ def test_a_post_in_the_trash_hides_its_proposals(client, agent, post):
     assert apply(client, proposal).json["title"] == "B"
 
 
+@pytest.mark.both_engines
 def test_their_number_and_size_are_bounded(client, agent, post):
     for number in range(2):
         post(title=str(number))
@@ -245,6 +251,7 @@ def test_their_number_and_size_are_bounded(client, agent, post):
     assert sum(len(answer.json) for answer in answers(client, "/v1/proposals")) == 23
 
 
+@pytest.mark.both_engines
 def test_a_new_proposal_is_announced_to_webhooks_that_name_the_event(client, agent, post, database):
     post(title="A", status="published")
     urls = {"every": {}, "named": {"events": ["post.proposed", "post.updated"], "after_seconds": 60}}

@@ -24,6 +24,7 @@ def proposed(client, agent, post, clock):
     propose(agent, title="C")
 
 
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("proposed")
 def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database):
     for dry_run in (True, False):
@@ -60,6 +61,7 @@ def test_the_same_proposal_can_be_applied_again_after_undo(client, agent, databa
     assert undone(database, "drafts-only") == [("changed back", "A", "")]
 
 
+@pytest.mark.both_engines
 def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client, agent, post, database, clock, count):
     for _ in range(4):
         post()
@@ -93,6 +95,7 @@ def test_proposals_in_the_trash_leave_room_for_others(client, agent, post):
     propose(agent, content="x" + "\N{GRINNING FACE}" * 990_000)
 
 
+@pytest.mark.both_engines
 def test_a_damaged_proposal_is_a_503_and_can_be_deleted(client, agent, post, database):
     post()
     proposal = propose(agent, title="B")

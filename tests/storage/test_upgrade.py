@@ -196,9 +196,10 @@ def test_an_upgrade_that_fails_at_any_statement_changes_nothing(old):
 
 @pytest.mark.slow
 def test_a_database_whose_upgrade_was_killed_is_the_old_one(old):
-    before = schema_of(old)
+    before, context = schema_of(old), multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     for statement in count(5, 9):
-        child = multiprocessing.get_context("spawn").Process(target=upgrade_until, args=[statement, old, Killed])
+        child = context.Process(target=upgrade_until, args=[statement, old, Killed])
         child.start(), child.join()
         if child.exitcode == 0:
             break

@@ -45,6 +45,7 @@ def test_a_change_sends_an_update_and_sometimes_a_publication(client, subscribe,
         assert recorded()[-1][1]["data"]["post"] == changed
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     "write",
     [
@@ -118,6 +119,7 @@ def test_an_event_is_recorded_for_the_active_webhooks_that_want_it(client, subsc
     assert count(Event) == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     "change",
     [

@@ -49,6 +49,7 @@ def test_an_event_has_the_same_id_at_every_webhook_and_no_other_event_has_it(web
     assert len(set(ids)) == 2
 
 
+@pytest.mark.both_engines
 def test_first_attempts_go_in_the_order_of_the_events(webhook, post, send, receiver, clock):
     webhook(events=["post.created"])
     receiver.status = 500
@@ -130,6 +131,7 @@ def test_redirects_are_not_followed(deliver, receiver, delivery, status, error):
     assert state == {"state": "pending", "attempts": 1, "last_status": status} | error
 
 
+@pytest.mark.both_engines
 def test_jitter_spreads_simultaneous_failures(webhook, post, send, receiver, clock, database):
     webhook(events=["post.created"])
     receiver.status = 500
@@ -185,6 +187,7 @@ def test_a_delivery_is_repeated_on_request(client, deliver, send, receiver, deli
     assert len({message.id for message in receiver.messages}) == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "pending")])
 def test_a_delivery_requested_during_an_attempt_is_repeated(
     client, attempt, background, turn, receiver, status, state, database
@@ -198,6 +201,7 @@ def test_a_delivery_requested_during_an_attempt_is_repeated(
     assert database.row(Delivery.select(Delivery.state, Delivery.attempts)) == (state, 2)
 
 
+@pytest.mark.both_engines
 def test_410_of_an_earlier_url_does_not_turn_a_webhook_off(client, attempt, background, receiver):
     receiver.status = 410
     attempt()
@@ -218,6 +222,7 @@ def test_a_changed_webhook_applies_to_messages_still_waiting_for_a_slow_receiver
     assert [message.path for message in receiver.messages] == ["/hook", "/hook/2"]
 
 
+@pytest.mark.both_engines
 def test_a_failed_delivery_is_repeated_once(client, webhook, post, send, receiver, delivery, database):
     webhook()
     receiver.status = 500
@@ -238,6 +243,7 @@ def test_a_webhook_deleted_meanwhile_leaves_nothing_behind(client, attempt, back
     assert (count(Event), count(Delivery)) == (0, 0)
 
 
+@pytest.mark.both_engines
 def test_every_fifth_message_is_a_retry_if_one_is_due(webhook, post, send, receiver, clock):
     webhook(events=["post.created"])
     receiver.status = 500
@@ -288,6 +294,7 @@ def test_headers_and_dispatch_bodies_are_sent_as_configured(database, receiver, 
     Verifier(secret).verify(got.body, got.headers)
 
 
+@pytest.mark.both_engines
 def test_events_are_grouped_and_only_the_last_one_is_sent(database, receiver, send, client, clock):
     database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.created"], after_seconds=60))
     database.write(lambda tx: webhooks.add(tx, receiver.url, ["post.deleted"]))

@@ -38,6 +38,7 @@ def test_a_webhook_has_its_own_secret_that_is_shown_once(client, subscribe):
 OPTIONS = {"headers": {"Authorization": "Bearer secret", "X-A": "b"}, "after_seconds": 60, "body": "dispatch"}
 
 
+@pytest.mark.both_engines
 def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client, count):
     created = client.post("/v1/webhooks", json={"url": URL} | OPTIONS)
     shown = SHOWN | {"header_names": ["Authorization", "X-A"], "after_seconds": 60, "body": "dispatch"}
@@ -58,6 +59,7 @@ def test_events_can_be_chosen(client, subscribe):
     assert client.patch("/v1/webhooks/1", json={"events": ["post.created"]}).json["events"] == ["post.created"]
 
 
+@pytest.mark.both_engines
 def test_a_change_can_leave_out_fields(client, subscribe):
     subscribe()
     changed = SHOWN | {"url": "http://8.8.8.8", "active": False}
@@ -162,6 +164,7 @@ def test_a_host_whose_look_up_takes_long_is_accepted(app, subscribe):
     assert subscribe(url="http://slow.example")["url"] == "http://slow.example"
 
 
+@pytest.mark.both_engines
 def test_there_are_at_most_50(client, subscribe):
     for _ in range(50):
         subscribe()
@@ -199,6 +202,7 @@ def test_a_missing_delivery_is_404(client, subscribe, post):
 # Deliveries
 
 
+@pytest.mark.both_engines
 def test_deliveries_are_listed_newest_first_at_most_100(client, subscribe, post, database):
     subscribe(events=["post.created"])
     for _ in range(101):
@@ -238,6 +242,7 @@ def test_a_short_list_of_deliveries_has_the_newest(subscribe, post, database):
     assert [len(webhooks.deliveries(database, number, 2)) for number in (1, 2, 3)] == [2, 0, 2]
 
 
+@pytest.mark.both_engines
 def test_deleting_the_last_webhook_deletes_its_events(client, subscribe, post, types, count):
     subscribe(events=["post.created"]), subscribe()
     post(status="published")
