@@ -13,6 +13,11 @@ from tests.service import Server
 from tests.transfer.conftest import command_runner, contents, edit, read_state, write_state
 
 
+def next_second():
+    """Wait for the next second: within one, times do not tell what came first."""
+    time.sleep(1.01 - time.time() % 1)
+
+
 @pytest.fixture
 def restored(tmp_path, monkeypatch):
     """Return a service of its own, and functions that run a command, take a backup and restore it."""
@@ -21,7 +26,7 @@ def restored(tmp_path, monkeypatch):
 
         def take():
             copy.backup(engine_for(service.database), backup)
-            time.sleep(1.01 - time.time() % 1)  # Times have seconds: within one, nothing tells what came first.
+            next_second()
 
         def restore():
             service.kill()
@@ -29,7 +34,7 @@ def restored(tmp_path, monkeypatch):
                 file.unlink()
             shutil.copy(backup, service.database)
             service.start()
-            time.sleep(1.01 - time.time() % 1)
+            next_second()
 
         yield service, command_runner(service, monkeypatch), take, restore
 
@@ -83,7 +88,7 @@ def test_a_key_that_cannot_read_the_history_overwrites_nothing_after_a_restored_
     key, here = service.blogapi("keys", "create", "site", "--published-only").stdout.strip(), tmp_path / "here"
 
     def put(slug, content):
-        time.sleep(1.01 - time.time() % 1)
+        next_second()
         service.request("PUT", f"/v1/posts/by-slug/{slug}", {"title": slug, "content": content, "status": "published"})
 
     put("a", "One.\n")
@@ -156,3 +161,31 @@ def test_what_comes_back_at_the_last_moment_is_not_deleted(run, folder, there, b
     run(command, here, "--delete")
     assert (here / "a.md").exists()
     assert ("a" in there()) is (command == "push")
+
+
+def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run, folder, change):
+    here = folder(a="One.\n")
+    run("push", here)
+    head, entries = read_state(here)
+    begun = entries["a.md"]["updated_at"]
+    next_second()
+    now = change("a", content="Two.\n")["updated_at"]
+    write_state(here, head, {"a.md": entries["a.md"] | {"updated_at": now, "seen": begun}})  # It was not current then.
+    assert run("pull", here)[1][0].startswith("conflict a.md: its post went back to an earlier version, ")
+    write_state(here, head, {"a.md": entries["a.md"] | {"updated_at": now, "seen": now}})
+    assert run("pull", here)[1][0] == "updated a.md"
+
+
+def test_the_history_is_asked_only_about_posts_whose_change_nothing_else_proves(run, folder, change, blog):
+    for name in ("old", "new"):
+        here = folder(**{name: "One.\n"})
+        run("push", here)
+        next_second()
+    # The second pull sees both at once: as long as the version of `new` is current, it proves that of `old`.
+    for names, asked in (((), 0), ((), 0), (("old",), 0), (("old", "new"), 2)):
+        for name in names:
+            change(name, excerpt=str(time.time()))
+        before = blog.log.count("/revisions")
+        run("pull", here)
+        assert blog.log.count("/revisions") - before == asked, names
+        next_second()

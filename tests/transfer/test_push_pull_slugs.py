@@ -117,3 +117,14 @@ def test_without_the_state_a_file_with_the_former_slug_of_a_post_is_that_posts(r
     (here / ".blogapi.json").unlink()
     assert [run(command, here) for command in ("pull", "push")] == [(0, [counts(unchanged=1)])] * 2
     assert there().keys() == {"b"}
+
+
+def test_without_a_state_a_slug_renames_the_post_that_its_file_names_if_it_is_valid(run, folder, there):
+    here = folder(a="# A\n")
+    run("push", here)
+    for slug, expected in (("new", "new"), ("Not valid!", "new")):
+        (here / ".blogapi.json").unlink()
+        (post,) = there().values()
+        folder(a=f"---\nid: {post['id']}\ncreated_at: {post['created_at']}\nslug: {slug}\n---\n{slug}\n")
+        assert run("push", here, "--overwrite")[1][0].startswith("updated a.md")
+        assert [(post["slug"], post["content"]) for post in there().values()] == [(expected, f"{slug}\n")]
