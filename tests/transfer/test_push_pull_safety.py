@@ -128,6 +128,21 @@ def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, fo
     }
 
 
+def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, folder, there, tmp_path):
+    here = folder(a="---\nstatus: published\n---\n# A\n", b="# B\n", c="# C\n")
+    run("push", here)
+    (here / "a.md").unlink()
+    write_files(here, {"new/a.md": "# A, new\n"})
+    moved = "{} is gone, and {} has the same slug: if it is that file, write `slug: a` into it, else another slug"
+    conflicts = [f"conflict new/a.md: {moved.format('a.md', 'it')}", f"conflict a.md: {moved.format('it', 'new/a.md')}"]
+    for command in (("push", "--dry-run"), ("push",), ("pull",), ("push", "--delete"), ("pull", "--theirs")):
+        status, lines = run(*command, here)
+        assert (status, {*lines} - {*conflicts}) == (2, {*lines[-1:]}), command
+    write_files(here, {"new/a.md": "---\nslug: a\n---\n# A, new\n"})
+    assert run("push", here, "--delete")[1][:2] == ["renamed new/a.md: was a.md", "updated new/a.md"]
+    assert (there()["a"]["content"], there()["a"]["status"]) == ("# A, new\n", "published")
+
+
 def test_a_file_that_is_renamed_and_edited_is_known_by_its_slug(run, folder, there):
     here = folder(old="---\nslug: keep\n---\nOne.\n")
     run("push", here)

@@ -16,6 +16,8 @@ from blogapi.wings.transfer.remote import KEPT, Post, Revision
 from blogapi.wings.transfer.state import Entry, fingerprint, identity
 from blogapi.wings.transfer.working import CHANGING, Result, WorkingFolder
 
+MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: {}` into it, else another slug"
+
 
 class Comparison:
     """Compares the files in a folder, which must have been read, with their posts."""
@@ -74,7 +76,15 @@ class Comparison:
         if not exists and name in self.working.sha256:
             raise NotSynced("conflict", CHANGING)
         if current and (other := self.working.holders.get(identity(current), name)) != name:
-            raise NotSynced("conflict", f"{other} has the slug {current['slug']}, too")
+            is_gone = other in self.working.heirs
+            why = (
+                MOVED.format(other, "it", current["slug"])
+                if is_gone
+                else f"{other} has the slug {current['slug']}, too"
+            )
+            raise NotSynced("conflict", why)
+        if current and not exists and (heir := self.working.heirs.get(name)):
+            raise NotSynced("conflict", MOVED.format("it", heir, current["slug"]))
         if current and entry and identity(current) != identity(entry):
             raise NotSynced("conflict", f"its post is gone, and another post has the slug {current['slug']}")
         local = (SAME if self.is_same(name, entry) else CHANGED) if exists else ABSENT

@@ -70,14 +70,14 @@ def with_fields(
         else:
             if field == "tags":  # All tags go under one name.
                 changes |= dict.fromkeys({*NAMES["tags"]} & file.lines.keys(), "")
-            lines = text.split("\n")
-            is_block = new and field == "tags" and name in file.lines and OPENED.fullmatch(lines[file.lines[name] - 2])
-            changes[name] = block({name: new}) if is_block else _lines(field, new)
+            changes[name] = _lines(field, new, ["", "", *text.split("\n")][file.lines.get(name, 0)])
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
 
 
-def _lines(field: str, value: Any) -> str:
-    """Return the lines of a field in a new file; none if it has no value."""
+def _lines(field: str, value: Any, old: str = "") -> str:
+    """Return the lines of a field in a new file; none if it has no value. Tags below the line `old` stay a list."""
+    if field == "tags" and value and OPENED.fullmatch(old):
+        return block({field: value})
     return render({field: value, "content": ""}).decode().removeprefix("---\n").removesuffix("---\n\n")
 
 

@@ -183,6 +183,7 @@ class WorkingFolder:
 
         A post without a file gets a name for one.
         """
+        self.heirs: dict[str, str] = {}  # new files with the slugs of the posts of those that are gone
         self.by_slug = {post["slug"]: post for post in self.posts.values()}
         by_identity = {identity(post): post for post in self.posts.values()}
         without = [post for post in self.posts.values() if identity(post) not in self.holders]
@@ -195,6 +196,10 @@ class WorkingFolder:
             own = [by_identity[key] for key in free if named[key] == 1]
             slug = self.items[name].fields["slug"]
             self.post_of[name] = own[0] if own else self.by_slug.get(slug) or by_former.get(slug)
+            if (post := self.post_of[name]) and not self.folder.exists(
+                holder := self.holders.get(identity(post), name)
+            ):
+                self.heirs[holder] = name
         with_file = {post["id"] for post in self.post_of.values() if post}
         for post_id, post in self.posts.items():
             if post_id not in with_file:
