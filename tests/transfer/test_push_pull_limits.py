@@ -2,7 +2,7 @@
 
 from blogapi.wings.transfer import state
 from tests.blogs import open_sources, write_files
-from tests.transfer.conftest import counts
+from tests.transfer.conftest import contents, counts
 
 
 def test_a_file_that_was_deleted_by_mistake_can_be_got_back(run, folder):
@@ -39,6 +39,21 @@ def test_a_state_that_is_too_large_is_refused(run, folder, monkeypatch):
     monkeypatch.setattr(state, "MAX_STATE_BYTES", 100)
     refused = f"{here}/.blogapi.json is too large: delete it, and all files are compared with the posts"
     assert run("push", here) == (1, [refused])
+
+
+def test_nothing_changes_if_the_state_cannot_be_written(run, folder, change, there):
+    here = folder(a="# A\n", b="# B\n")
+    run("push", here)
+    folder(a="# A, here\n")
+    change("b", content="There.\n")
+    (here / "..blogapi.json.part").mkdir()  # in the way
+    for command in ("push", "pull"):
+        status, lines = run(command, here)
+        assert (status, lines[-1].startswith(f"{here}: ")) == (1, True), command
+    assert there()["a"]["content"] == "# A\n"
+    assert contents(here)["b.md"] == b"# B\n"
+    (here / "..blogapi.json.part").rmdir()
+    assert [run(command, here)[0] for command in ("push", "pull")] == [0, 0]
 
 
 def test_force_names_the_options_of_its_command(run, folder):

@@ -108,6 +108,7 @@ class Push:
         done = "updated" if current else "created", name, what_differs(item)
         if self.working.dry_run or (current and not current["etag"]):
             return done if self.working.dry_run else None
+        self.working.state.begin()
         files = self.working.image_names(item.images)
         addresses = {image.encode(): self._upload(image, file).encode() for image, file in files.items()}
         fields = each_text(self.comparison.fields(name), with_addresses(addresses))
@@ -133,8 +134,10 @@ class Push:
 
     def _trash(self, name: str, current: Entry) -> Result | None:
         """Move the post of a file that is gone to the trash; return None if the post has changed."""
-        if not self.working.dry_run and not self.working.remote.delete(current["id"], current["etag"]):
-            return None
+        if not self.working.dry_run:
+            self.working.state.begin()
+            if not self.working.remote.delete(current["id"], current["etag"]):
+                return None
         self.working.forget(name)
         return "deleted", name, ""
 
@@ -182,6 +185,7 @@ class Push:
     def _change(self, name: str, **fields: Any) -> None:
         """Change fields of a post that a file lacks, or will replace, unless somebody else has changed it."""
         entry = self.working.entries[name]
+        self.working.state.begin()
         with suppress(NotSynced):
             current = entry if entry["etag"] else self._get(entry["id"])
             if current and current["fingerprint"] == entry["fingerprint"]:

@@ -114,27 +114,33 @@ class State:
         return ["{}-{}".format(*numbers), f"{socket.gethostname()}:{os.path.realpath(self.folder.path)}"]
 
     def start(self, remote: str, zone: str, seen: str, is_changed: bool) -> None:
-        """Write all entries if the state differs from that in the file, else with the first entry. Raises OSError."""
+        """Write all entries if the state differs from that in the file, else before a change. Raises OSError."""
         is_changed = is_changed or self.is_foreign or (remote, zone) != (self.remote, self.zone)
         self.remote, self.zone, self.seen = remote, zone, seen
         if is_changed:
-            self._journal = self._started()
+            self.begin()
         elif not os.access(".", os.W_OK, dir_fd=self.folder.file):
             raise PermissionError(EACCES, os.strerror(EACCES))
 
-    def _started(self) -> IO[bytes]:
-        """Write all entries, once; return the journal."""
+    def begin(self) -> IO[bytes]:
+        """Write all entries, once, and open the journal: before a change, as the disk may be full. Raises OSError."""
+        if self._journal:
+            return self._journal
         part = f".{self.name}.part"
         self.folder.remove(part)
-        with self.folder.open(part, "xb") as file:
-            places = self._places(file) if self.name == STATE else []
-            head = {"remote": self.remote, "zone": self.zone, "seen": self.seen, "places": places}
-            entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
-            file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self.name, src_dir_fd=self.folder.file, dst_dir_fd=self.folder.file)
-        return self.folder.open(self.name, "ab")
+        try:
+            with self.folder.open(part, "xb") as file:
+                places = self._places(file) if self.name == STATE else []
+                head = {"remote": self.remote, "zone": self.zone, "seen": self.seen, "places": places}
+                entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
+                file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self.name, src_dir_fd=self.folder.file, dst_dir_fd=self.folder.file)
+        finally:
+            self.folder.remove(part)
+        self._journal = self.folder.open(self.name, "ab")
+        return self._journal
 
     def _shortened(self, entry: Entry) -> Entry:
         return {key: entry[key] for key in entry if key != "seen" or entry[key] != self.seen}
@@ -144,10 +150,10 @@ class State:
         if not self._journal and isinstance(entry, dict) and self._is_kept(name, entry):
             self._set(name, entry)
             return
-        self._journal = self._journal or self._started()
+        journal = self.begin()
         self._set(name, entry)
-        self._journal.write(_line((name, entry)))
-        self._journal.flush()
+        journal.write(_line((name, entry)))
+        journal.flush()
 
     def _is_kept(self, name: str, entry: Entry) -> bool:
         """Return whether the file can stay as it is, because an entry says only that the same was seen again.

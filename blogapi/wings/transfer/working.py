@@ -256,6 +256,7 @@ class WorkingFolder:
         elif name in self.sha256:
             raise NotSynced("conflict", CHANGING)
         if not self.dry_run:
+            self.state.begin()
             with self.folder.place(name, create=True) as (folder, last):
                 folder.write_bytes(last, data, rfc3339(time.time()))  # An older time would hide the change from rsync.
             self.sha256[name] = hashlib.sha256(data).hexdigest()
@@ -264,6 +265,7 @@ class WorkingFolder:
         """Remove a file, except in a dry run. Raises OSError, and NotSynced if it has changed since it was read."""
         self.bytes_of(name)
         if not self.dry_run:
+            self.state.begin()
             with self.folder.place(name) as (folder, last):
                 folder.remove(last)
 
