@@ -14,7 +14,7 @@ from marshmallow import ValidationError
 from blogapi.documents import dump
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.front_matter import MarkdownError, split
 from blogapi.wings.transfer.client import NotSynced, RemoteError
 from blogapi.wings.transfer.comparison import Comparison
 from blogapi.wings.transfer.decide import Action
@@ -122,8 +122,10 @@ class Pull:
 
     def _edited(self, name: str, item: Item, post: Post, current: Entry, links: Callable[[str], str]) -> bytes | None:
         """Return the bytes of a file with some lines edited to match its post, or None if that failed."""
-        lacking = self.comparison.lacking(name, current)
-        data = with_content(self.working.bytes_of(name), _as_in(post, item.fields["content"]), post["content"], links)
+        lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
+        if item.file.lines and not split(data, skip_blank=True)[0]:  # Its headers are not edited.
+            return None
+        data = with_content(data, _as_in(post, item.fields["content"]), post["content"], links)
         for _ in range(EDITS):
             edited, fields = self._read(name, data)
             if self.comparison.says_same(fields, current) and lacking <= edited.file.sources.keys():
