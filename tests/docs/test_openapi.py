@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -21,7 +20,7 @@ from blogapi.wings.tags.views import TagSchema
 from blogapi.wings.webhooks.models import EVENTS, Event
 from blogapi.wings.webhooks.views import DELIVERY_ID, CreatedWebhookSchema, DeliverySchema, WebhookSchema
 from tests.api.fixtures import with_key
-from tests.service import BIN, CHECKOUT, Server, unmeasured
+from tests.service import CHECKOUT
 
 REFERENCE = (CHECKOUT / "docs/reference.md").read_text()
 
@@ -339,16 +338,3 @@ def test_no_path_parameter_is_also_a_field_of_the_body(operations, description):
 def test_the_command_line_prints_the_same(stranger):
     printed = CliRunner().invoke(cli.command_line, ["openapi"]).stdout
     assert json.loads(printed) == stranger.get("/openapi.json").json
-
-
-@pytest.mark.slow
-def test_it_matches_the_running_service(tmp_path, scale):
-    """Schemathesis with all its checks: positive and negative data, and sequences of operations."""
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
-        command = [BIN / "schemathesis", "--config-file", CHECKOUT / "tests/schemathesis.toml", "run"]
-        command += [f"http://127.0.0.1:{service.port}/openapi.json"]
-        command += ["--checks", "all", "--max-examples", str(2 * scale), "--seed", "1"]
-        hooks = {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": str(CHECKOUT)}
-        environ = unmeasured() | hooks | {"KEY": service.key}
-        ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stdout

@@ -4,12 +4,9 @@ Those of docs/examples.md are in test_examples.py.
 """
 
 import json
-import os
 import re
 import shutil
-import signal
 import sqlite3
-import subprocess
 from contextlib import closing
 
 import pytest
@@ -19,14 +16,14 @@ from tests.blogs import SAMPLES, write_files
 from tests.images.pictures import jpeg
 from tests.pages import Page
 from tests.receiver import Receiver
-from tests.service import CHECKOUT, eventually, free_port
+from tests.service import CHECKOUT, eventually
 from tests.transfer.test_feeds import ATOM, ENTRY, TAKEOUT
 from tests.transfer.test_newsletters import MEDIUM, TABLE
 
 pytestmark = pytest.mark.slow
 
 README = Page("README.md")
-MAKE_RUN, CREATE = README.take("blogapi")
+_, CREATE = README.take("blogapi")  # The first one starts the service.
 (CREATED,) = README.take("blogapi", "json")
 PUSH, SEND_ALL, GET = README.take("Posts as files")
 SEND = SEND_ALL.replace("*.md", "sourdough.md")
@@ -65,55 +62,12 @@ UPLOADS = IMAGES.take("Images")
 MICROPUB = Page("docs/micropub.md")
 (NOTES,) = MICROPUB.take("Shortcuts and curl")
 
-AGENTS, SKILL = Page("docs/agents.md"), Page("examples/skill/SKILL.md")
-(AGENT_KEY,), (AGENT_UNDO,), (AGENT_EXPORTS,) = map(AGENTS.take, ("Agents", "Undoing what it did", "A skill"))
-ANNOUNCE, PROPOSE, APPLY = AGENTS.take("Proposing changes")
-(AGENT,) = AGENTS.take("The Model Context Protocol", "python")
-SKILLS = [
-    *map(
-        SKILL.take,
-        (
-            "Read",
-            "Create a draft",
-            "Change a draft",
-            "Propose a change to a published post",
-            "Images",
-            "Remove a draft",
-        ),
-    )
-]
-
 BACKUPS = Page("docs/backups.md")
 (BACKUP,) = BACKUPS.take("Backups")
 
 UPGRADING = Page("docs/upgrading.md")
 
-HELLO = {"title": "Hello", "content": "A", "status": "published"}
-SOURDOUGH = {"title": "Sourdough", "content": "Flour.", "status": "published"}
 TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
-
-
-@pytest.fixture
-def running(tmp_path):
-    """`make run`, as in the README; yields its output and the environment for other commands."""
-    settings = {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
-    environ = os.environ | settings | {"PORT": str(free_port())}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(MAKE_RUN.split(), cwd=CHECKOUT, env=environ, start_new_session=True, **pipes)
-    output = ""
-    while "Booting worker" not in output:
-        line = process.stdout.readline()
-        assert line, output
-        output += line
-    yield output, environ
-    os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
-
-
-@pytest.fixture
-def key(running):
-    """The first key, which `make run` printed."""
-    return re.search(r"blog_[A-Za-z0-9_-]{43}", running[0])[0]
 
 
 @pytest.fixture
@@ -134,22 +88,6 @@ def home(tmp_path):
         "feed.xml": ATOM.format(more="", entries=ENTRY),
     }
     return write_files(home, files)
-
-
-@pytest.fixture
-def sh(running, key):
-    """Run a block in a shell next to the service, with its first key or another one; return its output."""
-    return lambda block, key=key, **variables: shell(block, running[1] | variables, key)
-
-
-def shell(block, environ, key):
-    """Run a block in a shell; return its output."""
-    script = block.replace("127.0.0.1:8000", f"127.0.0.1:{environ['PORT']}").replace("blog_…", key)
-    script = script.replace("curl ", "curl --silent --show-error --retry-connrefused --retry 9 ")
-    command = ["bash", "-c", f"set -eu\nKEY={key}\n{script}"]
-    ended = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
 def test_the_readme_commands_for_posts_work(sh):
@@ -302,7 +240,7 @@ def test_the_pages_on_health_metrics_and_backups_work(sh, key, tmp_path):
         assert connection.execute("SELECT slug FROM post").fetchall() == [("sourdough",)]
 
 
-@pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING, AGENTS, SKILL])
+@pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING])
 def test_every_block_is_run(page):
     assert page.forgotten == []
 
@@ -331,42 +269,8 @@ def test_an_image_is_uploaded(sh, tmp_path):
     assert sh(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}") == str(image["bytes"])
 
 
-def test_an_agent_can_do_what_its_skill_says_but_never_publishes(running, sh, tmp_path):
-    compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
-    (tmp_path / "loaf.jpg").write_bytes(jpeg())
-    sh(AGENT_KEY)
-    sh(f"""curl http://127.0.0.1:8000/v1/posts --oauth2-bearer $KEY --json '{json.dumps(HELLO)}'""")
-    (found, *_), (created,), (changed,), (proposed,), (image,), (deleted,) = [
-        [sh(AGENT_EXPORTS + block.replace("@loaf", f"@{tmp_path}/loaf")) for block in blocks] for blocks in SKILLS
-    ]
-    assert found == "[]\n" * 3
-    assert json.loads(proposed)["changes"] == {"title": "Hello, world"}
-    post = json.loads(created)
-    assert post["slug"] == "sourdough-for-the-impatient"
-    assert (json.loads(changed)["excerpt"], deleted) == ("Bread in two days, or three.", "")
-    assert json.loads(image)["name"] == "loaf.jpg"
-    create = f"{AGENT_EXPORTS}curl $BLOG_URL/v1/posts --oauth2-bearer $BLOG_KEY --json "
-    assert json.loads(sh(create + """'{"title": "A", "content": "B", "status": "published"}'"""))["error"] == 403
-    sh(create + """'{"title": "Mine", "content": "B"}'""")
-    assert "“Mine”: would be moved to the trash" in sh(AGENT_UNDO)
-
-
-def test_an_agent_proposes_a_change_that_is_applied_with_another_key(sh):
-    sh(AGENT_KEY)
-    agent = re.search("blog_.*", sh(".venv/bin/blogapi keys regenerate agent"))[0]
-    sh(f"""curl 127.0.0.1:8000/v1/posts --oauth2-bearer $KEY --json '{json.dumps(SOURDOUGH)}'""")
-    assert json.loads(sh(ANNOUNCE))["events"] == ["post.proposed"]
-    found, proposed = sh(PROPOSE, AGENT=agent).splitlines()
-    assert json.loads(found) == [{"id": "1", "title": "Sourdough", "status": "published", "slug": "sourdough"}]
-    assert json.loads(proposed)["changes"] == {"excerpt": "Bread in two days, or three."}
-    (delivery,) = json.loads(sh("curl 127.0.0.1:8000/v1/webhooks/1/deliveries --oauth2-bearer $KEY"))
-    assert delivery["event"] == "post.proposed"
-    if shutil.which("jq"):
-        assert json.loads(sh(APPLY))["excerpt"] == "Bread in two days, or three."
-
-
 def test_a_proposal_is_applied_as_the_reference_says(sh, key):
-    sh(f"""curl 127.0.0.1:8000/v1/posts --oauth2-bearer $KEY --json '{json.dumps(HELLO)}'""")
+    sh(CREATE)
     proposal, described = json.loads(sh(PROPOSED, AGENT=key)), json.loads(PROPOSAL)
     assert (list(proposal), proposal["changes"]) == (list(described), described["changes"])
     assert json.loads(sh(APPLIED.replace(described["id"], proposal["id"])))["title"] == "Hello, world"

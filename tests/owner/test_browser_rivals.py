@@ -9,6 +9,25 @@ from tests.service import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
 
 
+def continue_on_two_devices(window):
+    """Continue the open text on the laptop, which is offline, and on a phone; use that of the laptop.
+
+    Return the window of the phone.
+    """
+    window.browser.offline()
+    window.fill(content=" Laptop.")
+    with window.another_device():
+        phone = window.browser.current_window_handle
+        window.open(EDIT)
+        window.fill(content=" Phone.")
+        window.said("Kept")
+    window.browser.offline(False)
+    window.said("You also wrote here (Chrome on Linux, ")
+    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
+    window.said("Kept")
+    return phone
+
+
 def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
     window.open(EDIT)
     window.fill(content=" Laptop.")
@@ -25,16 +44,7 @@ def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     window.open(EDIT)
     window.fill(content=" Both.")
     window.said("Kept")
-    window.browser.offline()
-    window.fill(content=" Laptop.")
-    with window.another_device():
-        window.open(EDIT)
-        window.fill(content=" Phone.")
-        window.said("Kept")
-    window.browser.offline(False)
-    window.said("You also wrote here (Chrome on Linux, ")
-    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
-    window.said("Kept")
+    continue_on_two_devices(window)
     window.click("Update")
     window.said("Updated for readers")
     assert window.stored() == "One. Both. Laptop."
@@ -110,18 +120,7 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
 
 def test_a_text_that_another_one_replaces_is_told_at_once_and_can_be_compared(window):
     window.open(EDIT)
-    window.browser.offline()
-    window.fill(content=" Laptop.")
-    with window.another_device():
-        other = window.browser.current_window_handle
-        window.open(EDIT)
-        window.fill(content=" Phone.")
-        window.said("Kept")
-    window.browser.offline(False)
-    window.said("You also wrote here")
-    window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
-    window.said("Kept")
-    window.browser.switch_to.window(other)
+    window.browser.switch_to.window(continue_on_two_devices(window))
     window.said("You also wrote here")
     assert window.value("content") == "One. Phone."
     window.browser.find_element(By.XPATH, "//button[.='Compare']").click()

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from blogapi.server.proxies import client_address
+from blogapi.server.proxies import client_address, network
 from tests.cases import cases
 from tests.service import eventually
 
@@ -71,3 +71,17 @@ def test_the_log_shows_the_client_behind_a_trusted_proxy(serve):
 
 def test_an_untrusted_proxy_is_not_believed(service):
     assert logged(service, "/v1/posts?a", X_Forwarded_For=CLIENT) == "127.0.0.1"
+
+
+@cases(
+    ("address", "client"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+    ],
+)
+def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
+    assert network(address) == client

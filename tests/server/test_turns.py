@@ -13,11 +13,9 @@ from blogapi.server.budgets import MAX_CHANGES, Budget, SharedState, oldest_of_b
 from blogapi.server.connection import Stopped
 from blogapi.server.handler import Handler
 from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, RoundRobinSemaphore, Turns
-from blogapi.server.proxies import network
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.wings.owner import sessions
-from tests.cases import cases
 from tests.service import add_key
 
 
@@ -296,20 +294,6 @@ def test_a_request_gives_up_on_a_place_that_is_not_free_in_time():
     assert [semaphore.acquire(timeout=0.01) for _ in range(2)] == [True, False]
     semaphore.release()
     assert semaphore.acquire(timeout=0.01)
-
-
-@cases(
-    ("address", "client"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-    ],
-)
-def test_an_ipv6_network_of_64_bits_is_one_client(address, client):
-    assert network(address) == client
 
 
 def test_strangers_cannot_end_requests_of_known_clients():

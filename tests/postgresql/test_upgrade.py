@@ -1,0 +1,78 @@
+"""Upgrading PostgreSQL databases of earlier releases."""
+
+import psycopg
+import pytest
+
+from blogapi.storage import engine_for, keys
+from blogapi.storage.database import Database
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.upgrades import VERSION
+from tests.service import add_key
+from tests.storage.test_upgrade import OLDER
+
+# Turns a new PostgreSQL database into one of an earlier version
+TO_VERSION_8 = """
+    DROP TABLE fetched_image, search_label, search_rebuild, search;
+    CREATE TABLE search (post_id bigint);
+    CREATE TABLE search_pending (post_id bigint);
+    CREATE TABLE search_retagged (name text);
+    UPDATE blogapi SET version = 8, unicode = 'words 2';
+"""
+TO_VERSION_7 = f"""{TO_VERSION_8}
+    DROP INDEX draft_copy_proposed;
+    ALTER TABLE draft_copy DROP CONSTRAINT draft_copy_state_check;
+    ALTER TABLE draft_copy ADD CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded'));
+    UPDATE blogapi SET version = 7;
+"""
+TO_VERSION_6 = f"""{TO_VERSION_7}
+    ALTER TABLE post DROP CONSTRAINT post_status_check;
+    ALTER TABLE post ADD CHECK (status IN ('published', 'draft', 'scheduled', 'archived'));
+    ALTER TABLE delivery DROP CONSTRAINT delivery_state_check;
+    ALTER TABLE delivery ADD CHECK (state IN ('pending', 'delivered', 'failed'));
+    ALTER TABLE delivery ALTER attempts DROP DEFAULT, ALTER repeats DROP DEFAULT;
+    UPDATE blogapi SET version = 6;
+"""
+TO_VERSION_5 = f"""{TO_VERSION_6}
+    DROP TABLE former_slug, draft_copy, search_retagged;
+    ALTER TABLE api_key DROP CONSTRAINT api_key_scope_check;
+    ALTER TABLE api_key ADD CHECK (scope IN ('full', 'read-only', 'published-only'));
+    UPDATE blogapi SET version = 5;
+"""
+TO_VERSION_1 = f"""{TO_VERSION_5}
+    DROP TABLE image, image_part, upload, image_total, retagging, webhook_options, owner_session, purge, preview_link;
+    DROP INDEX post_tag_by_time;
+    DROP TABLE search, search_pending;
+    CREATE TABLE search (post_id bigint);
+    CREATE TABLE tag (tag text);
+    CREATE INDEX post_tag_published ON post_tag (tag);
+    UPDATE blogapi SET version = 1;
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "downgrade", [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7], ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1"]
+)
+def test_a_postgresql_database_is_upgraded(url, downgrade):
+    state = (
+        "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name"
+        " FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name, column_name",
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
+        "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1, 2",
+    )
+    engine = engine_for(url)
+    engine.open()
+    add_key(Database(engine), "old")
+    engine.close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        before = [connection.execute(query).fetchall() for query in state]
+        connection.execute(downgrade)
+        with pytest.raises(Unavailable, match=OLDER):
+            engine_for(url).open(create=False)
+        engine = engine_for(url)
+        engine.open()
+        add_key(Database(engine), "agent", "drafts-only")
+        assert [key.name for key in keys.listing(Database(engine))] == ["agent", "old"]
+        engine.close()
+        assert [connection.execute(query).fetchall() for query in state] == before
+        assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)
