@@ -157,9 +157,11 @@ class Output:
 
     def summary(self, counts: Counter[str], would_be: str) -> None:
         """Print the counts, and in a quiet run only if something happened."""
+        if self.quiet and not any(counts[what] for what in HAPPENED):
+            return
         if self.as_json:
             self.object(counts=counts)
-        elif not self.quiet or any(counts[what] for what in HAPPENED):
+        else:
             self.line(would_be + counted(counts))
 
 

@@ -141,6 +141,7 @@ def test_the_results_can_be_objects(run, folder):
         {"action": "created", "file": "a.md", "reason": ""},
         {"counts": {"created": 1, "updated": 0, "unchanged": 0, "conflict": 0, "failed": 0}},
     ]
+    assert run("push", here, "--json", "--quiet") == (0, [])
 
 
 @pytest.mark.slow

@@ -48,6 +48,20 @@ def test_images_are_uploaded_and_come_back_as_files(run, folder, tmp_path, there
     assert there()["a"]["cover_image"] != address
 
 
+def test_a_post_keeps_its_images_if_only_their_files_are_gone(run, folder, there):
+    here = folder(a="# A\n\n![loaf](loaf.png) ![lost](lost.png)\n")
+    (here / "loaf.png").write_bytes(png())
+    run("push", here)
+    before = there()["a"]["content"]
+    (here / "loaf.png").unlink()
+    failed = "a.md: images not found: loaf.png, lost.png: push --overwrite sends it without them"
+    for command, result in ((("push", "--dry-run"), "failed"), (("push",), "failed"), (("push",), "skipped")):
+        assert run(*command, here)[1][0] == f"{result} {failed}", command
+    assert there()["a"]["content"] == before
+    assert run("push", here, "--overwrite")[0] == 0
+    assert there()["a"]["content"] == "# A\n\n![loaf](loaf.png) ![lost](lost.png)\n"
+
+
 # Keys and services
 
 

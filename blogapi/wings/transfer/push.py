@@ -105,6 +105,8 @@ class Push:
     def _send(self, name: str, current: Entry | None) -> Result | None:
         """Send a file, after its images; return None if its post has changed. Raises NotSynced, IMAGE_ERRORS."""
         item = self.working.items[name]
+        if current and not self.overwrite and self._has_lost_images(name, current):
+            raise NotSynced("failed", f"{what_differs(item)}: push --overwrite sends it without them")
         done = "updated" if current else "created", name, what_differs(item)
         if self.working.dry_run or (current and not current["etag"]):
             return done if self.working.dry_run else None
@@ -120,6 +122,14 @@ class Push:
         if found:
             self.working.record(name, entry_of(*found))
         return done if found else None
+
+    def _has_lost_images(self, name: str, current: Entry) -> bool:
+        """Return whether a file is as it was, and its post has images that are not found any more."""
+        missing, known = self.working.items[name].missing, self.working.entries.get(name)
+        if not (missing and known and known["sha256"] == self.working.sha256[name]):
+            return False
+        there = str(self.working.remote.post(current["id"]))
+        return not all(address in there for address in missing)
 
     def _upload(self, name: str, file: str) -> str:
         """Upload the image in a file, unless the service has it under this name; return its address."""
