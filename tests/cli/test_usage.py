@@ -10,6 +10,24 @@ from tests.cli.conftest import stored
 NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 
 
+# Every command with arguments with which it succeeds, but those that need more: `serve` (in test_cli.py), `doctor` (in
+# test_doctor.py), and `push`, `pull` and `status` (in tests/transfer)
+COMMANDS = {
+    **dict.fromkeys(("init", "login", "config", "openapi", "images"), ""),
+    **{"keys": "list", "import": "posts", "undo": "--since 2026-11-20", "export": "exported"},
+    **{"backup": "backup.db", "copy": "copy.db"},
+}
+
+
+def test_each_command_succeeds(run, storage, write, tmp_path, monkeypatch):
+    write({"posts/a.md": "# A"})
+    monkeypatch.chdir(tmp_path / "blog")
+    assert {*COMMANDS, "serve", "doctor", "push", "pull", "status"} == {*command_line.list_commands(None)}
+    for command, arguments in COMMANDS.items():
+        status, output, error = run(command, *arguments.split())
+        assert (status, error) == (0, []), (command, output, error)
+
+
 @cases(
     ("arguments", "message"),
     [
