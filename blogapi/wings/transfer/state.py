@@ -147,7 +147,7 @@ class State:
 
     def put(self, name: str, entry: Entry | str | None) -> None:
         """Remember a file, or the digest of one that is left as it is; without an entry, forget it. Raises OSError."""
-        if not self._journal and isinstance(entry, dict) and self._is_kept(name, entry):
+        if isinstance(entry, dict) and self._is_kept(name, entry):
             self._set(name, entry)
             return
         journal = self.begin()
@@ -158,11 +158,12 @@ class State:
     def _is_kept(self, name: str, entry: Entry) -> bool:
         """Return whether the file can stay as it is, because an entry says only that the same was seen again.
 
-        That counts once, if the post may have changed in the second of the entry, and in a repository not at all.
+        If the post may have changed in the second of the entry, that counts, but is no change for a repository.
         """
         known = self.entries.get(name, {})
         is_same = {**known, "seen": "", "etag": ""} == {**entry, "seen": "", "etag": ""}
-        return is_same and (self.name != STATE or known["updated_at"] < known["seen"])
+        is_unimportant = self.name != STATE and not self._journal
+        return is_same and (is_unimportant or known["updated_at"] < known["seen"])
 
     def _set(self, name: str, entry: Entry | str | None) -> None:
         for known in (self.skipped,) if isinstance(entry, str) else (self.skipped, self.entries):
