@@ -36,6 +36,20 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     assert window.stored() == "One. Two."
 
 
+def test_the_bar_says_not_saved_only_if_something_is_not_and_until_the_server_is_back(window):
+    window.open(EDIT)
+    window.fill(content=" Two.")
+    window.said("Kept")
+    window.browser.offline()
+    window.come_back()  # It asks for changes elsewhere.
+    window.browser.execute_async_script("fetch('/healthz').catch(() => setTimeout(arguments[0], 100))")
+    assert "Not saved" not in window.text
+    window.browser.find_element(By.XPATH, "//button[.='Update']").click()
+    window.said("Not saved: there is no connection.")
+    window.browser.offline(False)
+    eventually(lambda: "Not saved" not in window.text, 20)
+
+
 @pytest.mark.parametrize("conditions", [{"is_offline": False}, SLOW])
 def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(window, conditions):
     window.open(NEW)

@@ -44,7 +44,7 @@ const isUnsent = () => Number(number.value) > had;
 const soon = (next, delay) => {
   state = next;
   clearTimeout(timer);
-  timer = setTimeout(send, delay);
+  timer = setTimeout(() => send({ asks: true }), delay);
 };
 const question = () => ({ copy: copy.value, number: "0", over: over.value, post_id: postId.value, etag: etag.value });
 const send = async ({ keepalive = false, asks = false, saves = false, returns = false } = {}) => {
@@ -70,6 +70,8 @@ const send = async ({ keepalive = false, asks = false, saves = false, returns = 
     state = "idle"; // A retry would not help; the next key press tries again.
     say("", "failed");
     alarm("failed", "This text is only in this browser: the server refuses it. Save it to see why.");
+  } else if (!isUnsent() && !saves) {
+    state = "idle"; // The next look for changes elsewhere is soon.
   } else {
     const reason = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" }[answer.status];
     say("", "failed");
@@ -162,7 +164,7 @@ const leave = () => {
 };
 addEventListener("pagehide", leave);
 addEventListener("pageshow", (event) => event.persisted && !isUnsent() && location.reload());
-addEventListener("online", () => state === "waiting" && send());
+addEventListener("online", () => state === "waiting" && send({ asks: true }));
 const look = (options) => ["idle", "waiting"].includes(state) && !rival && send({ asks: true, ...options }); // for changes elsewhere
 addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look({ returns: true }) : leave()));
 setInterval(() => document.visibilityState === "visible" && state === "idle" && look(), 10000);
