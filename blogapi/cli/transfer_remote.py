@@ -143,6 +143,14 @@ class Output:
         else:
             self.line(f"{what} {name}" + (f": {why}" if why else ""), is_error=what in (CONFLICT, FAILED, SKIPPED))
 
+    def difference(self, name: str, lines: Iterable[str]) -> None:
+        """Print how a file and its post differ."""
+        if self.as_json:
+            self.object(file=name, difference=[*lines])
+        else:
+            for line in lines:
+                self.line(line)
+
     def object(self, **values: Any) -> None:
         """Print a JSON object."""
         self.line(json.dumps(values))
@@ -252,8 +260,7 @@ def print_results(starters: Iterable[Starter], working: WorkingFolder, output: O
             counts[what.rpartition(" be ")[2]] += 1
             output.result(what, name, why)
             if what == CONFLICT and output.diff:
-                for line in differences(comparison, name):
-                    output.line(line)
+                output.difference(name, differences(comparison, name))
         sources = working.sources
         for line in (*refused_images(sources), *settings_of(sources), *left_out(sources, "Left out")):
             if not output.quiet:

@@ -120,6 +120,8 @@ def test_a_difference_shows_what_changed_on_each_side(run, folder, change):
     (here / ".blogapi.json").unlink()
     lines = run("push", here, "--diff")[1]
     assert [line for line in lines if line[:1] in "+-" and line[1:2] not in "+-"] == ["-Theirs.", "+Mine."]
+    objects = [json.loads(line) for line in run("push", here, "--diff", "--json")[1]]
+    assert (objects[1]["file"], {"-Theirs.", "+Mine."} < {*objects[1]["difference"]}) == ("a.md", True)
 
 
 def test_a_file_that_cannot_be_read_fails_once_and_is_named_each_time(run, folder, there):
