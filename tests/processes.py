@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-STARTING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}  # audit events
+STARTING = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn"}  # audit events
 STARTERS = {"serve", "url", "browser", "small_disk"}  # fixtures whose tests are slow
 
 
