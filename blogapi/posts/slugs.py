@@ -155,10 +155,14 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
     before, after = (dict.fromkeys(post.get("former_slugs", ())) for post in (old, new))
     if new and new["status"] != "published" and new["slug"] in (old.get("slug"), *before):
         after[new["slug"]] = None
+    gone = [slug for slug in before if slug not in after]
     if old and old["status"] != "published":
-        before[old["slug"]] = None
-    if gone := [{"slug": slug} for slug in before if slug not in after]:
-        tx.execute_many(FORGET, gone)
+        if new.get("slug") == old["slug"] in after:
+            before[old["slug"]] = None
+        else:
+            gone.append(old["slug"])  # even if it becomes a former slug: it may not have been stored
+    if gone:
+        tx.execute_many(FORGET, [{"slug": slug} for slug in gone])
     if added := [{"slug": slug, "post_id": post_id} for slug in after if slug not in before]:
         tx.execute_many(REMEMBER, added)
 

@@ -180,6 +180,18 @@ def test_former_slugs_can_be_set_and_cleared(client, post):
     assert client.patch("/v1/posts/1", json={"slug": "d"}).json.get("former_slugs") is None
 
 
+@pytest.mark.both_engines
+def test_the_slug_that_is_replaced_can_be_given_as_a_former_one(client, post):
+    for number, status in enumerate(("draft", "archived", "published"), 1):
+        post(slug="a", status=status)
+        path = f"/v1/posts/{number}"
+        for change in ({"slug": "b", "former_slugs": ["a"]}, {"slug": "c", "former_slugs": ["a", "b"]}):
+            assert client.patch(path, json=change).status_code == 200
+            assert client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"}).status_code == 400, status
+            assert by_slug(client, "a").json["id"] == str(number)
+        client.delete(path)
+
+
 def test_a_put_keeps_them_unless_it_sets_them(client, renamed):
     body = {"title": "A", "content": "B"}
     assert by_slug(client, "b", "PUT", json=body).json["former_slugs"] == ["a"]
