@@ -1,13 +1,13 @@
 """Fixtures for the tests of the owner's page."""
 
-import shutil
-import subprocess
+from pathlib import Path
 
 import pytest
 
+from tests.outside.tools import install, installing, require_node
 from tests.owner.browser import Window
 from tests.owner.pages import enter
-from tests.service import Server
+from tests.service import CHECKOUT, Server
 
 # What browsers do differently, such as undo, input methods and uploads, is tested in both.
 WRITING = "test_browser_images", "test_browser_writing"
@@ -55,12 +55,13 @@ def evening(window):
     window.service.request("POST", "/v1/posts", {"title": "Evening", "content": "One.", "status": "published"})
 
 
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory):
-    """The script of axe-core, which finds accessibility problems."""
-    folder, npm = tmp_path_factory.mktemp("axe"), shutil.which("npm")
-    options = ["--ignore-scripts", "--no-audit", "--fetch-retries=0"]  # Retries would take a minute per module.
-    command = [npm, "install", "--prefix", folder, *options, "axe-core@4.14.1"]
-    if not npm or subprocess.run(command, capture_output=True, timeout=120).returncode:
-        pytest.skip("axe-core is not to be had from npm")
-    return (folder / "node_modules/axe-core/axe.min.js").read_text()
+@pytest.fixture(scope="session")
+def axe():
+    """The script of axe-core, which finds accessibility problems; it is installed once in .venv-axe."""
+    require_node()
+    target = CHECKOUT / ".venv-axe"
+    with installing(target / "node_modules/.package-lock.json", Path(__file__)) as needed:
+        if needed:
+            options = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
+            install("npm", "install", "--prefix", target, *options, "axe-core@4.14.1", cwd=CHECKOUT)
+    return (target / "node_modules/axe-core/axe.min.js").read_text()
