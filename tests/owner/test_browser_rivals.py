@@ -100,6 +100,7 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "Rises."})
     window.open("/settings/posts/2/edit")
     window.fill(content=" Half a sen")
+    window.said("Kept")
     published = {"status": "published", "published_at": "2020-01-02T03:04:05Z"}
     window.service.request("PATCH", "/v1/posts/2", published)
     window.fill(content="t")
