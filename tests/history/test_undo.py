@@ -235,6 +235,20 @@ def test_former_slugs_are_restored(blog, config):
     sound_posts(config.database)
 
 
+@pytest.mark.both_engines
+def test_a_post_waits_for_its_slug_if_another_goes_back_to_its_former_one(blog, config):
+    a, b = blog.add(slug="a"), blog.add(slug="b", status="published")
+    before = blog.state()
+    blog.later()
+    blog.change(a, slug="c")
+    blog.change(b, slug="a")
+    blog.later()
+    blog.change(a, title="B")
+    assert blog.undo(dry_run=True) == blog.undo() == {a: CHANGED, b: CHANGED}
+    assert blog.state() == before
+    sound_posts(config.database)
+
+
 def test_a_former_slug_that_another_post_has_taken_stays_there(blog, config):
     post = blog.add(slug="a", status="published", former_slugs=["x", "y"])
     blog.later()

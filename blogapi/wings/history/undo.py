@@ -233,7 +233,8 @@ class Plans:
         plan = self.find(reader, holder[0])
         if plan is None or plan.obstacle or slug in (plan.target.get("slug"), *plan.target.get("former_slugs", ())):
             return False
-        return not plan.target or self._frees(reader, plan.target["slug"], depth - 1)
+        target = plan.target.get("slug")  # Taking back its own former slug waits for no post.
+        return not target or not slugs.is_taken(reader, target, holder[0]) or self._frees(reader, target, depth - 1)
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
