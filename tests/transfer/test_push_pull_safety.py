@@ -218,7 +218,7 @@ def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, folder, chang
 
 
 def test_conflicted_copies_are_left_out(run, folder, there):
-    text = "---\ntitle: A\nauthor: Ann\n---\n\nWords that both of these files begin with.\n"
+    text = f"---\nauthor: {'Ann ' * 20}\ntitle: A\n---\n\nWords.\n"
     here = folder(a=text)
     names = (
         "a (Ann's conflicted copy 2026-11-20).md",
@@ -227,6 +227,7 @@ def test_conflicted_copies_are_left_out(run, folder, there):
         "a 2.md",
         "a-DESKTOP-AB12CD3.md",
     )
-    write_files(here, dict.fromkeys(names, f"{text}More.\n") | {"a 3.md": "# Part three\n"})
+    others = {"a 3.md": "# Part three\n", "a 4.md": f"---\nauthor: {'Ann ' * 20}\ntitle: Part four\n---\n\nWords.\n"}
+    write_files(here, dict.fromkeys(names, f"{text}More.\n") | others)
     assert "Left out: 3 duplicates from a conflict and 2 duplicates of another file." in run("push", here)[1]
-    assert there().keys() == {"a", "a-3"}
+    assert there().keys() == {"a", "a-3", "a-4"}

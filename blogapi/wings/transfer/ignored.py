@@ -20,8 +20,9 @@ IN_CONFLICT = re.compile(
 )
 # By browsers and file managers, if the file without this is there, too
 COPIED = re.compile(r"(.+?)(?: ?\(\d{1,3}\)| \(copy(?: \d+)?\)| - Copy(?: \(\d+\))?| copy(?: \d+)?)", re.IGNORECASE)
-# By iCloud and OneDrive, if the file without this is there and begins with the same bytes
+# By iCloud and OneDrive, if the file without this is there and has the same title, or without one, begins alike
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7})")
+TITLE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
 
 
@@ -45,16 +46,18 @@ class Ignored:
         if copied and self.exists(str(path.with_name(copied[1] + path.suffix))):
             return "duplicate of another file"
         numbered = NUMBERED.fullmatch(path.stem)
-        if numbered and self._begin_alike(name, str(path.with_name(numbered[1] + path.suffix))):
+        if numbered and self._is_alike(name, str(path.with_name(numbered[1] + path.suffix))):
             return "duplicate of another file"
         return "file to ignore" if self._is_in_ignored(str(path.parent)) or self._find(name) else ""
 
-    def _begin_alike(self, *names: str) -> bool:
-        """Return whether files begin with the same bytes."""
+    def _is_alike(self, *names: str) -> bool:
+        """Return whether files have the same title or, without one, begin with the same bytes."""
         try:
-            return len({self.read(name)[:BEGINNING] for name in names}) == 1
+            texts = [self.read(name) for name in names]
         except OSError:
             return False
+        titles = [title[0] if (title := TITLE.search(text)) else text[:BEGINNING] for text in texts]
+        return len({*titles}) == 1
 
     def _find_above(self, folder: str) -> bool:
         """Return whether the ignore files ignore a folder, or one above it."""
