@@ -112,8 +112,9 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
         values, lines = adapted(values, lines, dated_from(program, rules.date_from) if rules.date_from else program)
     is_exported = lines.keys() >= EXPORTED
     if is_exported and keeps_others and ("status" not in values or "draft" in values):  # It is flat.
-        head = {*[*values][: [*values].index("created_at")]} & {CHANGED, UNPUBLISHED}
-        values = {name: value for name, value in values.items() if name not in head}
+        order = [*values]  # An export adds these two before `created_at`; later ones are the author's own.
+        added = {CHANGED, UNPUBLISHED}.intersection(order[: order.index("created_at")])
+        values = {name: value for name, value in values.items() if name not in added}
     known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
     if others and not keeps_others:

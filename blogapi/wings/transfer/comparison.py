@@ -61,7 +61,7 @@ class Comparison:
         return bool(post and name in self.items and self.says_same(self.fields(name), post))
 
     def lacking(self, name: str, current: Entry) -> set[str]:
-        """Return the fields that were set there and that the file lacks: without the state, a push needs them."""
+        """Return the fields set there that the file must state: without its state, a folder would lose them."""
         if name not in self.items:
             return set()
         known = self.entries.get(name, current), self.items[name].fields

@@ -67,7 +67,7 @@ class Pull:
 
     def results(self) -> Iterator[Result]:
         """Write what has changed in the service; yield what was done with each file."""
-        for name, post, current in self.working.looked(self.queue):
+        for name, post, current in self.working.with_posts(self.queue):
             yield self.working.attempt(self._pull, name, post, current)
 
     def _pull(self, name: str, post: Post | None, current: Entry | None) -> Result:

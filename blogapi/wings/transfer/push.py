@@ -48,7 +48,8 @@ class Push:
         requests = {name for name in self.queue if name in working.items} - same
         working.client.announce(len(requests.union(*(working.items[name].images for name in requests))))
         is_asked = requests or gone or not all(map(working.post_of.get, working.entries))
-        if is_asked and working.remote.scope in (() if working.dry_run else ("read-only",)) + ("published-only",):
+        refused = {"published-only"} if working.dry_run else {"published-only", "read-only"}
+        if is_asked and working.remote.scope in refused:
             raise RemoteError(f"this key is {working.remote.scope}: a push needs one that may write")
         # Files whose slug the post of another file still has and will give up, by name
         self.waiting = {name: other for name in requests if (other := self._holder(name)) in requests}
@@ -75,7 +76,7 @@ class Push:
         """Send what has changed in the folder; yield what was done with each file."""
         yield from (("unchanged", name, "") for name in self.queue if name in self.unchanged)
         last: dict[str, Entry | None] = {}
-        for name, _, current in self.working.looked(name for name in self.queue if name not in self.unchanged):
+        for name, _, current in self.working.with_posts(name for name in self.queue if name not in self.unchanged):
             is_new = name in self.waiting and name not in self.working.entries
             if name in self.waiting and (current or is_new) and not self.working.dry_run:
                 last[name] = None if is_new else current
@@ -107,9 +108,11 @@ class Push:
         item = self.working.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
             raise NotSynced("failed", f"{what_differs(item)}: push --overwrite sends it without them")
-        done = "updated" if current else "created", name, what_differs(item)
-        if self.working.dry_run or (current and not current["etag"]):
-            return done if self.working.dry_run else None
+        done = ("updated" if current else "created", name, what_differs(item))
+        if self.working.dry_run:
+            return done
+        if current and not current["etag"]:  # It is from a list.
+            return None
         self.working.state.begin()
         files = self.working.image_names(item.images)
         addresses = {image.encode(): self._upload(image, file).encode() for image, file in files.items()}

@@ -76,9 +76,9 @@ class State:
     def __init__(self, folder: Folder, name: str = STATE):
         self.folder, self.name = folder, name
         self.remote = self.zone = ""  # "" if it is new or, the latter, from version 1.2
-        self.seen = ""  # when the entries were seen that do not say so, which keeps a changed state similar
+        self.seen = ""  # the default for entries, so that one line changes when all were seen again
         self.entries: dict[str, Entry] = {}
-        self.skipped: dict[str, str] = {}  # digests of files that could not be read or sent, which was said
+        self.skipped: dict[str, str] = {}  # digests of the files that failed before, and are skipped now
         self.is_foreign = False  # whether it was written elsewhere: the files may be older than it says
         self._journal: IO[bytes] | None = None
         try:
@@ -156,9 +156,9 @@ class State:
         journal.flush()
 
     def _is_kept(self, name: str, entry: Entry) -> bool:
-        """Return whether the file can stay as it is, because an entry says only that the same was seen again.
+        """Return whether the file can stay as it is, because only the time differs at which a post was seen.
 
-        If the post may have changed in the second of the entry, that counts, but is no change for a repository.
+        If it had been seen in the second of its change, the new time is written, but not to a file in a repository.
         """
         known = self.entries.get(name, {})
         is_same = {**known, "seen": "", "etag": ""} == {**entry, "seen": "", "etag": ""}

@@ -104,11 +104,11 @@ class WorkingFolder:
             self.results.append(self.failed(self._name_of(failure.source), reason, failure.line))
 
     def _find_proofs(self) -> None:
-        """Find what the database still has: then it has all that was seen with it, or later, and is older.
+        """Find the recorded versions that are still current: since they were seen, no older backup was restored.
 
-        A version that was first seen after a backup was restored proves nothing of those seen before.
+        So the database still has every version that is older than one of them, and was not seen before it.
         """
-        self.proofs: dict[str, str] = {}  # by when they were seen, the latest time of a version that is still current
+        self.proofs: dict[str, str] = {}  # for each time at which some were seen, when the latest of them was written
         for entry in filter(self.is_as_known, self.entries.values()):
             self.add_proof(entry)
             entry["seen"] = rfc3339(self.client.now)
@@ -218,7 +218,7 @@ class WorkingFolder:
         listed = self.listed(entry) if entry else None
         return bool(entry and listed and listed["updated_at"] == entry["updated_at"] < entry["seen"])
 
-    def looked(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
+    def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
         """Yield each file with its post, if that must be fetched, and what to remember of it; None if it is gone."""
         without, wanted = [], defaultdict(list)
         for name in names:
