@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from xxhash import xxh3_128_hexdigest
+
 from blogapi.storage.errors import Damaged
 
 STATUSES = ("published", "draft", "scheduled", "archived")
@@ -72,6 +74,19 @@ def load(document: bytes | None) -> dict[str, Any]:
     except (TypeError, ValueError, AttributeError) as error:
         raise Damaged from error
     raise Damaged
+
+
+def etag_of(document: bytes) -> str:
+    """Return the strong entity tag of an answer, without quotes (RFC 9110, section 8.8.3).
+
+    SHA-256 would be slow, and the hash only has to tell versions apart.
+    """
+    return xxh3_128_hexdigest(document)
+
+
+def etags(document: bytes) -> tuple[str, str]:
+    """Return the entity tags of a post as JSON and as a Markdown file. Both change with the document."""
+    return etag_of(document), f"{etag_of(document)}-md"
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:

@@ -13,12 +13,11 @@ import flask
 from marshmallow import Schema, ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.exceptions import BadRequest
-from xxhash import xxh3_128_hexdigest
 
 from blogapi.api.limiter import Quota
 from blogapi.api.operations import JSON, MARKDOWN, Operation
 from blogapi.api.service import EXTENSION, Service
-from blogapi.documents import SET_BY_SERVICE
+from blogapi.documents import SET_BY_SERVICE, etags
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
@@ -315,16 +314,3 @@ def why_no_match(if_match: str) -> str:
     if '"' not in if_match:
         return "must be an ETag with its quotes"
     return "the post has been changed since; get it again"
-
-
-def etag_of(document: bytes) -> str:
-    """Return the strong entity tag of an answer, without quotes (RFC 9110, section 8.8.3).
-
-    SHA-256 would be slow, and the hash only has to tell versions apart.
-    """
-    return xxh3_128_hexdigest(document)
-
-
-def etags(document: bytes) -> tuple[str, str]:
-    """Return the entity tags of a post as JSON and as a Markdown file. Both change with the document."""
-    return etag_of(document), f"{etag_of(document)}-md"

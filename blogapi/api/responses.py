@@ -9,8 +9,8 @@ import flask
 from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
-from blogapi.api.request import JSON, READ_METHODS, Request, etag_of
-from blogapi.documents import dump
+from blogapi.api.request import JSON, READ_METHODS, Request
+from blogapi.documents import dump, etag_of
 
 POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]

@@ -8,9 +8,10 @@ from typing import Any
 
 from flask import Response
 
-from blogapi.api.request import etag_of, request
+from blogapi.api.request import request
 from blogapi.api.responses import json_response, tagged_response
 from blogapi.api.views import Views
+from blogapi.documents import etag_of
 from blogapi.wings.search import index
 
 # Only files from this service. Swagger UI uses data: URLs for its icons.

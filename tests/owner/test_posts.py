@@ -6,7 +6,7 @@ import pytest
 from flask import g
 from werkzeug.exceptions import PreconditionFailed
 
-from blogapi.api.request import etag_of
+from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.models import Post, Schedule
 from blogapi.wings.owner.counts import count_query, counts

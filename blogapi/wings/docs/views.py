@@ -10,9 +10,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import JSON, etag_of, request
+from blogapi.api.request import JSON, request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
 from blogapi.api.views import Views
+from blogapi.documents import etag_of
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
 from blogapi.wings.pages import page

@@ -13,7 +13,7 @@ from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
 from blogapi.api.operations import Answer
-from blogapi.api.request import Request, current_request, etag_of
+from blogapi.api.request import Request, current_request
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
 from blogapi.api.schemas import (
     CURSOR_TIME,
@@ -30,7 +30,7 @@ from blogapi.api.schemas import (
 )
 from blogapi.api.views import Views
 from blogapi.config import is_loopback
-from blogapi.documents import dump
+from blogapi.documents import dump, etag_of
 from blogapi.paging import Cursor
 from blogapi.storage.errors import NotFound
 from blogapi.storage.keys import READERS, WRITERS

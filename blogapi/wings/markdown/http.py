@@ -9,8 +9,9 @@ from werkzeug.datastructures import MIMEAccept
 from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
-from blogapi.api.request import JSON, MARKDOWN, Request, etags
+from blogapi.api.request import JSON, MARKDOWN, Request
 from blogapi.api.responses import Pairs, post_response, tagged_response
+from blogapi.documents import etags
 from blogapi.wings.markdown.files import Rules, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 

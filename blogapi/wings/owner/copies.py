@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from blogapi.api.request import etag_of
 from blogapi.clock import earlier
-from blogapi.documents import MAX_TITLE
+from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected

@@ -8,7 +8,8 @@ from flask import g
 from marshmallow import Schema, ValidationError
 
 from blogapi import documents
-from blogapi.api.request import etag_of, request
+from blogapi.api.request import request
+from blogapi.documents import etag_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.diff import changed_lines

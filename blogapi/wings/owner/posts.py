@@ -11,10 +11,11 @@ from flask import Response, g, render_template
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
-from blogapi.api.request import etag_of, request
+from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
 from blogapi.api.views import Views
+from blogapi.documents import etag_of
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS

@@ -16,8 +16,9 @@ from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
 
 from blogapi import documents
-from blogapi.api.request import etag_of, request
+from blogapi.api.request import request
 from blogapi.api.views import Views
+from blogapi.documents import etag_of
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
 from blogapi.wings.owner import copies, sessions, shares

@@ -7,10 +7,11 @@ from typing import Any
 from flask import Response
 
 from blogapi import documents
-from blogapi.api.request import etag_of, request
+from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
 from blogapi.api.views import Views
+from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields
 from blogapi.storage.engine import Transaction

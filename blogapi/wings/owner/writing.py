@@ -8,9 +8,10 @@ from flask import Response, g, jsonify, render_template
 from werkzeug.exceptions import BadRequest, PreconditionFailed
 
 from blogapi import documents
-from blogapi.api.request import etag_of, request
+from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.views import Views
+from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.schemas import PostInputSchema

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from peewee import Case, Tuple, fn
 
 from blogapi import documents
-from blogapi.api.request import etag_of
 from blogapi.clock import earlier
+from blogapi.documents import etag_of
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, cursor_of, page_of
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
