@@ -13,7 +13,7 @@ from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRe
 from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.keys import READERS, KnownKey
+from blogapi.storage.keys import READ_SCOPES, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
 # Paths that need no key, all of them outside /v1
@@ -129,10 +129,10 @@ def check_scope(request: Request, scope: str) -> None:
     operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
         has_wrong_method = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
-        is_hidden = has_wrong_method or (operation and operation.scopes == READERS)
+        is_hidden = has_wrong_method or (operation and operation.scopes == READ_SCOPES)
         if scope == PUBLISHED_ONLY and is_hidden:
             raise NotFound  # as for an unknown path, so this key does not learn that a history exists
-        is_metrics = request.endpoint == METRICS and scope in READERS
+        is_metrics = request.endpoint == METRICS and scope in READ_SCOPES
         if not request.endpoint or is_metrics or (operation and scope in operation.scopes):
             return
     raise Forbidden(why_forbidden(scope))

@@ -18,7 +18,7 @@ from peewee import SQL
 from blogapi.cli.commands import opened
 from blogapi.config import Config, is_loopback
 from blogapi.posts import publication
-from blogapi.server.start import OTHERS, url_of_server
+from blogapi.server.start import GROUP_AND_OTHERS, url_of_server
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import SCHEMA, section
 from blogapi.wings.images import storage as images
@@ -102,7 +102,7 @@ def _name(user: int) -> str:
 
 def _permissions(config: Config) -> str:
     file = Path(config.database)
-    if file.stat().st_mode & OTHERS:
+    if file.stat().st_mode & GROUP_AND_OTHERS:
         raise ValueError(f"other users can read the database: chmod 600 {file}")
     return "only its owner can access the database"
 

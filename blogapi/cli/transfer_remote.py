@@ -21,7 +21,7 @@ from blogapi.cli.images import given_path
 from blogapi.cli.transfer import FOLDER
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.client import Client, NotSynced, RemoteError
+from blogapi.wings.transfer.client import ApiClient, NotSynced, RemoteError
 from blogapi.wings.transfer.comparison import Comparison
 from blogapi.wings.transfer.differences import differences
 from blogapi.wings.transfer.folder import Folder
@@ -30,12 +30,12 @@ from blogapi.wings.transfer.pull import Pull
 from blogapi.wings.transfer.push import Push
 from blogapi.wings.transfer.remote import Remote
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
-from blogapi.wings.transfer.state import STATE, State, synced_folder
+from blogapi.wings.transfer.state import STATE, SyncState, synced_folder
 from blogapi.wings.transfer.working import Result, WorkingFolder
 
-CHANGED = ("created", "updated", "deleted")
+CHANGING_RESULTS = ("created", "updated", "deleted")
 CONFLICT, FAILED, SKIPPED, UNCHANGED = "conflict", "failed", "skipped", "unchanged"
-HAPPENED = (*CHANGED, "renamed", CONFLICT, FAILED)
+HAPPENED = (*CHANGING_RESULTS, "renamed", CONFLICT, FAILED)
 WAYS = {  # by command: what --force has become
     "push": "--overwrite replaces changes there, --recreate creates posts again",
     "pull": "--theirs replaces changes here and keeps yours",
@@ -192,7 +192,7 @@ def run(
     options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
-            remote = Remote(Client(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say))
+            remote = Remote(ApiClient(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say))
             if creates and not folder.exists() and remote.scope:  # The service accepts the key.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
@@ -232,11 +232,11 @@ def opened(
         except BlockingIOError:
             raise RemoteError(f"another push or pull of {folder} is running") from None
         place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else top
-        known = stack.enter_context(closing(State(place, state.name if state else STATE)))
+        known = stack.enter_context(closing(SyncState(place, state.name if state else STATE)))
         yield WorkingFolder(top, known, remote, zone_of(known), with_git=not no_gitignore, **options)
 
 
-def zone_of(state: State) -> tzinfo:
+def zone_of(state: SyncState) -> tzinfo:
     """Return the time zone of times without an offset: the recorded one if the environment does not set one."""
     zone = Config.from_environ(os.environ).timezone
     if not state.zone or state.zone == str(zone):
@@ -273,7 +273,7 @@ def print_results(starters: Iterable[Starter], working: WorkingFolder, output: O
 def results_of(action: Push | Pull, length: int) -> Iterator[Result]:
     """Yield the results of a command; those of a dry run say so."""
     for what, file, why in with_progress(action.results(), length):
-        yield (f"would be {what}" if action.working.dry_run and what in CHANGED else what), file, why
+        yield (f"would be {what}" if action.working.dry_run and what in CHANGING_RESULTS else what), file, why
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:

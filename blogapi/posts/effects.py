@@ -25,7 +25,7 @@ EVENTS = {
     "deleted": "post.deleted",
     "purged": "post.deleted",
 }
-KEPT: dict[str, history.State] = {"updated": "replaced", "deleted": "deleted"}  # states of the kept revision
+KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "deleted"}  # states of the kept revision
 
 
 class Change(NamedTuple):

@@ -22,10 +22,10 @@ PRUNED_RETAGGINGS = 500
 PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
 STATES = ("replaced", "deleted", "restored")
 
-State = Literal["replaced", "deleted"]
+RevisionState = Literal["replaced", "deleted"]
 
 
-def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: State) -> None:
+def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: RevisionState) -> None:
     """Keep the current version of a post, which `author` replaces; at most MAX_REVISIONS per post."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:

@@ -20,7 +20,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PostSummarySchema
 from blogapi.posts.storage import PostRef
 from blogapi.storage.database import Database
-from blogapi.storage.keys import WRITERS
+from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_response
 from blogapi.wings.search import index
@@ -37,7 +37,7 @@ WHOLE_POST: dict[str, Any] = {  # what the operations that receive a whole post 
     "body": PostInputSchema(),
     "content_types": POST_TYPES,
     "parse_file": parse_file,
-    "scopes": WRITERS,
+    "scopes": WRITE_SCOPES,
 }
 views = Views()
 register = views.register
@@ -117,7 +117,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
-    scopes=WRITERS,
+    scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>",
 )
 def change_post(request: Request, post: PostRef) -> Response:
@@ -170,7 +170,7 @@ def replace_post(request: Request, post: int) -> Response:
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
     query=parameters(permanent=choice(("true", "false"), "`true`: the post is gone at once, with its revisions.")),
-    scopes=WRITERS,
+    scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>",
 )
 def delete_post(request: Request, post: PostRef) -> Response:

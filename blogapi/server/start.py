@@ -26,7 +26,7 @@ OTHER_WORKERS = (
 MIN_FILES = 256
 MAC_FILES = 10_240  # highest limit that macOS accepts by default
 STOP_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
-OTHERS = 0o077  # permissions of everybody but the owner
+GROUP_AND_OTHERS = 0o077  # permissions of everybody but the owner
 # struct flock: a write lock on one byte, beyond the bytes that SQLite locks (from 2**30 on)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
 LOCK_SECONDS = 3.0  # the worker of a killed master lives on for a second
@@ -55,7 +55,7 @@ def on_starting(server: Any) -> None:
             url_file(config.database).write_text(url)
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
-    if isinstance(config.database, Path) and os.stat(config.database).st_mode & OTHERS:
+    if isinstance(config.database, Path) and os.stat(config.database).st_mode & GROUP_AND_OTHERS:
         server.log.warning("other users can read the database: chmod 600 %s", config.database)
     allow_files(files)
 

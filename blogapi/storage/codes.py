@@ -17,6 +17,11 @@ FATAL = DISTRUSTED | {
 }
 PASSING_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM}  # worth a retry
 NOT_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+REMEDIES = {
+    sqlite3.SQLITE_CORRUPT: "; restore a backup",
+    sqlite3.SQLITE_IOERR: "; is the disk full?",
+    sqlite3.SQLITE_NOTADB: "; restore a backup, or set BLOGAPI_DATABASE to another file",
+}
 ERRORS = (sqlite3.Error, MemoryError)  # sqlite3 raises SQLITE_NOMEM as a MemoryError
 
 

@@ -13,13 +13,13 @@ KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
 KEY_LENGTH = 48  # characters
 MAX_NAME_LENGTH = 100
 WINDOW_SECONDS = 60  # length of a rate-limit window
-READERS = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
-WRITERS = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.check_permitted` checks each post
+READ_SCOPES = (FULL, READ_ONLY, DRAFTS_ONLY)  # scopes for operations that reveal unpublished posts
+WRITE_SCOPES = (FULL, DRAFTS_ONLY)  # scopes for operations that write posts; `effects.check_permitted` checks each post
 # What the operations do, by the scopes of the keys that may use them
 PERMISSIONS = {
     SCOPES: "read {posts} and their tags",
-    READERS: "read their history, the trash, images and metrics",
-    WRITERS: "create, change, trash and restore drafts, upload images, and propose changes to any post",
+    READ_SCOPES: "read their history, the trash, images and metrics",
+    WRITE_SCOPES: "create, change, trash and restore drafts, upload images, and propose changes to any post",
     (FULL,): "publish, change tags, delete for good, manage webhooks, and do everything else",
 }
 

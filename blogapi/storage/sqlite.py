@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from peewee import SQL, SqliteDatabase
 
-from blogapi.storage.codes import DISTRUSTED, ERRORS, FATAL, NOT_UNIQUE, PASSING_CODES, code_of
+from blogapi.storage.codes import DISTRUSTED, ERRORS, FATAL, NOT_UNIQUE, PASSING_CODES, REMEDIES, code_of
 from blogapi.storage.engine import Compiler, Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
@@ -30,13 +30,7 @@ PRAGMAS = {
 }
 CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
 LOOK_STEPS = 10_000  # SQLite VM steps between checks whether to continue; about a millisecond
-REMEDIES = {
-    sqlite3.SQLITE_CORRUPT: ["restore a backup"],
-    sqlite3.SQLITE_NOTADB: ["restore a backup, or set BLOGAPI_DATABASE to another file"],
-    sqlite3.SQLITE_IOERR: ["is the disk full?"],
-}
 MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
-
 log = logging.getLogger(__name__)
 
 
@@ -110,7 +104,7 @@ class Sqlite(Engine):
             return "this user cannot read and write the file"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
             return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
-        return "; ".join((reason, *REMEDIES.get(code_of(error), ())))
+        return reason + REMEDIES.get(code_of(error), "")
 
     def another(self, wait_seconds: float) -> Self:
         """Return an engine with its own connection to the same database, for another thread.

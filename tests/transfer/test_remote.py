@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blogapi.wings.transfer.client import MAX_TOKENS, TRIES, Answer, Client, RemoteError, date_of, parse
+from blogapi.wings.transfer.client import MAX_TOKENS, TRIES, ApiClient, ApiResponse, RemoteError, date_of, parse
 from blogapi.wings.transfer.remote import Remote
 
 KEY = b'{"name": "a", "scope": "full"}'
@@ -62,7 +62,7 @@ def service(answer, repeated=b"", pause=0.0):
 def refused(address, waits=None, path="/v1/posts", max_seconds=60):
     """Send a request that fails, after others; return the reason."""
     remote = Remote(
-        Client(address, "blog_x", lambda line: None, [].append if waits is None else waits.append, max_seconds)
+        ApiClient(address, "blog_x", lambda line: None, [].append if waits is None else waits.append, max_seconds)
     )
     _ = remote.scope
     with pytest.raises(RemoteError) as error:
@@ -136,9 +136,9 @@ def test_json_whose_result_would_be_large_is_not_parsed():
 
 def test_a_date_that_is_none_is_ignored():
     dates = "Mon, 01 Jan 2024 00:00:00 +99999999999999", "Mon, 01 Jan 9999 00:00:00 GMT", "9" * 5000, ""
-    assert [date_of(Answer(200, {"Date": date}, b"")) for date in dates] == [0] * 4
-    assert date_of(Answer(200, {"Date": "Thu, 01 Jan 1970 00:01:00 GMT"}, b"")) == 0
-    assert date_of(Answer(200, {"Date": "Mon, 01 Jan 2024 00:00:00 GMT"}, b"")) == 1_704_067_200
+    assert [date_of(ApiResponse(200, {"Date": date}, b"")) for date in dates] == [0] * 4
+    assert date_of(ApiResponse(200, {"Date": "Thu, 01 Jan 1970 00:01:00 GMT"}, b"")) == 0
+    assert date_of(ApiResponse(200, {"Date": "Mon, 01 Jan 2024 00:00:00 GMT"}, b"")) == 1_704_067_200
 
 
 def test_the_images_of_a_service_have_ids_and_short_addresses():
@@ -146,14 +146,14 @@ def test_the_images_of_a_service_have_ids_and_short_addresses():
     for each in wrong:
         body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | each]).encode()
         with service(response(body)) as address, pytest.raises(RemoteError, match="sent an invalid image"):
-            Remote(Client(address, "blog_x", print)).images()
+            Remote(ApiClient(address, "blog_x", print)).images()
 
 
 def test_an_etag_that_is_none_is_not_kept():
     post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
     for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):
         with service(response(post.encode(), b"ETag: " + etag)) as address:
-            found = Remote(Client(address, "blog_x", print)).post("1")
+            found = Remote(ApiClient(address, "blog_x", print)).post("1")
         assert found
         assert found[1] == kept
 

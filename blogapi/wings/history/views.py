@@ -31,7 +31,7 @@ from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
 from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
-from blogapi.storage.keys import READERS, WRITERS
+from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.history import revisions
 from blogapi.wings.history.revisions import KeptPost
 from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
@@ -96,7 +96,7 @@ class RevisionSchema(KeptPostSchema):
     "GET /v1/posts/<id:post>/revisions",
     Answer(200, "The revisions, newest first.", RevisionSchema(many=True), PAGE),
     query=parameters(limit=page_size("entries"), before=REVISION),
-    scopes=READERS,
+    scopes=READ_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/revisions",
 )
 def list_revisions(request: Request, post: PostRef) -> Response:
@@ -113,7 +113,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
 @views.operation(
     "GET /v1/posts/<id:post>/revisions/<id:revision>",
     Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
-    scopes=READERS,
+    scopes=READ_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>",
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
@@ -125,7 +125,7 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
     CHANGED,
     request_headers=("If-Match",),
-    scopes=WRITERS,
+    scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore",
 )
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
@@ -141,7 +141,7 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
     "GET /v1/trash",
     Answer(200, "The deleted posts.", TrashedPostSchema(many=True), PAGE),
     query=parameters(limit=page_size("entries"), before=DELETED, deleted_after=DELETED_AFTER),
-    scopes=READERS,
+    scopes=READ_SCOPES,
 )
 def list_trash(request: Request) -> Response:
     """List the posts in the trash, most recently deleted first.
@@ -154,14 +154,14 @@ def list_trash(request: Request) -> Response:
 
 
 @views.operation(
-    "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READERS
+    "GET /v1/trash/<id:post>", Answer(200, "The deleted post.", PostSchema(), ("ETag",), POST_TYPES), scopes=READ_SCOPES
 )
 def get_trashed_post(request: Request, post: int) -> Response:
     """Get a post in the trash, as JSON or as a Markdown file."""
     return post_or_file_response(request, revisions.find_in_trash(request.database, post))
 
 
-@views.operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",), scopes=WRITERS)
+@views.operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",), scopes=WRITE_SCOPES)
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 

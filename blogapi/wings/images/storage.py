@@ -32,7 +32,7 @@ NAMED = 3  # at most this many uses of an image are listed
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_FILE_NAME = 255  # characters
-Check = Callable[[Reader], None] | None  # called before an image is added; raises to refuse it
+UploadCheck = Callable[[Reader], None] | None  # called before an image is added; raises to refuse it
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
 
 
@@ -162,7 +162,9 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
 
 
-def store(write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: Check = None) -> StoredImage:
+def store(
+    write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: UploadCheck = None
+) -> StoredImage:
     """Write an image part by part and its row last; return it, or the existing image with the same content.
 
     `write` runs an operation in a transaction, like `Database.write`; `check` runs in the last one. Raises Unavailable.
@@ -196,7 +198,7 @@ END_UPLOAD = Prepared("DELETE FROM upload WHERE name = :name")
 ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
 
 
-def add(tx: Transaction, image: StoredImage, check: Check = None) -> StoredImage:
+def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
     """Finish an upload; return its image, or the existing one with the same content. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known

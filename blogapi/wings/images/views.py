@@ -33,7 +33,7 @@ from blogapi.config import is_loopback
 from blogapi.documents import dump, etag_of
 from blogapi.paging import Cursor
 from blogapi.storage.errors import NotFound
-from blogapi.storage.keys import READERS, WRITERS
+from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.formats import EXTENSIONS
@@ -133,7 +133,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     ),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
-    scopes=WRITERS,
+    scopes=WRITE_SCOPES,
 )
 def create_image(request: Request) -> Response:
     """Upload an image.
@@ -161,7 +161,7 @@ def create_image(request: Request) -> Response:
             pattern=f"^({CURSOR_TIME}_)?{IMAGE_ID}$",
         ),
     ),
-    scopes=READERS,
+    scopes=READ_SCOPES,
 )
 def list_images(request: Request) -> Response:
     """List images, newest first.
@@ -173,7 +173,9 @@ def list_images(request: Request) -> Response:
     return list_response(request, content, page.next)
 
 
-@views.operation("GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READERS)
+@views.operation(
+    "GET /v1/images/<image:image_id>", Answer(200, "The image.", ImageSchema(), ("ETag",)), scopes=READ_SCOPES
+)
 def get_image(request: Request, image_id: str) -> Response:
     """Get the metadata of an image. The image itself is at its `url`."""
     return image_response(request, images.find(request.database, image_id))

@@ -19,11 +19,11 @@ from blogapi.wings.markdown.public import hides
 MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
 LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language of front matter, after its opening line
-READERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
+PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
 HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
-CHANGED, UNPUBLISHED = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
+LASTMOD, PERMALINK = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
 # Names in the order in which they are written
 WRITTEN = (
     *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
@@ -101,7 +101,7 @@ def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
 
 @lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
 def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
-    values, lines = READERS.get(marks, read_headers)(text)
+    values, lines = PARSERS.get(marks, read_headers)(text)
     said, said_lines, program, zone = values, lines, rules.program, rules.zone
     keeps_others = rules.keeps_others or not rules.strict
     if not rules.strict:
@@ -113,7 +113,7 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     is_exported = lines.keys() >= EXPORTED
     if is_exported and keeps_others and ("status" not in values or "draft" in values):  # It is flat.
         order = [*values]  # An export adds these two before `created_at`; later ones are the author's own.
-        added = {CHANGED, UNPUBLISHED}.intersection(order[: order.index("created_at")])
+        added = {LASTMOD, PERMALINK}.intersection(order[: order.index("created_at")])
         values = {name: value for name, value in values.items() if name not in added}
     known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
@@ -148,8 +148,8 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
     at_top = {name: value for name, value in params.items() if flat and not _is_read(name, post)}
-    if UNPUBLISHED in at_top and post["status"] != "published":
-        at_top = dict([*at_top.items()][: [*at_top].index(UNPUBLISHED)])
+    if PERMALINK in at_top and post["status"] != "published":
+        at_top = dict([*at_top.items()][: [*at_top].index(PERMALINK)])
     if at_top:
         values["params"] = {name: value for name, value in params.items() if name not in at_top}
     lines = []
@@ -167,10 +167,10 @@ def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, An
     ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
     top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
     if status != "published":
-        top |= {"draft": "true", UNPUBLISHED: "false"}
+        top |= {"draft": "true", PERMALINK: "false"}
     top |= {"status": status} if status in ("scheduled", "archived") else {}
     top |= {"date": values["published_at"]} if "published_at" in values else {}
-    top |= {} if CHANGED in params else {CHANGED: post.get("updated_at")}
+    top |= {} if LASTMOD in params else {LASTMOD: post.get("updated_at")}
     return {name: value for name, value in (top | ours).items() if value or name == "params"}
 
 

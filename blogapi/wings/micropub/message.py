@@ -13,7 +13,7 @@ from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import key_required, rate_limited, why_forbidden
 from blogapi.api.request import JSON, LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
-from blogapi.storage.keys import WRITERS, KnownKey
+from blogapi.storage.keys import WRITE_SCOPES, KnownKey
 from blogapi.storage.models import SCOPES
 from blogapi.wings.forms import FORM, Receive, text_of
 from blogapi.wings.images.uploads import FileForm, Upload
@@ -66,7 +66,7 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
         raise Forbidden(why_forbidden(request.key.scope))
 
 
-authorize_writer = partial(authorize, scopes=WRITERS)
+authorize_writer = partial(authorize, scopes=WRITE_SCOPES)
 
 
 def read(request: Request, opened: ExitStack) -> Submission:

@@ -18,7 +18,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
 from blogapi.storage.engine import Transaction
-from blogapi.storage.keys import READERS
+from blogapi.storage.keys import READ_SCOPES
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
 from blogapi.wings.markdown.dates import rfc3339_of
@@ -215,7 +215,7 @@ def upload() -> Response:
 def answer_media_query() -> Response:
     """List the images, or tell the address of the newest one."""
     request = current_request()
-    authorize(request, scopes=READERS)
+    authorize(request, scopes=READ_SCOPES)
     if request.args.get("q") not in ("source", "last"):
         raise BadRequest("q: must be source or last")
     return json_response(request, uploaded(request))

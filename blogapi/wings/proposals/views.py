@@ -29,7 +29,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
-from blogapi.storage.keys import READERS, WRITERS
+from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.proposals import changes
 
 BEFORE = parsed_by(
@@ -85,7 +85,7 @@ LIST = Answer(200, "The proposals.", ProposalSchema(many=True), PAGE)
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
-    scopes=WRITERS,
+    scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/proposals",
 )
 def propose_change(request: Request, post: PostRef) -> Response:
@@ -107,7 +107,7 @@ def propose_change(request: Request, post: PostRef) -> Response:
     "GET /v1/posts/<id:post>/proposals",
     LIST,
     query=QUERY,
-    scopes=READERS,
+    scopes=READ_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/proposals",
 )
 def list_proposals(request: Request, post: PostRef) -> Response:
@@ -115,7 +115,7 @@ def list_proposals(request: Request, post: PostRef) -> Response:
     return listed(request, post)
 
 
-@views.operation("GET /v1/proposals", LIST, query=QUERY, scopes=READERS)
+@views.operation("GET /v1/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
 def list_all_proposals(request: Request) -> Response:
     """List the proposals for all posts, newest first."""
     return listed(request)
@@ -124,7 +124,7 @@ def list_all_proposals(request: Request) -> Response:
 @views.operation(
     "GET /v1/posts/<id:post>/proposals/<id:proposal>",
     ONE,
-    scopes=READERS,
+    scopes=READ_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>",
 )
 def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
@@ -135,7 +135,7 @@ def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
 @views.operation(
     "DELETE /v1/posts/<id:post>/proposals/<id:proposal>",
     Answer(204, "The proposal is gone."),
-    scopes=WRITERS,
+    scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>",
 )
 def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:

@@ -38,7 +38,7 @@ class NotSynced(Exception):
     """A file or a post stays as it is; others can be synced. The arguments are "conflict" or "failed", and why."""
 
 
-class Answer(NamedTuple):
+class ApiResponse(NamedTuple):
     """A response, read to its end."""
 
     status: int
@@ -56,13 +56,13 @@ def parse(data: bytes) -> Any:
         raise ValueError("large or deep JSON") from None
 
 
-def number_in(answer: Answer, header: str) -> int:
+def number_in(answer: ApiResponse, header: str) -> int:
     """Return the number in a header, or 0."""
     text = answer.headers.get(header, "")
     return int(text) if NUMBER.fullmatch(text) else 0
 
 
-def date_of(answer: Answer) -> float:
+def date_of(answer: ApiResponse) -> float:
     """Return the Unix time in the header Date, or 0."""
     try:
         date = parsedate_to_datetime(answer.headers.get("Date", ""))
@@ -94,7 +94,7 @@ def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None
         signal.signal(signal.SIGALRM, before)
 
 
-class Client:
+class ApiClient:
     """A service and a key for it. `say` prints a line for the user. It works in the main thread only."""
 
     def __init__(
@@ -126,7 +126,7 @@ class Client:
         also: tuple[int, ...] = (),  # statuses that are no errors
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Send a request, and retry it where that may help, so it can arrive twice. Raises NotSynced, RemoteError."""
         if body is not None and not isinstance(body, bytes):
             body, headers = dump(body).encode(), headers | {"Content_Type": "application/json"}
@@ -148,7 +148,9 @@ class Client:
             self.sleep(wait)
             tries, waited = tries + 1, waited + wait
 
-    def _attempt(self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int) -> Answer:
+    def _attempt(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int
+    ) -> ApiResponse:
         url, data, begun = f"{self.address}{path}", bytearray(), time.monotonic()
         seconds = self.max_seconds + len(body or b"") / PACE
         with deadline(seconds, RemoteError(f"{self.address} takes too long to answer")) as set_to:
@@ -162,7 +164,7 @@ class Client:
                     if len(data) > max_bytes:
                         raise RemoteError(f"a response of {self.address} is too large")
         self.seconds += time.monotonic() - begun
-        answer = Answer(response.status, response.headers, bytes(data))
+        answer = ApiResponse(response.status, response.headers, bytes(data))
         self.limit, self.remaining = (number_in(answer, f"X-RateLimit-{name}") for name in ("Limit", "Remaining"))
         self.now = date_of(answer) or time.time()
         return answer
@@ -174,7 +176,7 @@ class Client:
             raise RemoteError(reason) from None
         return reason
 
-    def _reason(self, answer: Answer) -> str:
+    def _reason(self, answer: ApiResponse) -> str:
         """Return the message of an error. Raises NotSynced or RemoteError if a retry is pointless."""
         try:
             reason = str(parse(answer.data)["message"])[:MAX_REASON]
@@ -197,7 +199,7 @@ class Client:
             minutes = math.ceil((requests - self.remaining) / self.limit)
             self.say(f"{requests} requests, at {self.limit} a minute: about {minutes} minute{'s' * (minutes > 1)}")
 
-    def parsed(self, answer: Answer, kind: type) -> Any:
+    def parsed(self, answer: ApiResponse, kind: type) -> Any:
         """Return the JSON in a response. Raises RemoteError."""
         try:
             value = parse(answer.data)

@@ -9,10 +9,10 @@ from blogapi.documents import is_slug
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Rejected
 from blogapi.wings.transfer.client import NotSynced
-from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, OTHERS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, HINTS, REWOUND, SAME, Action, decide, reason
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.remote import KEPT, Post, Revision
+from blogapi.wings.transfer.remote import KEPT, Post, RemoteRevision
 from blogapi.wings.transfer.state import Entry, fingerprint, identity
 from blogapi.wings.transfer.working import CHANGING, Result, WorkingFolder
 
@@ -108,7 +108,7 @@ class Comparison:
             self.working.record(name, current, entry["sha256"])
         elif action is Action.FORGET:
             self.working.forget(name)
-        what, how = OTHERS.get(action, ("unchanged", ""))
+        what, how = HINTS.get(action, ("unchanged", ""))
         return what, name, how
 
     # What came after what
@@ -145,7 +145,7 @@ class Comparison:
         lost = (entry for entry, post in found if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))
 
-    def recorded_version(self, entry: Entry, revisions: list[Revision]) -> Post | None:
+    def recorded_version(self, entry: Entry, revisions: list[RemoteRevision]) -> Post | None:
         """Return the version of a post that is recorded, if it is among these revisions."""
         for revision in revisions:
             if revision.begun == entry["updated_at"]:

@@ -37,7 +37,7 @@ UNRECORDED = {
     ABSENT: (Action.NOTHING, CONFLICT, Action.WRITE, CONFLICT),
     CHANGED: (Action.SEND, CONFLICT, CONFLICT, CONFLICT),
 }
-OTHERS = {  # what the other command would do: what is said of the file, and the command
+HINTS = {  # what the other command would do: what is said of the file, and the command
     Action.SEND: ("changed here", "push sends it"),
     Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
     Action.WRITE: ("changed there", "pull writes it"),

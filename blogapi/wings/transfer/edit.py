@@ -54,8 +54,7 @@ def with_fields(
         data = b"---\n---\n\n" + data
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0
-    stop = start + len(text.encode())
-    if not start or data[start:stop] != text.encode():  # White space comes before it.
+    if not start or not data.startswith(text.encode(), start):  # White space comes before it.
         return data
     changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
@@ -71,7 +70,7 @@ def with_fields(
             if field == "tags":  # All tags go under one name.
                 changes |= dict.fromkeys({*NAMES["tags"]} & file.lines.keys(), "")
             changes[name] = _lines(field, new, ["", "", *text.split("\n")][file.lines.get(name, 0)])
-    return data[:start] + _replaced(text, file.lines, changes).encode() + data[stop:]
+    return data[:start] + _replaced(text, file.lines, changes).encode() + data[start + len(text.encode()) :]
 
 
 def _lines(field: str, value: Any, old: str = "") -> str:

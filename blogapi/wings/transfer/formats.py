@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from blogapi.wings.transfer import feeds, ghost, medium, substack, wordpress
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
 
-Reader = Callable[[Path, tzinfo], Iterator[dict[str, Any]]]
+ExportReader = Callable[[Path, tzinfo], Iterator[dict[str, Any]]]
 
 HEAD_BYTES = 4096
 UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
@@ -25,7 +25,7 @@ class Format(NamedTuple):
     beginning: re.Pattern[bytes]
     name: str
     way: str = BY_PATH  # what to do with a file that is not read
-    read_xml: Reader | None = None
+    read_xml: ExportReader | None = None
 
 
 # The first that matches counts.
@@ -78,7 +78,7 @@ def read_xml(path: Path, zone: tzinfo) -> Iterator[dict[str, Any]]:
 
 
 # The readers of exports, by file extension
-READERS: dict[str, Reader] = {
+READERS: dict[str, ExportReader] = {
     **dict.fromkeys((".xml", ".atom", ".rss"), read_xml),
     # Times in these are UTC.
     ".json": lambda path, zone: ghost.read_posts(path),

@@ -11,7 +11,7 @@ from marshmallow import EXCLUDE, ValidationError
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.storage import IMAGE_ID
-from blogapi.wings.transfer.client import MAX_JSON_BYTES, MAX_REASON, PACE, Answer, Client, RemoteError
+from blogapi.wings.transfer.client import MAX_JSON_BYTES, MAX_REASON, PACE, ApiClient, ApiResponse, RemoteError
 
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 FEW_PAGES = 100  # a longer list must have at least ten posts a page
@@ -26,7 +26,7 @@ SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # schem
 Post = dict[str, Any]
 
 
-class Revision(NamedTuple):
+class RemoteRevision(NamedTuple):
     """An earlier version of a post."""
 
     number: str
@@ -37,7 +37,7 @@ class Revision(NamedTuple):
 class Remote:
     """A service. What a method sends can arrive twice. All raise RemoteError, or NotSynced if it is about one post."""
 
-    def __init__(self, client: Client):
+    def __init__(self, client: ApiClient):
         self.client = client
 
     @cached_property
@@ -90,14 +90,14 @@ class Remote:
         """Move a post to the trash; return whether it is gone, which it is not if it has another ETag."""
         return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
-    def revisions(self, post_id: str) -> list[Revision] | None:
+    def revisions(self, post_id: str) -> list[RemoteRevision] | None:
         """Return the earlier versions of a post that are kept, newest first; None if the key may not see them."""
         answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None
         try:
             return [
-                Revision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
+                RemoteRevision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
                 for each in self.client.parsed(answer, list)[:MAX_REVISIONS]
             ]
         except (TypeError, KeyError, ValueError):
@@ -108,7 +108,7 @@ class Remote:
         answer = self.client.send("GET", f"/v1/trash/{post_id}", also=(403, 404))
         return None if answer.status >= 400 else self._post_in(answer)[0]
 
-    def _post_in(self, answer: Answer) -> tuple[Post, str]:
+    def _post_in(self, answer: ApiResponse) -> tuple[Post, str]:
         etag = answer.headers.get("ETag", "")
         return self._checked(self.client.parsed(answer, dict)), etag if ETAG.fullmatch(etag) else ""
 

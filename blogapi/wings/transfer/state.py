@@ -66,7 +66,7 @@ def identity(post: Entry) -> tuple[str, str]:
     return post["id"], post["created_at"]
 
 
-class State:
+class SyncState:
     """The entries by the names of files. Each change is appended, so writing it does not depend on their number.
 
     A state in another file than STATE belongs to no place: it may be kept in a repository, together with the files.

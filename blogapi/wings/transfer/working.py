@@ -22,7 +22,7 @@ from blogapi.wings.transfer.importer import checked
 from blogapi.wings.transfer.items import Failure, Item
 from blogapi.wings.transfer.remote import LISTED, Post, Remote
 from blogapi.wings.transfer.sources import Sources
-from blogapi.wings.transfer.state import STATE, Entry, State, entry_of, identity, synced_folder
+from blogapi.wings.transfer.state import STATE, Entry, SyncState, entry_of, identity, synced_folder
 
 CHANGING = "it is changing right now"
 MANY = 5  # files or posts; if more and over half of all are gone, nothing is deleted
@@ -35,7 +35,7 @@ class WorkingFolder:
     """A folder and its state. Raises RemoteError if it belongs to another service, or is part of a synced folder."""
 
     folder: Folder
-    state: State
+    state: SyncState
     remote: Remote
     zone: tzinfo  # zone of times without an offset
     only: frozenset[str] = frozenset()  # the files to sync; all if empty
