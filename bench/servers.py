@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
-from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from tests.service import free_port

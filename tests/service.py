@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.storage import engine_for, keys
+from blogapi.engines import engine_for
+from blogapi.storage import keys
 from blogapi.storage.database import Database
 
 CHECKOUT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from typing import Self
 
 from blogapi.api.limiter import FixedWindow
 from blogapi.config import Config
-from blogapi.storage import engine_for
+from blogapi.engines import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.loop import Loop
 

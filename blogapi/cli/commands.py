@@ -14,8 +14,8 @@ import click
 
 from blogapi import env_file
 from blogapi.config import LOG_FORMATS, LOG_LEVELS, OF_CLIENTS, Config, is_loopback
+from blogapi.engines import engine_for
 from blogapi.server.start import SETTINGS, refuse_taken_address
-from blogapi.storage import engine_for
 from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName, Unavailable

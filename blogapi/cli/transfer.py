@@ -17,8 +17,8 @@ from blogapi.cli.commands import opened, with_progress
 from blogapi.cli.images import given_path, given_url
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
+from blogapi.engines import engine_for
 from blogapi.posts import lists
-from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.wings.history import undo

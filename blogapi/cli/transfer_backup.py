@@ -13,7 +13,7 @@ import click
 
 from blogapi.cli.images import given_path, given_url
 from blogapi.config import Config
-from blogapi.storage import engine_for
+from blogapi.engines import engine_for
 from blogapi.wings.transfer import copy
 
 NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"

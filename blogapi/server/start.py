@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.config import Config
-from blogapi.storage import engine_for
+from blogapi.engines import engine_for
 from blogapi.storage.errors import Unavailable
 
 SETTINGS = "python:blogapi.server.gunicorn_conf"

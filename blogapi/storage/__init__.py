@@ -1,19 +1,1 @@
 """Storage: the database, its tables, and the operations on them, without HTTP."""
-
-import importlib
-from pathlib import Path
-
-from blogapi.storage.engine import Engine
-from blogapi.storage.loop import BLOCKING, Loop
-
-
-def engine_for(database: Path | str, connections: int = 1, loop: Loop = BLOCKING) -> Engine:
-    """Return the engine of a database: a SQLite file, or the URL of a PostgreSQL database. Raises ValueError."""
-    if isinstance(database, Path):
-        return importlib.import_module("blogapi.storage.sqlite").Sqlite(database, loop=loop)
-    try:  # Import only the engine in use: SQLite needs no psycopg.
-        postgresql = importlib.import_module("blogapi.postgresql.engine")
-    except ImportError as error:
-        needed = "for PostgreSQL, make postgresql, or install blogapi[postgresql]"
-        raise ValueError(f"BLOGAPI_DATABASE: {error}; {needed}") from error
-    return postgresql.Postgresql(database, connections, loop=loop)

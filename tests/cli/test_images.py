@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from blogapi.cli import command_line
 from blogapi.clock import earlier
+from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
-from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage

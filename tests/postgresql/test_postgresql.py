@@ -9,10 +9,11 @@ import pytest
 from peewee import SQL
 
 from blogapi.documents import STATUSES
+from blogapi.engines import engine_for
 from blogapi.paging import PAGE_BYTES, ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.storage import engine_for, keys
+from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel, Post

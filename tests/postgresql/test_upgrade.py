@@ -3,7 +3,8 @@
 import psycopg
 import pytest
 
-from blogapi.storage import engine_for, keys
+from blogapi.engines import engine_for
+from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION

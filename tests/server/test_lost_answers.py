@@ -11,9 +11,9 @@ from contextlib import suppress
 import psycopg
 import pytest
 
+from blogapi.engines import engine_for
 from blogapi.postgresql.engine import LEADER, WRITER
 from blogapi.server.commits import SharedDatabase
-from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.service import Server, add_key, free_port

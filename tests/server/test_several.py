@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from blogapi.clock import rfc3339
+from blogapi.engines import engine_for
 from blogapi.postgresql.engine import LEADER
-from blogapi.storage import engine_for
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.invariants import sound_posts

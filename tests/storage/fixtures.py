@@ -6,9 +6,9 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 
+from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.server.commits import SharedDatabase
-from blogapi.storage import engine_for
 from blogapi.storage.loop import Loop
 from tests.api.fixtures import with_key
 from tests.service import eventually

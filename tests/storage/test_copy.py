@@ -4,8 +4,9 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
+from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
-from blogapi.storage import engine_for, keys
+from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.wings.transfer.copy import backup, copy
 from blogapi.wings.webhooks import storage as webhooks

@@ -4,9 +4,9 @@ from contextlib import closing
 
 import pytest
 
+from blogapi.engines import engine_for
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
-from blogapi.storage import engine_for
 from blogapi.storage.database import Database
 from blogapi.storage.errors import NotFound
 from blogapi.wings.search import storage as search

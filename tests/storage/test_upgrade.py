@@ -14,7 +14,8 @@ import pytest
 
 from blogapi import create_app
 from blogapi.config import Config
-from blogapi.storage import engine_for, keys
+from blogapi.engines import engine_for
+from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import set_up

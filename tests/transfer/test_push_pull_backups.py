@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from blogapi.storage import engine_for
+from blogapi.engines import engine_for
 from blogapi.wings.transfer import copy
 from blogapi.wings.transfer.remote import Remote
 from tests.images.pictures import png

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from blogapi.storage import engine_for
+from blogapi.engines import engine_for
 from blogapi.wings.transfer import copy
 from tests.service import Server
 from tests.transfer.conftest import command_runner

@@ -111,10 +111,8 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
         program = OURS if lines.keys() >= EXPORTED else program
         values, lines = adapted(values, lines, dated_from(program, rules.date_from) if rules.date_from else program)
     is_exported = lines.keys() >= EXPORTED
-    if is_exported and keeps_others and ("status" not in values or "draft" in values):  # It is flat.
-        order = [*values]  # An export adds these two before `created_at`; later ones are the author's own.
-        added = {LASTMOD, PERMALINK}.intersection(order[: order.index("created_at")])
-        values = {name: value for name, value in values.items() if name not in added}
+    if is_exported and keeps_others and ("status" not in values or "draft" in values):
+        values = _without_added(values)
     known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
     if others and not keeps_others:
@@ -131,6 +129,13 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0
     found = fields, created_at, own_id, others, said | values, sources, said_lines | lines
     return MarkdownFile(*found, program=program, is_exported=is_exported)
+
+
+def _without_added(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a flat export without what it adds before `created_at`; later ones are the author's own."""
+    names = [*values]
+    added = {LASTMOD, PERMALINK}.intersection(names[: names.index("created_at")])
+    return {name: value for name, value in values.items() if name not in added}
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:

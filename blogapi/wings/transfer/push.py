@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
 
+from blogapi.documents import dump
 from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
@@ -131,8 +132,8 @@ class Push:
         missing, known = self.working.items[name].missing, self.working.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
-        there = str(self.working.remote.post(current["id"]))
-        return not all(address in there for address in missing)
+        found = self.working.remote.post(current["id"])
+        return found is not None and not all(address in dump(found[0]) for address in missing)
 
     def _upload(self, name: str, file: str) -> str:
         """Upload the image in a file, unless the service has it under this name; return its address."""
