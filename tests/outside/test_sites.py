@@ -113,6 +113,7 @@ def generator(request, tmp_path_factory):
 def build(blog, generator, scope="published-only", name="", **environ):
     """Build a site with a new key; return a folder with its pages."""
     folder, command = generator
+    shutil.rmtree(folder / BUILT[folder.name], ignore_errors=True)  # what a failed build has left
     service = {
         "BLOG_URL": f"http://127.0.0.1:{blog.port}",
         "BLOG_KEY": blog.write(add_key, f"{folder.name} {scope}{name}", scope),
