@@ -13,13 +13,13 @@ from werkzeug.routing import Map, MapAdapter, Rule
 
 from blogapi import env_file
 from blogapi.api.access import guard
-from blogapi.api.errors import HANDLERS
+from blogapi.api.operations import CONVERTERS
 from blogapi.api.request import Request
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.wings.install import create_blueprint
+from blogapi.wings.install import register_blueprints
 from blogapi.wings.search import index
 
 
@@ -91,8 +91,7 @@ def create_app(
     if not loop.is_cooperative:  # In our server, this happens in the background.
         for _ in index.rebuild(service.database):
             pass
-    for error, handler in HANDLERS.items():
-        app.register_error_handler(error, handler)
-    app.register_blueprint(create_blueprint(config))
+    app.url_map.converters.update(CONVERTERS)
+    register_blueprints(app, config)
     app.before_request(guard)
     return app

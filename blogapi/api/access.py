@@ -23,9 +23,9 @@ PUBLIC |= {f"/docs/{name}" for name in ("docs.css", "docs.js", "swagger-ui.css",
 PUBLIC |= {f"/settings/{name}" for name in ("owner.css", "owner.svg", "owner.js", "write.js", "editor.js")}
 PUBLIC |= {f"/settings/{name}" for name in ("images.js", "tools.js")}
 PUBLIC_IMAGES = "/images/"  # path prefix of images
-# Blueprints that require a session instead of a key, or accept a key in the body
-GUARD_THEMSELVES = ("api.owner", "api.micropub")
-METRICS = "api.metrics"  # the one endpoint outside /v1 for keys that are not full
+# Endpoints of the blueprints that require a session instead of a key, or accept a key in the body
+GUARD_THEMSELVES = ("owner.", "micropub.")
+METRICS = "docs.metrics"  # the one endpoint outside /v1 for keys that are not full
 TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
@@ -36,10 +36,10 @@ AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 def guard() -> None:
     """Check every request, even for unknown paths, so new views are protected by default."""
     request = current_request()
-    request.info.endpoint = request.endpoint
-    # The path as the router sees it, without repeated slashes at its start
-    path = request.path
-    if path not in PUBLIC and request.blueprint not in GUARD_THEMSELVES and not path.startswith(PUBLIC_IMAGES):
+    request.info.endpoint = endpoint = request.endpoint
+    guards_itself = endpoint and endpoint.startswith(GUARD_THEMSELVES)
+    path = request.path  # as the router sees it, without repeated slashes at its start
+    if not guards_itself and path not in PUBLIC and not path.startswith(PUBLIC_IMAGES):
         check_access(request)
 
 

@@ -2,10 +2,9 @@
 
 import logging
 import secrets
-from collections.abc import Callable
 from difflib import get_close_matches
 
-from flask import current_app
+from flask import Blueprint, current_app
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
@@ -14,7 +13,7 @@ from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
 from blogapi.documents import dump, is_slug
-from blogapi.storage import errors
+from blogapi.storage.errors import RETRY_SECONDS, InvalidKeyName, NotFound, NotPermitted, Rejected, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY
 
 MAX_MESSAGE = 500
@@ -22,6 +21,7 @@ HTML = "text/html; charset=utf-8"
 RESOURCES = ("posts", "tags", "trash", "images", "webhooks")
 MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
 
+errors = Blueprint("errors", __name__)
 log = logging.getLogger(__name__)
 
 
@@ -37,6 +37,7 @@ def printable(message: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in message)
 
 
+@errors.app_errorhandler(exceptions.HTTPException)
 def error_response(error: exceptions.HTTPException) -> Response:
     """Answer an HTTP error, and keep the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
@@ -86,6 +87,7 @@ def with_id(message: str) -> str:
     return f"{message} (id {secrets.token_hex(4)})"
 
 
+@errors.app_errorhandler(ValidationError)
 def invalid(error: ValidationError) -> Response:
     """Answer 400, naming each invalid field and what would be right."""
     error.__traceback__ = None  # breaks a cycle through marshmallow's frame that would keep 4 MB alive
@@ -93,14 +95,21 @@ def invalid(error: ValidationError) -> Response:
     return error_response(exceptions.BadRequest("; ".join(said)))
 
 
-def rejected(error: errors.Rejected | errors.InvalidKeyName | errors.NotFound) -> Response:
-    """Answer a storage error: 404 if nothing was found, 400 if a value conflicts with others."""
-    if isinstance(error, errors.NotFound):
-        return error_response(exceptions.NotFound(str(error)))
+@errors.app_errorhandler(NotFound)
+def not_found(error: NotFound) -> Response:
+    """Answer 404."""
+    return error_response(exceptions.NotFound(str(error)))
+
+
+@errors.app_errorhandler(Rejected)
+@errors.app_errorhandler(InvalidKeyName)
+def rejected(error: Rejected | InvalidKeyName) -> Response:
+    """Answer 400, because a value conflicts with others."""
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 
-def not_permitted(error: errors.NotPermitted) -> Response:
+@errors.app_errorhandler(NotPermitted)
+def not_permitted(error: NotPermitted) -> Response:
     """Answer 403 if a drafts-only key would write a post that is not a draft."""
     return error_response(exceptions.Forbidden(f"{why_forbidden(DRAFTS_ONLY)}; {error}"))
 
@@ -112,7 +121,8 @@ def line_of(field: str) -> str:
     return f" (line {line})" if line else ""
 
 
-def unavailable(error: errors.Unavailable) -> Response:
+@errors.app_errorhandler(Unavailable)
+def unavailable(error: Unavailable) -> Response:
     """Answer 503 for a failure of the database; the request's log line gives the reason."""
     current_request().info.cause = str(error)
     if error.maybe_changed:
@@ -123,28 +133,17 @@ def unavailable(error: errors.Unavailable) -> Response:
     return error_response(exceptions.ServiceUnavailable(message, retry_after=error.retry_after))
 
 
+@errors.app_errorhandler(MemoryError)
 def out_of_memory(error: MemoryError) -> Response:
     """Answer 503, because memory may soon be free again. A change may already have taken effect."""
     current_request().info.cause = "out of memory"
     message = "the service is out of memory; a change may have taken effect; check before retrying"
-    return error_response(exceptions.ServiceUnavailable(message, retry_after=errors.RETRY_SECONDS))
+    return error_response(exceptions.ServiceUnavailable(message, retry_after=RETRY_SECONDS))
 
 
+@errors.app_errorhandler(Exception)
 def crash(error: Exception) -> Response:
     """Answer 500, and log the traceback."""
     response = error_response(exceptions.InternalServerError())
     log.exception(current_request().info.cause)
     return response
-
-
-HANDLERS: dict[type[Exception], Callable[..., Response]] = {
-    exceptions.HTTPException: error_response,
-    ValidationError: invalid,
-    errors.Rejected: rejected,
-    errors.NotPermitted: not_permitted,
-    errors.InvalidKeyName: rejected,
-    errors.NotFound: rejected,
-    errors.Unavailable: unavailable,
-    MemoryError: out_of_memory,
-    Exception: crash,
-}

@@ -10,8 +10,7 @@ from blogapi.api.schemas import StrictSchema, doc
 from blogapi.api.views import Views
 from blogapi.storage.models import FULL, SCOPES
 
-views = Views()
-register = views.register
+views = Views("key", __name__)
 
 
 class KeySchema(StrictSchema):

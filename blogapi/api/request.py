@@ -44,7 +44,7 @@ class RequestInfo:
 
     key_name = ""  # name of its valid API key
     credential = ""  # its valid API key, or the token of its session
-    endpoint: str | None = None  # endpoint of its view
+    endpoint: str | None = None  # BLUEPRINT.VIEW
     cause = ""  # cause of an error
     max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once
     kept_bytes = 0  # bytes of these pieces that are in memory

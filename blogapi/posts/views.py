@@ -39,8 +39,7 @@ WHOLE_POST: dict[str, Any] = {  # what the operations that receive a whole post 
     "parse_file": parse_file,
     "scopes": WRITE_SCOPES,
 }
-views = Views()
-register = views.register
+views = Views("posts", __name__)
 
 
 @views.operation(

@@ -14,14 +14,10 @@ PREFLIGHT = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, If-Match, If-None-Match, Idempotency-Key",
     "Access-Control-Max-Age": "7200",  # seconds; the maximum in Chromium
 }
+cors = Blueprint("cors", __name__)  # registered if there are origins; its hook runs before the guard
 
 
-def register(blueprint: Blueprint) -> None:
-    """Answer preflights before the guard runs, and let pages from the configured origins read all answers."""
-    blueprint.before_app_request(answer_preflight)
-    blueprint.after_app_request(allow)
-
-
+@cors.before_app_request
 def answer_preflight() -> Response | None:
     """Answer the preflight of a page that may call the API; it needs no key and is not counted."""
     request = current_request()
@@ -31,6 +27,7 @@ def answer_preflight() -> Response | None:
     return None
 
 
+@cors.after_app_request
 def allow(response: Response) -> Response:
     """Add the headers that let a page read the response."""
     found = headers_for(current_request())

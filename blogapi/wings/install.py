@@ -1,37 +1,39 @@
-"""The blueprint: the views of the core and of the wings around it."""
+"""The blueprints of the core and of the wings around it."""
 
-from flask import Blueprint
+from flask import Flask
 
-from blogapi.api import key
-from blogapi.api.operations import CONVERTERS
+from blogapi.api.errors import errors
+from blogapi.api.key import views as key
 from blogapi.config import Config
-from blogapi.posts import views as posts
-from blogapi.wings import cors, pages
-from blogapi.wings.docs import views as docs
-from blogapi.wings.history import views as history
-from blogapi.wings.images import views as images
-from blogapi.wings.micropub import views as micropub
-from blogapi.wings.owner import install as owner
-from blogapi.wings.proposals import views as proposals
-from blogapi.wings.tags import views as tags
-from blogapi.wings.webhooks import views as webhooks
+from blogapi.posts.views import views as posts
+from blogapi.wings.cors import cors
+from blogapi.wings.docs.views import views as docs
+from blogapi.wings.history.views import views as history
+from blogapi.wings.images.views import views as images
+from blogapi.wings.micropub.views import views as micropub
+from blogapi.wings.owner.install import owner
+from blogapi.wings.pages import views as pages
+from blogapi.wings.proposals.views import views as proposals
+from blogapi.wings.tags.views import views as tags
+from blogapi.wings.webhooks.views import views as webhooks
+
+BLUEPRINTS = [
+    errors,
+    key,
+    posts,
+    pages,
+    history,
+    proposals,
+    tags,
+    images,
+    webhooks,
+    docs,
+    micropub,
+    owner,
+]
 
 
-def create_blueprint(config: Config) -> Blueprint:
-    """Create the blueprint, in which the posts and each wing register their views."""
-    blueprint = Blueprint("api", __name__)
-    blueprint.record(lambda state: state.app.url_map.converters.update(CONVERTERS))
-    key.register(blueprint)
-    posts.register(blueprint)
-    pages.register(blueprint)
-    history.register(blueprint)
-    proposals.register(blueprint)
-    tags.register(blueprint)
-    images.register(blueprint)
-    webhooks.register(blueprint)
-    docs.register(blueprint)
-    micropub.register(blueprint)
-    owner.register(blueprint)
-    if config.cors_origins:
-        cors.register(blueprint)
-    return blueprint
+def register_blueprints(app: Flask, config: Config) -> None:
+    """Register the views of the posts and of each wing."""
+    for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
+        app.register_blueprint(blueprint)

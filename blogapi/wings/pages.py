@@ -6,11 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flask import Response
+from flask import Blueprint, Response
 
 from blogapi.api.request import request
 from blogapi.api.responses import json_response, tagged_response
-from blogapi.api.views import Views
 from blogapi.documents import etag_of
 from blogapi.wings.search import index
 
@@ -20,8 +19,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = [("Content-Security-Policy", POLICY), ("X-Content-Type-Options", "nosniff")]
-views = Views()
-register = views.register
+views = Blueprint("pages", __name__)
 
 
 @views.get("/healthz")

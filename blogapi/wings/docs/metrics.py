@@ -60,5 +60,7 @@ class Metrics(Collector):
 
 
 def label(endpoint: str | None) -> str:
-    """Return the name of an operation, as in its description."""
-    return endpoint.removeprefix("api.") if endpoint else "none"
+    """Return the name of an operation, as in its description; that of another view may begin with its wing."""
+    blueprint, _, view = (endpoint or "none").rpartition(".")
+    wing = blueprint.partition(".")[0]
+    return f"{wing}.{view}" if wing in ("owner", "micropub") else view

@@ -5,14 +5,13 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from flask import Response, current_app
+from flask import Blueprint, Response, current_app
 from prometheus_client import CONTENT_TYPE_LATEST
 from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import PUBLIC
 from blogapi.api.request import JSON, request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
-from blogapi.api.views import Views
 from blogapi.documents import etag_of
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
@@ -30,8 +29,7 @@ ADDRESSES = {
 }
 STATIC = Path(__file__).resolve().parent / "static"
 SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
-views = Views()
-register = views.register
+views = Blueprint("docs", __name__)
 
 
 @views.get("/")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from flask import Blueprint, Response
+from flask import Response
 from marshmallow import fields
 from werkzeug import exceptions
 
@@ -50,13 +50,7 @@ DELETED_AFTER = parsed_by(
     pattern=MOMENT,
     example="2026-11-20T10:10:00Z",
 )
-views = Views()
-
-
-def register(blueprint: Blueprint) -> None:
-    """Add the views, and the 404 handler that says whether a post is in the trash."""
-    views.register(blueprint)
-    blueprint.app_errorhandler(PostNotFound)(post_not_found)
+views = Views("history", __name__)
 
 
 class PostWithoutContentSchema(PostSchema):
@@ -179,6 +173,7 @@ def delete_trashed_post(request: Request, post: int) -> Response:
     return no_content(request)
 
 
+@views.app_errorhandler(PostNotFound)
 def post_not_found(error: PostNotFound) -> Response:
     """Answer 404, and say if the post is in the trash and the key may know that."""
     request, message = current_request(), str(error)

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from flask import Blueprint, Response
+from flask import Response
 from marshmallow import ValidationError, fields
 from werkzeug import exceptions
 from werkzeug.datastructures import Range
@@ -51,7 +51,7 @@ PUBLIC_HEADERS = [
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Access-Control-Allow-Origin", "*"),
 ]
-views = Views()
+views = Views("images", __name__)
 
 
 class ImageConverter(BaseConverter):
@@ -60,10 +60,7 @@ class ImageConverter(BaseConverter):
     regex = IMAGE_ID
 
 
-def register(blueprint: Blueprint) -> None:
-    """Add the views, whose paths contain image ids."""
-    blueprint.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
-    views.register(blueprint)
+views.record(lambda state: state.app.url_map.converters.update(image=ImageConverter))
 
 
 class ImageSchema(StrictSchema):

@@ -3,7 +3,7 @@
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 from flask import Blueprint, Response, render_template
 from marshmallow import ValidationError
@@ -12,7 +12,6 @@ from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 from blogapi import documents
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
-from blogapi.api.views import Views
 from blogapi.posts import idempotency, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
@@ -36,18 +35,10 @@ new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
 STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
 WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
 
-views = Views()
+views = Blueprint("micropub", __name__, template_folder="templates")
 
 
-def register(blueprint: Blueprint) -> None:
-    """Register Micropub in its own blueprint, because its errors have a different format."""
-    micropub = Blueprint("micropub", __name__, template_folder="templates")
-    micropub.after_request(finish)
-    views.register(micropub)
-    blueprint.register_blueprint(micropub)
-    blueprint.add_url_rule("/xmlrpc.php", view_func=refuse_xml_rpc, methods=["GET", "POST"])
-
-
+@views.after_request
 def finish(response: Response) -> Response:
     """Give an error the format that the Recommendation requires (3.7.2)."""
     status = response.status_code
@@ -86,6 +77,10 @@ def refuse_xml_rpc() -> Response:
     """Lead programs that know WordPress's interface to Micropub."""
     endpoint = public(current_request(), MICROPUB)
     raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
+
+
+# outside the blueprint, whose errors have another format
+views.record(lambda state: state.app.add_url_rule("/xmlrpc.php", view_func=refuse_xml_rpc, methods=["GET", "POST"]))
 
 
 # Changes
@@ -221,10 +216,10 @@ def answer_media_query() -> Response:
     return json_response(request, uploaded(request))
 
 
-@views.route(MICROPUB, *OTHERS)
-@views.route(f"{MICROPUB}/", *OTHERS)
-@views.route(MEDIA, *OTHERS)
-def refuse_method() -> None:
+@views.route(MICROPUB, methods=OTHERS)
+@views.route(f"{MICROPUB}/", methods=OTHERS)
+@views.route(MEDIA, methods=OTHERS)
+def refuse_method() -> NoReturn:
     """Refuse all other methods; without a key, answer 401."""
     request = current_request()
     authorize(request)

@@ -5,13 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Blueprint, Response, g, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest
 
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
-from blogapi.api.views import Views
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
@@ -26,7 +25,7 @@ from blogapi.wings.owner.posts import title_by
 IMAGES = 12  # shown at once
 MAX_SOUGHT_NAME = 100  # at most this many characters of a name to search for
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
-views = Views()
+views = Blueprint("images", __name__)
 
 
 def as_markdown(image: StoredImage) -> str:

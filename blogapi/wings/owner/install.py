@@ -20,19 +20,15 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "without_others": preview.without_others,
 }
 
-
-def register(blueprint: Blueprint) -> None:
-    """Add the page."""
-    page = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
-    page.before_request(frame.check_session)
-    page.after_request(frame.finish)
-    page.teardown_request(frame.close_image)
-    page.context_processor(frame.context)
-    for module in (views, posts, proposals, writing, images, tags, webhooks, preview):
-        module.views.register(page)
-    for path in ("", "/"):
-        page.add_url_rule(path, "unknown", frame.unknown, methods=frame.CHANGES)
-    page.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.CHANGES])
-    for name, function in FILTERS.items():
-        page.add_app_template_filter(function, name)
-    blueprint.register_blueprint(page)
+owner = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
+owner.before_request(frame.check_session)
+owner.after_request(frame.finish)
+owner.teardown_request(frame.close_image)
+owner.context_processor(frame.context)
+for module in (views, posts, proposals, writing, images, tags, webhooks, preview):
+    owner.register_blueprint(module.views)
+for path in ("", "/"):
+    owner.add_url_rule(path, "unknown", frame.unknown, methods=frame.CHANGES)
+owner.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.CHANGES])
+for name, function in FILTERS.items():
+    owner.add_app_template_filter(function, name)

@@ -7,14 +7,13 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Blueprint, Response, g, render_template
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
-from blogapi.api.views import Views
 from blogapi.documents import etag_of
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
@@ -45,7 +44,7 @@ list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
 compare_query = parameters(old=REVISION, new=REVISION)
 change_of_post = PostChangeSchema(partial=True)
-views = Views()
+views = Blueprint("posts", __name__)
 
 
 @views.get("")

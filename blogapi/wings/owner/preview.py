@@ -5,7 +5,7 @@ import zlib
 from functools import partial
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Blueprint, Response, g, render_template
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.table import table
@@ -17,7 +17,6 @@ from werkzeug import exceptions
 
 from blogapi import documents
 from blogapi.api.request import request
-from blogapi.api.views import Views
 from blogapi.documents import etag_of
 from blogapi.storage.errors import NotFound
 from blogapi.wings.history import revisions
@@ -45,7 +44,7 @@ ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
 MAX_HOSTS = 5  # at most this many are named
 MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
 pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, the one that was used last at the end
-views = Views()
+views = Blueprint("preview", __name__)
 
 
 def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:

@@ -4,13 +4,12 @@ import json
 import secrets
 from typing import Any
 
-from flask import Response
+from flask import Blueprint, Response
 
 from blogapi import documents
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
-from blogapi.api.views import Views
 from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields
@@ -26,7 +25,7 @@ from blogapi.wings.proposals.views import BEFORE
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
 SHOWN = 4  # at once: comparing and showing one can take 10 MB
 waiting_query = parameters(before=BEFORE)
-views = Views()
+views = Blueprint("proposals", __name__)
 
 
 def waiting(post_id: int) -> dict[str, Any]:

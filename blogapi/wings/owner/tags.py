@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Blueprint, Response, g, render_template
 
 from blogapi.api.request import request
-from blogapi.api.views import Views
 from blogapi.paging import Page
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Rejected
@@ -18,7 +17,7 @@ from blogapi.wings.tags.views import TagChangeSchema
 
 TAGS, SEARCHED_TAGS = 100, 5000  # how many are shown at once, and how many are searched
 tag_change = TagChangeSchema()
-views = Views()
+views = Blueprint("tags", __name__)
 
 
 @views.get("/tags")

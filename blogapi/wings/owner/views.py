@@ -7,12 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Blueprint, Response, g, render_template
 from marshmallow import ValidationError
 
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
-from blogapi.api.views import Views
 from blogapi.storage import keys
 from blogapi.storage.models import SCOPES
 from blogapi.wings.owner import once, sessions
@@ -26,7 +25,7 @@ BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Fi
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
 SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
-views = Views()
+views = Blueprint("views", __name__)
 
 
 def send_file() -> Response:
@@ -35,10 +34,11 @@ def send_file() -> Response:
 
 
 for file in STATIC.iterdir():
-    views.add(f"/{file.name}", send_file, ["GET"])
+    views.add_url_rule(f"/{file.name}", view_func=send_file)
 
 
-@views.route("/open", "GET", "POST")
+@views.get("/open")
+@views.post("/open")
 def open_session() -> str | Response:
     """Open a session with a link, after asking: mail programs and the like fetch links before people do.
 
@@ -120,7 +120,7 @@ def browser_name(user_agent: str) -> str:
 
 
 def add_action(
-    to: Views, rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any
+    to: Blueprint, rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any
 ) -> None:
     """Add a view that runs one storage operation.
 
@@ -133,7 +133,7 @@ def add_action(
         write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
         return done(f"/{section}", text, g.form.get("name", ""))
 
-    to.add(rule, view, ["POST"], rule)
+    to.add_url_rule(rule, rule, view, methods=["POST"])
 
 
 add_action(views, "/keys/revoke", "was revoked.", keys.remove, "name")

@@ -3,12 +3,11 @@
 import re
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Blueprint, Response, g, render_template
 from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
 
 from blogapi.api.request import request
-from blogapi.api.views import Views
 from blogapi.wings.owner import once
 from blogapi.wings.owner.frame import done, form_secret, shows_errors
 from blogapi.wings.owner.views import add_action
@@ -38,7 +37,7 @@ HOSTS = {
 }
 PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
 NO_CHECK = "It is shown only once. This host does not check it: you need not keep it."
-views = Views()
+views = Blueprint("webhooks", __name__)
 
 
 @views.get("/webhooks")

@@ -4,13 +4,12 @@ import re
 from functools import partial
 from typing import Any
 
-from flask import Response, g, jsonify, render_template
+from flask import Blueprint, Response, g, jsonify, render_template
 from werkzeug.exceptions import BadRequest, PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
-from blogapi.api.views import Views
 from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
@@ -32,7 +31,7 @@ COPY_ID, NUMBER = re.compile("[A-Za-z0-9_-]{8,64}"), re.compile("[0-9]{1,15}")
 MAX_PASTED, MAX_ELEMENTS = 100_000, 400_000  # characters of HTML, and elements they can become; at most 0.3 s
 LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
 new_post = PostInputSchema()
-views = Views()
+views = Blueprint("writing", __name__)
 
 
 @views.get("/posts/new")
@@ -120,7 +119,7 @@ def sent_copy() -> Sent:
     return Sent(copy_id, number, g.form.get("over", ""), base_of(g.form), text)
 
 
-@views.route(COPY, "PUT")
+@views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
     """Store what is typed into a form; answer with its tokens in this session and with changes made elsewhere."""
     form = g.form
@@ -163,7 +162,7 @@ def compare_copies(copy_id: str) -> str:
     return render_template("owner/compare.html", changed=changed_fields(FORM_FIELDS, *texts), old=other, new=mine)
 
 
-@views.route("/markdown", "PUT")
+@views.put("/markdown")
 def convert_html() -> Response:
     """Convert HTML that was pasted into a form to Markdown, without its scripts and forms, as Micropub does."""
     html = g.form.get("html", "")

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Response
 from marshmallow import fields
 from werkzeug import exceptions
 
@@ -39,13 +39,7 @@ BEFORE = parsed_by(
 )
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
 FORCE = parameters(force=choice(("true", "false"), "`true`: overwrite fields that were changed since, too."))
-views = Views()
-
-
-def register(blueprint: Blueprint) -> None:
-    """Add the views, and the 412 handler for fields that were changed since."""
-    views.register(blueprint)
-    blueprint.app_errorhandler(changes.ChangedSince)(changed_since)
+views = Views("proposals", __name__)
 
 
 class ProposalSchema(StrictSchema):
@@ -166,6 +160,7 @@ def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     return post_response(request, document)
 
 
+@views.app_errorhandler(changes.ChangedSince)
 def changed_since(error: changes.ChangedSince) -> Response:
     """Answer 412 and name the fields."""
     return error_response(exceptions.PreconditionFailed(str(error)))

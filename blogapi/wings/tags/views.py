@@ -30,8 +30,7 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
 
 COUNTED = choice(STATUSES, "Count only posts with this status, and leave out tags without any.")
-views = Views()
-register = views.register
+views = Views("tags", __name__)
 
 
 class TagSchema(StrictSchema):

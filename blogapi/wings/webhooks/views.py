@@ -44,8 +44,7 @@ OWN_HEADER = re.compile(
     re.IGNORECASE,
 )
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
-views = Views()
-register = views.register
+views = Views("webhooks", __name__)
 
 
 class Headers(fields.Dict):
