@@ -120,7 +120,8 @@ def _contents(config: Config) -> str:
     with opened() as database:
         tables = "post", "revision", "api_key"
         posts, kept, keys = (database.one(SQL(f"SELECT count(*) FROM {table}"))[0] for table in tables)
-        found = f"{posts:,} posts" if posts or kept else f"no posts yet: {database.engine.name} is new"
+        counted = "1 post" if posts == 1 else f"{posts:,} posts"
+        found = counted if posts or kept else f"no posts yet: {database.engine.name} is new"
     if not keys:
         raise ValueError(f"{found}, without any key: run blogapi keys create NAME")
     return found

@@ -76,7 +76,8 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:
-        click.echo(f"wrote {file}, {file.stat().st_size:,} bytes" + (f"; removed {len(old)} old ones" if keep else ""))
+        removed = f"; removed {len(old)} old {'one' if len(old) == 1 else 'ones'}" if keep else ""
+        click.echo(f"wrote {file}, {file.stat().st_size:,} bytes{removed}")
     if touch:
         touch.touch()
     if ping:

@@ -76,7 +76,8 @@ def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, tmp_
     folder = tmp_path / "backups"
     folder.mkdir()
     (folder / at("2999-01-01")).write_text("wrong clock")
-    assert run("backup", folder, "--keep", "1d")[0] == 0
+    (folder / at("2020-01-01")).write_text("old")
+    assert run("backup", folder, "--keep", "1d")[1][0].endswith(" bytes; removed 1 old one")
     assert len(list(folder.iterdir())) == 2
 
 

@@ -70,7 +70,9 @@ def test_another_program_on_the_port_is_a_fault(path, receiver):
 def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
     run("keys", "create", "mine")
     assert checks()[1]["contents"] == f"ok, no posts yet: {path} is new"
-    run("import", folder(a="A", b="B"))
+    run("import", folder(a="A"))
+    assert checks()[1]["contents"] == "ok, 1 post"
+    run("import", folder(b="B"))
     assert checks()[1]["contents"] == "ok, 2 posts"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM api_key")
