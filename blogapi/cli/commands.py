@@ -36,12 +36,12 @@ LAZY = {
     "status": "blogapi.cli.transfer_remote:status",
     "undo": "blogapi.cli.transfer:undo_posts",
 }
-ALIASES = {"settings": "login"}  # earlier names of commands
+FORMER_NAMES = {"settings": "login"}  # earlier names of commands
 # gunicorn puts the current folder first in sys.path, where a checkout called blogapi would hide the package.
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
 SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # in a URL
-STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
+EXIT_STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
 ITEMS_A_LINE = 1000  # without a terminal, progress is shown after this many items
 WELCOME = """\
 {database} is ready. Its first key, which is shown only once:
@@ -60,7 +60,7 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if command := super().get_command(ctx, name):
-            command.epilog = STATUSES
+            command.epilog = EXIT_STATUSES
         return command
 
 
@@ -76,13 +76,13 @@ class LazyGroup(Group):
         return sorted({*super().list_commands(ctx), *LAZY})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        name = ALIASES.get(name, name)
+        name = FORMER_NAMES.get(name, name)
         if name in LAZY and name not in self.commands:
             self.add_command(resolve_name(LAZY[name]))
         return super().get_command(ctx, name)
 
 
-@click.group(name="blogapi", cls=LazyGroup, epilog=STATUSES)
+@click.group(name="blogapi", cls=LazyGroup, epilog=EXIT_STATUSES)
 @click.option("--config", metavar="FILE", help="The settings file, instead of /etc/blogapi.env or ./.env.")
 @click.version_option(package_name="blogapi", message="%(package)s %(version)s")
 def command_line(config: str | None) -> None:

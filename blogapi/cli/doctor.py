@@ -38,7 +38,7 @@ def doctor() -> None:
     config = Config.from_environ(os.environ)
     failed: set[str] = set()
     for name, check in ((FILE_CHECKS if _has_file(config) else {}) | DATABASE_CHECKS | CHECKS).items():
-        if failed & BLOCKING and name not in CHECKS:
+        if failed & BLOCKING_CHECKS and name not in CHECKS:
             continue  # It would report the same fault again.
         try:
             click.echo(f"{name}: ok, {check(config)}")
@@ -182,5 +182,5 @@ DATABASE_CHECKS = {
     "search": _search,
     "images": _images,
 }
-BLOCKING = {"access", "database"}
+BLOCKING_CHECKS = {"access", "database"}
 CHECKS = {"Python": python_build, "BLOGAPI_URL": _url, "proxies": _proxies}

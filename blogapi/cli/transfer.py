@@ -30,19 +30,19 @@ from blogapi.wings.transfer import copy, permalinks
 from blogapi.wings.transfer.archives import unpacked
 from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import export
-from blogapi.wings.transfer.images import IMAGES, ImageStore, LocalImages
+from blogapi.wings.transfer.images import IMAGE_FOLDER, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, foresee, store, with_stored_images
 from blogapi.wings.transfer.report import Report, counted
 from blogapi.wings.transfer.sources import Sources
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` can do with a post
 
 
 def pattern(value: str) -> str:
     """Return a permalink pattern."""
     if value and not permalinks.is_pattern(value):
-        names = ", ".join(f":{name}" for name in sorted(permalinks.NAMES))
+        names = ", ".join(f":{name}" for name in sorted(permalinks.PLACEHOLDERS))
         raise click.BadParameter(f"must be one of {', '.join(permalinks.STYLES)}, or have some of {names}")
     return value
 
@@ -66,7 +66,9 @@ def utc(value: str) -> str:
 @click.option("--events", is_flag=True, help="Call webhooks for posts that are created, updated or published.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative images absolute.")
-@click.option("--static", metavar="DIR", type=FOLDER, help="The folder of images whose addresses begin with a slash.")
+@click.option(
+    "--static", metavar="DIR", type=FOLDER_PATH, help="The folder of images whose addresses begin with a slash."
+)
 @click.option("--fetch-images", is_flag=True, help="Also store images that are on other hosts.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
@@ -136,7 +138,7 @@ def export_posts(folder: Path, **options: bool) -> None:
     with opened() as database:
         results = export(lists.every(database), folder, database, **options)
     failed = 0
-    for name, parent in {"": folder, "images: ": folder / IMAGES}.items():
+    for name, parent in {"": folder, "images: ": folder / IMAGE_FOLDER}.items():
         found = Counter(result for path, result in results.items() if path.parent == parent)
         counts = {outcome: found.pop(outcome, 0) for outcome in ("written", "unchanged", "deleted")}
         del found["kept"]

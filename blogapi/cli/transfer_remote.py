@@ -18,7 +18,7 @@ import click
 
 from blogapi.cli.commands import with_progress
 from blogapi.cli.images import given_path
-from blogapi.cli.transfer import FOLDER
+from blogapi.cli.transfer import FOLDER_PATH
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.client import ApiClient, NotSynced, RemoteError
@@ -40,7 +40,7 @@ WAYS = {  # by command: what --force has become
     "push": "--overwrite replaces changes there, --recreate creates posts again",
     "pull": "--theirs replaces changes here and keeps yours",
 }
-PATHS = click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]...")
+PATHS = click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER_PATH [FILE]...")
 Starter = Callable[[Comparison], Push | Pull]
 
 
@@ -56,7 +56,9 @@ SHARED = (
     PATHS,
     click.option("--move-to", metavar="URL", help="The service's address if it is not the recorded one any more."),
     click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, which a repository can contain."),
-    click.option("--static", metavar="DIR", type=FOLDER, help="Folder of images whose addresses begin with a slash."),
+    click.option(
+        "--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash."
+    ),
     click.option("--no-gitignore", is_flag=True, help="Read only .blogapiignore, and no .gitignore."),
     click.option("--diff", is_flag=True, help="Show how files and posts in conflict differ."),
     click.option("--quiet", is_flag=True, help="Print nothing if nothing happened."),
@@ -88,7 +90,7 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @click.option("--recreate", is_flag=True, help="Create posts again that are gone.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
-    """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.
+    """Send what has changed in the Markdown files in FOLDER_PATH, or only FILE..., to a service.
 
     The key is read from BLOGAPI_KEY. A file whose post has changed, too, is reported and not sent; the exit status is
     then 2. After an interruption, repeat the command.
@@ -106,10 +108,10 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
     "--theirs", is_flag=True, help="Write files that have changed or are gone, too; keep yours as NAME.mine.md."
 )
 @click.option("--published", is_flag=True, help="Create no files for posts that are not published.")
-@click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and let the files lead to them.")
+@click.option("--images", is_flag=True, help="Fetch images to FOLDER_PATH/images, and let the files lead to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
-    """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
+    """Write what has changed in the posts of a service to Markdown files in FOLDER_PATH, or only to FILE....
 
     The key is read from BLOGAPI_KEY. A file that has changed, too, is reported and not written; the exit status is
     then 2. After an interruption, repeat the command.
@@ -122,7 +124,7 @@ def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: 
 @click.command()
 @shared("--from")
 def status(**where: Any) -> None:
-    """Print what a push and a pull of FOLDER would do."""
+    """Print what a push and a pull of FOLDER_PATH would do."""
     run(Push, Pull, dry_run=True, **where)
 
 

@@ -39,9 +39,9 @@ PATTERNS = [
         for each in (
             html.REOPENED,
             html.LINE_BREAKS,
-            html.BLOCK,
+            html.BLOCK_TAG,
             html.PART,
-            html.WHOLE,
+            html.LEFT_ALONE,
             html.BLANK_LINES,
             html.HTML_CARD,
         )
@@ -51,7 +51,7 @@ PATTERNS = [
     (front_matter.LONG_NAME, ["a.", "a .", '"a".', "a-"]),
     *((each, [b"-", b"---", b"--- ", b"+++", b"\n", b"---\r"]) for each in front_matter.CLOSING.values()),
     (headers.JSON_STRING, ['"', '\\"', '"a', "a"]),
-    (files.HEADING, ["#", "# ", " ", "\n", "   #"]),
+    (files.TITLE_HEADING, ["#", "# ", " ", "\n", "   #"]),
 ]
 
 

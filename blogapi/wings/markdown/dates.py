@@ -10,15 +10,15 @@ ZONE = (
     r"(?P<zone>[ \t]*(?:(?P<american>[ecmp])(?P<kind>[sd])t"
     r"|(?:utc?|gmt)?(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>[0-5]\d)?|z|utc?|gmt))?(?:[ ]*\([^()]*\))?"
 )
-FLAGS = re.ASCII | re.IGNORECASE
+IN_ANY_CASE = re.ASCII | re.IGNORECASE
 # 2026-11-20, 2026-11-20T10:10:00.000Z, 2015/2/13 9:00 +0100: YAML's timestamps, and then some;
 # 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
     rf"(?:(?:t|[ \t]+){TIME}(?:[ ](?P=year)(?=[ ]))?{ZONE})?",
-    FLAGS,
+    IN_ANY_CASE,
 )
-COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", FLAGS)
+COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", IN_ANY_CASE)
 CHINESE = re.compile(r"(\d{4})年[ ]?(\d\d?)月[ ]?(\d\d?)日", re.ASCII)  # and Japanese
 # Dates as in e-mail (RFC 5322), and variants by people and JavaScript: July 8, 2022, or 8th of July 2022 at 9:00 pm
 MONTH_NAMED = re.compile(
@@ -26,19 +26,19 @@ MONTH_NAMED = re.compile(
     r"(?:(?P<day>\d\d?)(?:st|nd|rd|th|\.)?(?:[ ]+(?:of[ ]+)?|-)(?P<name>[a-z]{3,9})\.?,?(?:[ ]+|-)"
     r"|(?P<name_first>[a-z]{3,9})\.?[ ]+(?P<day_last>\d\d?)(?:st|nd|rd|th)?,?[ ]+)(?P<year>\d{4})"
     rf"(?:,?[ ]+(?:at[ ]+)?{TIME}{ZONE})?",
-    FLAGS,
+    IN_ANY_CASE,
 )
 # Tue Mar  5 18:22:41 2024
 YEAR_LAST = re.compile(
-    rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", FLAGS
+    rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", IN_ANY_CASE
 )
 # 20.11.2026; 20/11/2026 and 11/20/2026, whose order is only known if one number is no month
-NUMBERS = re.compile(
+NUMBERS_ONLY = re.compile(
     r"(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{4})"
     rf"(?:,?[ ]+{TIME}{ZONE})?",
-    FLAGS,
+    IN_ANY_CASE,
 )
-FORMS = (YEAR_FIRST, MONTH_NAMED, NUMBERS, COMPACT, YEAR_LAST)
+DATE_FORMS = (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, YEAR_LAST)
 MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
     "december",
@@ -77,7 +77,7 @@ def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
         if len(text) > MAX_CHARACTERS:
             raise ValueError
         text = CHINESE.sub(r"\1-\2-\3", text)
-        if not (match := next(filter(None, (form.fullmatch(text) for form in FORMS)), None)):
+        if not (match := next(filter(None, (form.fullmatch(text) for form in DATE_FORMS)), None)):
             raise ValueError
         found = match.groupdict()
         month, day = _month_and_day(found)
@@ -95,7 +95,7 @@ def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
 
 def looks_like_date(text: str) -> bool:
     """Return whether a text begins like a date."""
-    return any(form.match(text) for form in (YEAR_FIRST, MONTH_NAMED, NUMBERS, COMPACT, CHINESE))
+    return any(form.match(text) for form in (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, CHINESE))
 
 
 def _month_and_day(found: dict[str, str | None]) -> tuple[int, int]:

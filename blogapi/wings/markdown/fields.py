@@ -9,11 +9,11 @@ from typing import Any
 from blogapi.documents import STATUSES
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.front_matter import MarkdownError, Plain, typed
-from blogapi.wings.markdown.programs import IMPORTED, NAMES, OURS, Program
+from blogapi.wings.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Program
 
 NULLS = ("null", "Null", "NULL", "~")
-FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-NUMBERS = {"1": "true", "0": "false"}
+TRUTH_VALUES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+TRUTH_NUMBERS = {"1": "true", "0": "false"}
 # Other programs' words for a status, and ours
 STATUS_WORDS = {
     **dict.fromkeys(("publish", "live", "public", "featured"), "published"),
@@ -28,9 +28,9 @@ EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds sin
 
 
 def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
-    """Translate the names of another program to those in NAMES, which take precedence. Case is ignored, as in Hugo."""
+    """Translate the names of another program to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
     values = {name: value for name, value in values.items() if not _is_null(value)}
-    for name in [name for name in values if name.lower() in program.nested and isinstance(values[name], dict)]:
+    for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
         lifted = {each: value for each, value in values[name].items() if each.lower() in BY_LOWER_CASE}
         left = {each: value for each, value in values[name].items() if each not in lifted}
         lines = dict.fromkeys(lifted, lines[name]) | lines
@@ -40,10 +40,10 @@ def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
     lower = {name.lower(): name for name in values}
     given = {FIELD_CONVERTERS[known][0] for name, known in names.items() if known in FIELD_CONVERTERS and values[name]}
-    for field, theirs in (program.names or {}).items():
+    for field, theirs in program.field_names.items():
         for name in (lower[each] for each in theirs if each in lower and values[lower[each]]):
-            is_begun = name.lower() in program.begun and "status" not in given
-            if field in given or is_begun or (field == "status" and str(values[name]).lower() not in FLAGS):
+            is_begun = name.lower() in program.creation_dates and "status" not in given
+            if field in given or is_begun or (field == "status" and str(values[name]).lower() not in TRUTH_VALUES):
                 continue
             given.add(field)
             names[name] = {"published_at": "date", "status": "published"}.get(field, field)
@@ -75,7 +75,7 @@ def read_fields(
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in [name for name in FIELD_CONVERTERS if name in values and (program or name not in NOT_IN_REQUESTS)]:
-        if program and name == "date" and program.no_date.fullmatch(str(values[name])):
+        if program and name == "date" and program.date_keywords.fullmatch(str(values[name])):
             others[name] = values[name]
             continue
         field, value = _read_field(name, values[name], lines[name], program, zone)
@@ -99,7 +99,7 @@ def read_fields(
 
 def _read_field(name: str, value: Any, line: int, program: Program | None, zone: tzinfo) -> tuple[str, Any]:
     """Return the field for a name, and its value."""
-    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit() and value not in NUMBERS
+    is_day = name == "published" and isinstance(value, str) and value[:1].isdigit() and value not in TRUTH_NUMBERS
     field, convert = FIELD_CONVERTERS["published_at" if is_day else name]
     if program:
         value = value if program is OURS else _simplified(name, field, value)
@@ -116,7 +116,7 @@ def _simplified(name: str, field: str, value: Any) -> Any:
     if field == "title" and isinstance(value, str):
         return value.strip()
     if field == "status" and isinstance(value, str):
-        return STATUS_WORDS.get(value.lower(), value) if name == "status" else NUMBERS.get(value, value)
+        return STATUS_WORDS.get(value.lower(), value) if name == "status" else TRUTH_NUMBERS.get(value, value)
     if field == "cover_image" and isinstance(value, list):
         value = next(iter(value), "")
     if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):
@@ -137,11 +137,11 @@ def _tags_in(value: Any) -> list[Any]:
 
 def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
     """Return tags as a program divides them, if they are in one string, and without its marks."""
-    if isinstance(value, str) and program.divides == " " and len(tags) == 1:
+    if isinstance(value, str) and program.tag_separator == " " and len(tags) == 1:
         tags = tags[0].split()
-    if isinstance(value, str) and program.divides == "" and tags:
+    if isinstance(value, str) and program.tag_separator == "" and tags:
         tags = [value.strip()]
-    if program.links_tags:
+    if program.has_linked_tags:
         if isinstance(value, str) and all(word.startswith("#") for word in value.split()):
             tags = value.split()
         tags = [match[1] or match[2] if (match := LINKED_TAG.fullmatch(tag)) else tag for tag in tags]
@@ -183,9 +183,9 @@ def _params(value: Any) -> dict[str, Any]:
 def _status(if_true: str, if_false: str, value: Any) -> str:
     if value == "":
         return ""
-    if not isinstance(value, str) or value.lower() not in FLAGS:
+    if not isinstance(value, str) or value.lower() not in TRUTH_VALUES:
         raise ValueError("must be true or false")
-    return if_true if FLAGS[value.lower()] else if_false
+    return if_true if TRUTH_VALUES[value.lower()] else if_false
 
 
 CONVERTERS: dict[str, Callable[..., Any]] = {
@@ -197,10 +197,12 @@ CONVERTERS: dict[str, Callable[..., Any]] = {
 FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
 # The field for each name, and the function that reads its value. A field's own name comes first.
 FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
-    name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[field])) for field, names in NAMES.items() for name in names
+    name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[field]))
+    for field, names in NAMES_OF_FIELDS.items()
+    for name in names
 }
 IGNORED = ("id", "created_at")  # names that a request may contain, without effect
 NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
-FIELD_NAMES = tuple(field for field in NAMES if field not in IGNORED)
+FIELD_NAMES = tuple(field for field in NAMES_OF_FIELDS if field not in IGNORED)
 # Names with a meaning at the top level, by their lower case
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_CONVERTERS, *IGNORED)}

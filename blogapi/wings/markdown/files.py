@@ -13,25 +13,33 @@ from blogapi.text import CONTROL, VISIBLE
 from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_CONVERTERS, FIELD_NAMES, IGNORED, adapted, read_fields
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
 from blogapi.wings.markdown.headers import read_headers, read_json, split_headers
-from blogapi.wings.markdown.programs import ANY, BY_HEADER, IMPORTED, OURS, Program, by_names, dated_from
+from blogapi.wings.markdown.programs import (
+    ANY,
+    BY_HEADER_FORM,
+    IMPORTED,
+    OURS,
+    Program,
+    program_with_names,
+    with_date_name,
+)
 from blogapi.wings.markdown.public import hides
 
 MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
-LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language of front matter, after its opening line
+FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language of front matter, after its opening line
 PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
-HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
+TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-PLAIN = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
+UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
 LASTMOD, PERMALINK = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
 # Names in the order in which they are written
 WRITTEN = (
     *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
     *("params", "id"),
 )
-EXPORTED = {"id", "created_at", "title", "slug"}  # names in every file that `render` wrote
+EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # names in every file that `render` wrote
 # Words that are not text in YAML 1.1 or 1.2
-WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
+YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 EXPONENT = re.compile("^(-?[0-9]+)(e)")  # without a point, YAML 1.1 reads such a number as text
@@ -49,7 +57,7 @@ class MarkdownFile(NamedTuple):
     lines: Mapping[str, int] = {}  # the line of each name
     content_line: int = 0  # the line where the content begins; 0 if the post has no file of its own
     program: Program = ANY  # the program that wrote it
-    is_exported: bool = False  # whether it contains all of EXPORTED; then nothing is inferred from its name
+    is_exported: bool = False  # whether it contains all of EXPORTED_NAMES; then nothing is inferred from its name
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field if it is known. For the content, it is that of the first control character."""
@@ -80,7 +88,7 @@ LENIENT = Rules()
 
 def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
     """Read a Markdown file. Raises MarkdownError."""
-    language = None if rules.strict else LANGUAGE.match(data)
+    language = None if rules.strict else FRONT_MATTER_LANGUAGE.match(data)
     if language:
         if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # JSON is read as YAML.
             name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
@@ -106,11 +114,11 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
     keeps_others = rules.keeps_others or not rules.strict
     if not rules.strict:
         if program is ANY:
-            program = BY_HEADER.get(marks.decode()) or by_names(values)
+            program = BY_HEADER_FORM.get(marks.decode()) or program_with_names(values)
             zone = zone_named(program.zone) or zone
-        program = OURS if lines.keys() >= EXPORTED else program
-        values, lines = adapted(values, lines, dated_from(program, rules.date_from) if rules.date_from else program)
-    is_exported = lines.keys() >= EXPORTED
+        program = OURS if lines.keys() >= EXPORTED_NAMES else program
+        values, lines = adapted(values, lines, with_date_name(program, rules.date_from) if rules.date_from else program)
+    is_exported = lines.keys() >= EXPORTED_NAMES
     if is_exported and keeps_others and ("status" not in values or "draft" in values):
         values = _without_added(values)
     known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
@@ -162,7 +170,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
         if name == "params":
             lines += [block(at_top), block({name: value}) if value else ""]
         else:
-            lines.append(f"{name}: {value if name in PLAIN else _written(value)}\n")
+            lines.append(f"{name}: {value if name in UNQUOTED else _written(value)}\n")
     return f"---\n{''.join(lines)}---\n\n{post['content']}".encode()
 
 
@@ -206,7 +214,7 @@ def _entry(start: str, value: Any, indent: str) -> str:
 
 def heading(content: str) -> str:
     """Return the text of the ATX heading of level 1 (CommonMark, 4.2) at the beginning of the content, if any."""
-    found = HEADING.search(content)
+    found = TITLE_HEADING.search(content)
     if not found or VISIBLE.search(content[: found.start()]):
         return ""
     text = (found[1] or "").rstrip(" \t")
@@ -218,7 +226,7 @@ def _written(value: str | list[str], also_special: str = "") -> str:
     """Write a string plainly if every YAML parser reads it as the same string, else in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
-    is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in WORDS
+    is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in YAML_WORDS
     if is_text and value[-1] not in " :" and not any(map(value.__contains__, (": ", " #", *also_special))):
         return value
     return ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))

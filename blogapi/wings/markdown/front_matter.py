@@ -10,7 +10,7 @@ import yaml
 
 from blogapi.documents import MAX_INTEGER
 
-MAX_BYTES = 64 * 1024
+MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # limit for a YAML number
 MAX_VALUES = 2000  # names and the ends of lists count, too
@@ -30,7 +30,7 @@ NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\
 Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 # Parts of parsers' messages, and messages with a hint. libyaml and PyYAML word the rest differently.
-HINTS = {
+PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
     "Invalid value": "Invalid value: text must be in quotes",
@@ -118,10 +118,10 @@ def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, in
     opening = OPENING.match(data)
     if not opening:
         return b"", "", _decode(data, 1), 1
-    closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_BYTES + 7)
-    if not closing or closing.start() - opening.end() > MAX_BYTES:
-        if len(data) - opening.end() > MAX_BYTES:
-            raise MarkdownError(f"the front matter must have at most {MAX_BYTES // 1024} KiB", 1 + skipped)
+    closing = CLOSING[opening[1]].search(data, opening.end(), opening.end() + MAX_FRONT_MATTER_BYTES + 7)
+    if not closing or closing.start() - opening.end() > MAX_FRONT_MATTER_BYTES:
+        if len(data) - opening.end() > MAX_FRONT_MATTER_BYTES:
+            raise MarkdownError(f"the front matter must have at most {MAX_FRONT_MATTER_BYTES // 1024} KiB", 1 + skipped)
         reason = f"the front matter never ends: a line {opening[1].decode()} is missing after it"
         raise MarkdownError(reason, 1 + skipped)
     text = "\n" * skipped + _decode(data[opening.end() : closing.start()], 2 + skipped)
@@ -224,7 +224,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 def _hinted(problem: str | None) -> str:
     """Return the message of a parser, with a hint if there is one."""
     problem = problem or ""
-    return next((message for words, message in HINTS.items() if words in problem), problem)
+    return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
 
 
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:

@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 from blogapi.wings.markdown.front_matter import (
-    MAX_BYTES,
     MAX_DEPTH,
+    MAX_FRONT_MATTER_BYTES,
     MAX_VALUES,
     TOO_MANY,
     MarkdownError,
@@ -14,16 +14,28 @@ from blogapi.wings.markdown.front_matter import (
     depth_of,
 )
 
-NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
+HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
 # Headers by the `header` of a program; the group is the headers, and a first line of Notion's stays in the content
-FORMS = {
-    "..": re.compile(rf"(?:<!--\s*\n)?((?:\.\. {NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
-    "::": re.compile(rf"((?:(?:- |  )?{NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
-    ":": re.compile(rf"((?:{NAME}:(?:[ \t].*)?(?:\n|\Z)(?:[ \t]+\S.*(?:\n|\Z))*+)++)(?:\n|\Z)"),
+HEADER_FORMS = {
+    "..": re.compile(rf"(?:<!--\s*\n)?((?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
+    "::": re.compile(rf"((?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
+    ":": re.compile(rf"((?:{HEADER_NAME}:(?:[ \t].*)?(?:\n|\Z)(?:[ \t]+\S.*(?:\n|\Z))*+)++)(?:\n|\Z)"),
     "#": re.compile(r"# .+\n\n((?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
-LINE = re.compile(r"(?:\.\. |- )?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
-KNOWN = {"title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary"}
+HEADER_LINE = re.compile(r"(?:\.\. |- )?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
+KNOWN_NAMES = {
+    "title",
+    "date",
+    "tags",
+    "created",
+    "published",
+    "slug",
+    "status",
+    "category",
+    "layout",
+    "author",
+    "summary",
+}
 NO_OPENING = re.compile(r"(?!---)((?:[\w-]+:(?:[ \t].*)?\n|[ \t]*- .*\n|[ \t]+.*\n|#.*\n)++)---[ \t]*(?:\n\n?|\Z)")
 HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)
 # Front matter that is not read, and what to do
@@ -47,12 +59,12 @@ NOT_READ = {
     re.compile(r"(?:---|\+\+\+)[ \t]*\r"): "line breaks must be LF or CRLF, not CR",
 }
 # Two lines that look like headers, or one with the word for a title in another language; other lines may be text
-UNKNOWN = re.compile(
+LIKE_HEADERS = re.compile(
     r"(?:(?i:titel|titre|título|titolo|tytuł|başlık|название|заголовок|標題|标题|題名|タイトル|제목) ?[:：].*\n"
     r"|(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?:[ \t]+\S[^\n]*\n){2,})[ \t]*(?:\n|\Z)"
 )
 LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+[a-z]{2}, \d{4})\]\]", re.ASCII)
-JSON = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")  # how a JSON object begins
+JSON_START = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")  # how a JSON object begins
 BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
@@ -63,8 +75,8 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
     What they begin with is the `header` of a program, or a delimiter if only the first one is missing, or a brace; b""
     if the text has no headers.
     """
-    head = content[:MAX_BYTES]
-    if JSON.match(head):
+    head = content[:MAX_FRONT_MATTER_BYTES]
+    if JSON_START.match(head):
         end = _end_of_json(head)
         rest = BREAKS.sub("", content[end:], count=1)
         return b"{", content[:end], rest, content.count("\n", 0, len(content) - len(rest)) + 1
@@ -74,7 +86,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
     if (match := NO_OPENING.match(text)) and HAS_KNOWN.search(match[1]):
         # A line before it, for the delimiter that is missing: lines are counted from the second.
         return b"---", match[1], _after(content, text, match.end()), text.count("\n", 0, match.end()) + 1
-    for form, pattern in FORMS.items():
+    for form, pattern in HEADER_FORMS.items():
         if (match := pattern.match(text)) and _is_known(match[1], form):
             kept = text[: match.start(1)] if form == "#" else ""
             return (
@@ -83,15 +95,15 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
                 kept + _after(content, text, match.end()),
                 text.count("\n", 0, match.end()) + 1,
             )
-    if UNKNOWN.match(text):
+    if LIKE_HEADERS.match(text):
         raise MarkdownError("these look like headers: put them between lines of ---, or an empty line before them", 1)
     return b"", "", content, 1
 
 
 def _is_known(headers: str, form: str) -> bool:
     """Return whether enough names of headers are known; a paragraph can begin with one of them."""
-    names = {match[1].lower() for match in map(LINE.match, headers.splitlines()) if match}
-    return "title" in names or form == "::" or len(names & KNOWN) > (form in ":#")
+    names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
+    return "title" in names or form == "::" or len(names & KNOWN_NAMES) > (form in ":#")
 
 
 def _after(content: str, text: str, end: int) -> str:
@@ -107,7 +119,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line[:1] in (" ", "\t") and name:
             values[name] = Plain(f"{values[name]} {line.strip()}".strip())
-        elif match := LINE.match(line):
+        elif match := HEADER_LINE.match(line):
             name = match[1].lower()
             values[name], lines[name] = Plain(LOGSEQ_DAY.sub(r"\1", match[2].strip())), number
         if len(values) > MAX_VALUES:
@@ -123,7 +135,9 @@ def _end_of_json(text: str) -> int:
         depth += 1 if match[0] in "[{" else -1
         if not depth:
             return match.end()
-    raise MarkdownError(f"the front matter in JSON never ends, or has more than {MAX_BYTES // 1024} KiB", 1)
+    raise MarkdownError(
+        f"the front matter in JSON never ends, or has more than {MAX_FRONT_MATTER_BYTES // 1024} KiB", 1
+    )
 
 
 def read_json(text: str) -> tuple[dict[str, Any], dict[str, int]]:

@@ -10,11 +10,11 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.safety import without_active
 
 # Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d inside words
-PLAIN = re.compile(
+UNESCAPED = re.compile(
     r"\[/?[a-z][\w-]*(?:\s[^\[\]|]*)?/?\](?![(\[:])|\[\^\w+\]:?|https?://[^\s<>*`|\[\]\\]+"
     r"|(?<=[^\W_])_+(?=[^\W_])|(?<=\d)\.(?=\d)|\\(?=[^\W_])"
 )
-LANGUAGE = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\"")
+LANGUAGE_CLASS = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\"")
 LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
 KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 # Ghost's cards of raw HTML
@@ -34,9 +34,9 @@ ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 # Elements that stay HTML
-KEPT = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
+KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
 # A table or a code block that contains one of these stays HTML.
-NOT_IN_TABLE = ", ".join((*KEPT, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
+NOT_IN_TABLE = ", ".join((*KEPT_TAGS, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
 NOT_IN_CODE = "a[href]:not([href^='#']), img"
 # Elements that get an anchor if a link leads to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
@@ -46,14 +46,14 @@ LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
 # Elements next to which WordPress does not turn bare lines into paragraphs
-BLOCK = re.compile(
+BLOCK_TAG = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
     re.IGNORECASE,
 )
 PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
 # Elements that WordPress leaves alone
-WHOLE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
+LEFT_ALONE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
 BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
@@ -68,12 +68,12 @@ def _details(element: Element, text: str) -> str:
     return f"<details{' open' if 'open' in element.attrs else ''}>\n\n{text.strip()}\n\n</details>"
 
 
-CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
+TAG_CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u"), _as_html) | {
     "details": _details,
     "rp": lambda element, text: text,
     "summary": lambda element, text: _one_block(element.html),
 }
-STYLE = Markdown(converters=CONVERTERS)
+STYLE = Markdown(converters=TAG_CONVERTERS)
 
 
 def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
@@ -151,7 +151,7 @@ class Preparation:
             parent, is_heading = left.pop()
             for node in list(parent.children):
                 if isinstance(node, Text):
-                    node.data = PLAIN.sub(lambda match: self._keep(match[0]), node.data.replace("\r", "\n"))
+                    node.data = UNESCAPED.sub(lambda match: self._keep(match[0]), node.data.replace("\r", "\n"))
                 elif isinstance(node, Comment) and (found := KEPT_COMMENT.match(node.data)):
                     node.replace_with(self._block(f"<!--{found[1]}-->"))
                 elif isinstance(node, Element) and _stays_html(node):
@@ -216,7 +216,7 @@ def _stays_html(element: Element) -> bool:
             return bool(element.select_one(NOT_IN_CODE))
         case "ol":
             return "reversed" in element.attrs
-    return element.tag in KEPT
+    return element.tag in KEPT_TAGS
 
 
 def _link_parts(link: Element) -> None:
@@ -242,20 +242,22 @@ def _language(parts: list[Element]) -> str:
         for name in ("lang", "data-lang", "data-language", "data-enlighter-language"):
             if LANGUAGE_NAME.fullmatch(value := each.attr(name) or ""):
                 return value
-    found = LANGUAGE.search(" ".join(said))
+    found = LANGUAGE_CLASS.search(" ".join(said))
     return found[1] or found[2] if found else ""
 
 
 def paragraphs(html: str) -> str:
     """Turn blank lines into paragraphs and other line breaks into `<br>`, as WordPress's wpautop does."""
-    parts = WHOLE.split(html.replace("\r\n", "\n"))
-    parts[::3] = ["".join(map(_paragraph, BLANK_LINES.split(BLOCK.sub(r"\n\n\g<0>\n\n", text)))) for text in parts[::3]]
+    parts = LEFT_ALONE.split(html.replace("\r\n", "\n"))
+    parts[::3] = [
+        "".join(map(_paragraph, BLANK_LINES.split(BLOCK_TAG.sub(r"\n\n\g<0>\n\n", text)))) for text in parts[::3]
+    ]
     del parts[2::3]  # the names of the elements
     return "".join(parts)
 
 
 def _paragraph(text: str) -> str:
     text = text.strip()
-    if not text or BLOCK.fullmatch(text) or PART.match(text):
+    if not text or BLOCK_TAG.fullmatch(text) or PART.match(text):
         return text
     return f"<p>{text.replace(chr(10), '<br>')}</p>"

@@ -5,19 +5,22 @@ A rule of one program applies to no other's files. Where none is recognized, the
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 DAY = r"(\d{4})-(\d\d?)-(\d\d?)"
-SCRIPTS = ("js", "mjs", "cjs", "ts")  # extensions
-NEVER = re.compile("(?!)")
+# Extensions of files
+SCRIPTS = ("js", "mjs", "cjs", "ts")
+DATA = ("yml", "yaml", "json")
+CONFIG = ("toml", "yaml", "yml", "json")
+NO_MATCH = re.compile("(?!)")
 BEFORE_NAME = re.compile(rf"{DAY}-([^/]+)", re.ASCII | re.DOTALL)  # 2024-03-05-name
 BEFORE_NAME_OR_ = re.compile(rf"{DAY}[-_]([^/]+)", re.ASCII | re.DOTALL)
 IN_PATH = re.compile(r"(?:.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-_/]([^/]+)", re.ASCII | re.DOTALL)  # 2024/03/05/name
 
 # The names of each field of a post in the front matter of every program, and in requests, but for those in IMPORTED
-NAMES: dict[str, tuple[str, ...]] = {
+NAMES_OF_FIELDS: dict[str, tuple[str, ...]] = {
     "title": ("title",),
     "slug": ("slug",),
     "status": ("status", "draft", "published"),
@@ -30,59 +33,55 @@ NAMES: dict[str, tuple[str, ...]] = {
     "params": ("params",),
 }
 IMPORTED = ("tag",)
-PATHS = ("permalink", "path", "url")  # names for the address of a post
-ALIASES = ("aliases", "alias", "redirect_from")  # names for its older addresses
+PERMALINK_NAMES = ("permalink", "path", "url")  # names for the address of a post
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for its older addresses
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program. Names in front matter are in lower case."""
+    """A program. Names in front matter and configurations are in lower case.
+
+    It is recognized by one of its `config_files`, which has one of the `config_names` if there are any; else by one of
+    the `post_folders`; else by all of the `front_matter_names`, or by a `header_form`.
+    """
 
     name: str
-    # A file of its site shows that it is this one, with one of the names `asks` in it if there are any;
-    # else the folder of the posts; else these names in the front matter, or what follows a name in lines above the text
-    configs: tuple[str, ...] = ()
-    asks: frozenset[str] = frozenset()
-    folders: tuple[str, ...] = ()
-    keys: frozenset[str] = frozenset()
-    header: str = ""
-    names: Mapping[str, tuple[str, ...]] | None = None  # for each field, besides NAMES, best first
-    nested: tuple[str, ...] = ()  # mappings whose names count like those at the top
-    no_date: re.Pattern[str] = NEVER  # keywords in place of a date
-    divides: str = ","  # divides tags in one string: a comma; a space, if there is no comma; "": nothing
-    links_tags: bool = False  # `#tag` and `[[tag]]` are tags
-    dated: re.Pattern[str] = BEFORE_NAME  # a day in the path of a file, and the rest
-    ends: re.Pattern[str] = NEVER  # what is no part of the name at its end
-    titles_by_name: bool = False  # the file's name is the title if there is no other
-    pattern: str = ""  # the addresses of posts, unless its site has another
-    styles: Mapping[str, str] | None = None  # names of patterns
-    data: tuple[str, ...] = ()  # files with values for all posts of their folder; {} is its name
-    post_data: tuple[str, ...] = ()  # files with values for one post; {} is its name
-    assets: bool = False  # a post's images are in a folder with its name
-    begun: tuple[str, ...] = ("created",)  # those of `names` for a date that publish nothing without a status
-    hides_folders: bool = False  # whether folders that begin with "_" are not published, unless they are known
-    zone: str = ""  # the zone of times without an offset, unless the site has another
-    # Names in a configuration for the languages that can end the names of files (x.fr.md), and files of such languages
-    languages: tuple[str, ...] = ()
-    language_files: tuple[str, ...] = ()
+    config_files: tuple[str, ...] = ()
+    config_names: tuple[str, ...] = ()
+    post_folders: tuple[str, ...] = ()
+    front_matter_names: tuple[str, ...] = ()
+    header_form: str = ""  # key of HEADER_FORMS
+    field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # besides NAMES_OF_FIELDS, best first
+    flattened: tuple[str, ...] = ()  # mappings whose names count like those at the top
+    creation_dates: tuple[str, ...] = ("created",)  # names for the date that do not publish a post without a status
+    date_keywords: re.Pattern[str] = NO_MATCH  # words in place of a date
+    tag_separator: str = ","  # in a string of tags; " ": only if it has no comma; "": it is one tag
+    has_linked_tags: bool = False  # `#tag` and `[[tag]]` are tags
+    date_and_name: re.Pattern[str] = BEFORE_NAME  # the day in the path of a file, and the rest
+    name_suffix: re.Pattern[str] = NO_MATCH  # removed from the name of a file
+    titles_from_names: bool = False  # the file's name is the title if there is no other
+    permalink_pattern: str = ""  # for the addresses of posts, unless the site has another
+    permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns by name
+    data_files: tuple[str, ...] = ()  # contain values for all posts of a folder; {} is its name
+    post_data_files: tuple[str, ...] = ()  # contain values for one post; {} is its name
+    has_asset_folders: bool = False  # the images of a post are in a folder with its name
+    hides_underscore_folders: bool = False  # folders that begin with "_" are not published, unless they are known
+    zone: str = ""  # for times without an offset, unless the site has another
+    languages: tuple[str, ...] = ()  # names in a configuration for the languages that can end file names (x.fr.md)
+    language_files: tuple[str, ...] = ()  # name such languages, too
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return named, (self.name,)
+        return program_named, (self.name,)
 
 
-def named(name: str) -> Program:
+def program_named(name: str) -> Program:
     """Return a program by its name."""
     return next((program for program in (*PROGRAMS, OURS) if program.name == name), ANY)
 
 
-def scripts(name: str) -> tuple[str, ...]:
-    """Return the names of a file in JavaScript or TypeScript."""
-    return tuple(f"{name}.{extension}" for extension in SCRIPTS)
-
-
-def of(*names: str) -> frozenset[str]:
-    """Return a set of names."""
-    return frozenset(names)
+def files(name: str, extensions: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of a file with each of some extensions."""
+    return tuple(f"{name}.{extension}" for extension in extensions)
 
 
 JEKYLL_STYLES = {
@@ -93,10 +92,9 @@ JEKYLL_STYLES = {
     "none": "/:categories/:title.html",
 }
 BRIDGETOWN_STYLES = {"pretty": "/:categories/:year/:month/:day/:slug/", "simple": "/:categories/:slug/"}
-HUGO_CONFIGS = tuple(
-    f"{name}.{kind}"
-    for name in ("hugo", "config", "config/_default/hugo", "config/_default/config")
-    for kind in ("toml", "yaml", "yml", "json")
+HUGO_CONFIGS = (
+    *(*files("hugo", CONFIG), *files("config", CONFIG)),
+    *(*files("config/_default/hugo", CONFIG), *files("config/_default/config", CONFIG)),
 )
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 
@@ -104,114 +102,127 @@ LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 PROGRAMS = (
     Program(
         "Hexo",
-        configs=("_config.yml",),
-        asks=of("new_post_name", "post_asset_folder", "source_dir", "render_drafts", "default_layout", "skip_render"),
-        divides="",
-        pattern=":year/:month/:day/:title/",
-        assets=True,
-        hides_folders=True,
+        config_files=("_config.yml",),
+        config_names=(
+            *("new_post_name", "post_asset_folder", "source_dir", "render_drafts", "default_layout", "skip_render"),
+        ),
+        tag_separator="",
+        permalink_pattern=":year/:month/:day/:title/",
+        has_asset_folders=True,
+        hides_underscore_folders=True,
     ),
-    Program("Hexo or Octopress", folders=("source/_posts", "source/_drafts"), assets=True),
+    Program("Hexo or Octopress", post_folders=("source/_posts", "source/_drafts"), has_asset_folders=True),
     Program(
         "Bridgetown",
-        configs=("bridgetown.config.yml", "bridgetown.config.yaml"),
-        divides=" ",
-        pattern="pretty",
-        styles=BRIDGETOWN_STYLES,
-        data=("_defaults.yml", "_defaults.yaml", "_defaults.json"),
-        titles_by_name=True,
+        config_files=files("bridgetown.config", ("yml", "yaml")),
+        tag_separator=" ",
+        permalink_pattern="pretty",
+        permalink_styles=BRIDGETOWN_STYLES,
+        data_files=files("_defaults", DATA),
+        titles_from_names=True,
     ),
     Program(
         "Jekyll",
-        configs=("_config.yml",),
-        folders=("_posts", "_drafts"),
-        divides=" ",
-        pattern="date",
-        styles=JEKYLL_STYLES,
-        titles_by_name=True,
-        hides_folders=True,
+        config_files=("_config.yml",),
+        post_folders=("_posts", "_drafts"),
+        tag_separator=" ",
+        permalink_pattern="date",
+        permalink_styles=JEKYLL_STYLES,
+        titles_from_names=True,
+        hides_underscore_folders=True,
     ),
     Program(
         "Zola",
-        configs=("zola.toml", "config.toml"),
-        asks=of("base_url"),
-        nested=("taxonomies",),
-        dated=BEFORE_NAME_OR_,
-        data=("_index.md",),
+        config_files=("zola.toml", "config.toml"),
+        config_names=("base_url",),
+        flattened=("taxonomies",),
+        date_and_name=BEFORE_NAME_OR_,
+        data_files=("_index.md",),
         languages=("languages", "default_language"),
     ),
     Program(
         "Hugo",
-        configs=HUGO_CONFIGS,
-        asks=of("baseurl", "timezone"),
-        names={"cover_image": ("featuredimage", "coverimage")},
-        data=("_index.md",),
+        config_files=HUGO_CONFIGS,
+        config_names=("baseurl", "timezone"),
+        field_names={"cover_image": ("featuredimage", "coverimage")},
+        data_files=("_index.md",),
         languages=("languages", "defaultcontentlanguage"),
-        language_files=tuple(f"config/_default/languages.{kind}" for kind in ("toml", "yaml", "yml", "json")),
+        language_files=files("config/_default/languages", CONFIG),
     ),
-    Program("Docusaurus", configs=scripts("docusaurus.config"), dated=IN_PATH),
-    Program("VuePress", configs=(*scripts(".vuepress/config"), *scripts(".vitepress/config"))),
-    Program("Middleman", configs=("config.rb",), ends=re.compile(r"\.html$")),
-    Program("MkDocs", configs=("mkdocs.yml",), data=(".meta.yml",)),
-    Program("Quarto", configs=("_quarto.yml",), data=("_metadata.yml",)),
-    Program("Lume", configs=scripts("_config"), data=("_data.yml", "_data.yaml", "_data.json", *scripts("_data"))),
+    Program("Docusaurus", config_files=files("docusaurus.config", SCRIPTS), date_and_name=IN_PATH),
+    Program("VuePress", config_files=(*files(".vuepress/config", SCRIPTS), *files(".vitepress/config", SCRIPTS))),
+    Program("Middleman", config_files=("config.rb",), name_suffix=re.compile(r"\.html$")),
+    Program("MkDocs", config_files=("mkdocs.yml",), data_files=(".meta.yml",)),
+    Program("Quarto", config_files=("_quarto.yml",), data_files=("_metadata.yml",)),
+    Program("Lume", config_files=files("_config", SCRIPTS), data_files=files("_data", DATA + SCRIPTS)),
     Program(
         "Eleventy",
-        configs=(".eleventy.js", *scripts("eleventy.config")),
-        no_date=LAST_MODIFIED,
-        data=("{}.json", "{}.yaml", "{}.yml", "{}.11tydata.json", *scripts("{}.11tydata")),
-        post_data=("{}.json", "{}.11tydata.json", *scripts("{}.11tydata")),
+        config_files=(".eleventy.js", *files("eleventy.config", SCRIPTS)),
+        date_keywords=LAST_MODIFIED,
+        data_files=(*files("{}", ("json", "yaml", "yml")), *files("{}.11tydata", ("json", *SCRIPTS))),
+        post_data_files=("{}.json", *files("{}.11tydata", ("json", *SCRIPTS))),
     ),
     Program(
         "Astro",
-        configs=scripts("astro.config"),
-        names={"published_at": ("pubdatetime",), "slug": ("postslug",), "cover_image": ("heroimage", "coverimage")},
+        config_files=files("astro.config", SCRIPTS),
+        field_names={
+            "published_at": ("pubdatetime",),
+            "slug": ("postslug",),
+            "cover_image": ("heroimage", "coverimage"),
+        },
     ),
     Program(
         "Next.js",
-        configs=scripts("next.config"),
-        names={"published_at": ("publishedat", "publisheddate", "publishdate"), "cover_image": ("coverimage",)},
+        config_files=files("next.config", SCRIPTS),
+        field_names={"published_at": ("publishedat", "publisheddate", "publishdate"), "cover_image": ("coverimage",)},
     ),
-    Program("Gatsby", configs=scripts("gatsby-config"), names={"cover_image": ("featuredimage",)}),
-    Program("Statiq", configs=("statiq.json",), data=("_directory.yml", "_directory.yaml", "_directory.json")),
-    Program("Nikola", configs=("conf.py",), asks=of("blog_title"), header=".."),
-    Program("Pelican or MultiMarkdown", configs=("pelicanconf.py",), header=":"),
+    Program("Gatsby", config_files=files("gatsby-config", SCRIPTS), field_names={"cover_image": ("featuredimage",)}),
+    Program("Statiq", config_files=("statiq.json",), data_files=files("_directory", DATA)),
+    Program("Nikola", config_files=("conf.py",), config_names=("blog_title",), header_form=".."),
+    Program("Pelican or MultiMarkdown", config_files=("pelicanconf.py",), header_form=":"),
     Program(
         "Logseq",
-        configs=("logseq/config.edn",),
-        header="::",
-        names={"status": ("public",), "published_at": ("created",)},
-        links_tags=True,
+        config_files=("logseq/config.edn",),
+        header_form="::",
+        field_names={"status": ("public",), "published_at": ("created",)},
+        has_linked_tags=True,
     ),
     Program(
         "Obsidian",
-        configs=(".obsidian/app.json",),
-        names={"status": ("publish", "dg-publish"), "published_at": ("created",)},
-        links_tags=True,
-        titles_by_name=True,
+        config_files=(".obsidian/app.json",),
+        field_names={"status": ("publish", "dg-publish"), "published_at": ("created",)},
+        has_linked_tags=True,
+        titles_from_names=True,
     ),
     # Those without a site
     Program(
         "Notion",
-        header="#",
-        names={"published_at": ("publish date", "created", "created time")},
-        begun=("created", "created time"),
-        ends=re.compile(" [0-9a-f]{32}$"),
+        header_form="#",
+        field_names={"published_at": ("publish date", "created", "created time")},
+        creation_dates=("created", "created time"),
+        name_suffix=re.compile(" [0-9a-f]{32}$"),
     ),
     Program(
         "Hashnode",
-        keys=of("cuid", "datepublished"),
-        names={"published_at": ("datepublished",), "excerpt": ("seodescription",)},
+        front_matter_names=("cuid", "datepublished"),
+        field_names={"published_at": ("datepublished",), "excerpt": ("seodescription",)},
     ),
-    Program("Zenn", keys=of("emoji", "topics"), names={"tags": ("topics",)}, zone="Asia/Tokyo"),
+    Program("Zenn", front_matter_names=("emoji", "topics"), field_names={"tags": ("topics",)}, zone="Asia/Tokyo"),
     Program(
-        "Dendron", keys=of("desc", "created", "updated"), names={"published_at": ("created",), "excerpt": ("desc",)}
+        "Dendron",
+        front_matter_names=("desc", "created", "updated"),
+        field_names={"published_at": ("created",), "excerpt": ("desc",)},
     ),
-    Program("nanoc", keys=of("kind", "created_at"), names={"published_at": ("created_at",)}, post_data=("{}.yaml",)),
+    Program(
+        "nanoc",
+        front_matter_names=("kind", "created_at"),
+        field_names={"published_at": ("created_at",)},
+        post_data_files=("{}.yaml",),
+    ),
     Program(
         "Bear",
-        keys=of("is_page", "published_date"),
-        names={"published_at": ("published_date",), "excerpt": ("meta_description",), "tags": ("all_tags",)},
+        front_matter_names=("is_page", "published_date"),
+        field_names={"published_at": ("published_date",), "excerpt": ("meta_description",), "tags": ("all_tags",)},
     ),
 )
 OURS = Program("blogapi")
@@ -222,32 +233,35 @@ def _all(attribute: str) -> tuple[str, ...]:
 
 
 def _all_names(field: str) -> tuple[str, ...]:
-    names = [name for program in PROGRAMS for name in (program.names or {}).get(field, ())]
-    return tuple(name for name in dict.fromkeys(names) if name not in NAMES["created_at"])
+    names = [name for program in PROGRAMS for name in program.field_names.get(field, ())]
+    return tuple(name for name in dict.fromkeys(names) if name not in NAMES_OF_FIELDS["created_at"])
 
 
 ANY = Program(
     "",
-    names={field: _all_names(field) for field in NAMES},
-    nested=_all("nested"),
-    no_date=LAST_MODIFIED,
-    links_tags=True,
-    dated=re.compile(f"{BEFORE_NAME_OR_.pattern}|{IN_PATH.pattern}", re.ASCII | re.DOTALL),
-    ends=re.compile("|".join(program.ends.pattern for program in PROGRAMS if program.ends is not NEVER)),
-    data=_all("data"),
-    post_data=_all("post_data"),
+    field_names={field: _all_names(field) for field in NAMES_OF_FIELDS},
+    flattened=_all("flattened"),
+    date_keywords=LAST_MODIFIED,
+    has_linked_tags=True,
+    date_and_name=re.compile(f"{BEFORE_NAME_OR_.pattern}|{IN_PATH.pattern}", re.ASCII | re.DOTALL),
+    name_suffix=re.compile(
+        "|".join(program.name_suffix.pattern for program in PROGRAMS if program.name_suffix is not NO_MATCH)
+    ),
+    data_files=_all("data_files"),
+    post_data_files=_all("post_data_files"),
 )
-BY_HEADER = {program.header: program for program in PROGRAMS if program.header}
+BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if program.header_form}
 STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # where a program has none of this name
 
 
-def by_names(names: Iterable[str]) -> Program:
+def program_with_names(names: Iterable[str]) -> Program:
     """Return the program that has all of its names among these, or ANY."""
     lower = {name.lower() for name in names}
-    return next((program for program in PROGRAMS if program.keys and program.keys <= lower), ANY)
+    has_own = (each for each in PROGRAMS if each.front_matter_names)
+    return next((each for each in has_own if lower.issuperset(each.front_matter_names)), ANY)
 
 
 @cache
-def dated_from(program: Program, name: str) -> Program:
+def with_date_name(program: Program, name: str) -> Program:
     """Return the program with another name for the date, for files without one."""
-    return replace(program, names={**(program.names or {}), "published_at": (name.lower(),)}, begun=())
+    return replace(program, field_names={**program.field_names, "published_at": (name.lower(),)}, creation_dates=())

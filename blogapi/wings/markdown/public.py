@@ -9,13 +9,13 @@ from blogapi.clock import rfc3339
 from blogapi.documents import MAX_PARAM_NAME
 from blogapi.wings.markdown.dates import looks_like_date, time_or_nothing
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.markdown.programs import NAMES
+from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
 ON = {"true", "yes", "on", "1", "y"}
 OFF = {"false", "no", "off", "0", "n", "never", "none"}
-EMPTY = {"", "null", "~"}
-PUBLIC = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default"}
-PUBLIC |= {"everyone", "everybody", "anyone", "all", "world"}
+EMPTY_WORDS = {"", "null", "~"}
+PUBLIC_WORDS = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default"}
+PUBLIC_WORDS |= {"everyone", "everybody", "anyone", "all", "world"}
 # Values that hide a post under any of the names below
 HIDING = re.compile(
     r"(is[ _-])?(drafts?|private|hidden|hide|secret|unlisted|delisted|unpublished|not[ _-]published|protected|internal"
@@ -72,7 +72,7 @@ def _hiding(said: str, now: str) -> bool:
 
 
 def _not_public(said: str, now: str) -> bool:
-    return said not in PUBLIC and not re.match("[1-9]", said)  # A date is public, too.
+    return said not in PUBLIC_WORDS and not re.match("[1-9]", said)  # A date is public, too.
 
 
 def _past(said: str, now: str) -> bool:
@@ -205,7 +205,7 @@ def without_passwords(value: Any) -> Any:
 
 def _is_password(name: str, value: Any) -> bool:
     plain, said = _plain(name), str(value).strip().lower()
-    is_word = said in ON | OFF | EMPTY or bool(HIDING.fullmatch(said[:MAX_PARAM_NAME]))
+    is_word = said in ON | OFF | EMPTY_WORDS or bool(HIDING.fullmatch(said[:MAX_PARAM_NAME]))
     return bool(PASSWORD.fullmatch(plain)) or (plain in MAY_BE_PASSWORD and not is_word)
 
 
@@ -230,7 +230,7 @@ def _reasons(values: Mapping[str, Any], now: str) -> Iterator[str]:
             yield from _reasons_in(name, value, now)
         for each in value if isinstance(value, list) else [value]:
             said = str(each).strip()[:1000] if not isinstance(each, dict | list) else ""
-            if said.lower() not in EMPTY and any(rule.hides(said.lower(), now) for rule in _rules(name)):
+            if said.lower() not in EMPTY_WORDS and any(rule.hides(said.lower(), now) for rule in _rules(name)):
                 yield shown(name if _is_password(name, each) else f"{name}: {said[:40]}")
     yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS)
 
@@ -250,6 +250,6 @@ def _reasons_in(name: str, value: Mapping[str, Any], now: str) -> Iterator[str]:
 
 def _tags(values: Mapping[str, Any]) -> Iterator[str]:
     for name, value in values.items():
-        if name.lower() in NAMES["tags"] and isinstance(value, str | list):
+        if name.lower() in NAMES_OF_FIELDS["tags"] and isinstance(value, str | list):
             tags = value.split(",") if isinstance(value, str) else value
             yield from (str(tag).strip(" #").lower() for tag in tags if isinstance(tag, str))

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile
 
 MAX_FILES = 50_000
-MAX_BYTES = 2 * 1024**3  # of all files together
+MAX_UNPACKED_BYTES = 2 * 1024**3  # of all files together
 MAX_RATIO = 200  # of these bytes to those of the archive
 
 
@@ -30,7 +30,7 @@ def _unpack(path: Path, folder: Path) -> Path:
     try:
         with ZipFile(path) as archive:
             sizes = [file.file_size for file in archive.infolist()]
-            if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_BYTES, MAX_RATIO * path.stat().st_size):
+            if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size):
                 return path
             archive.extractall(folder)  # writes no more than these sizes, and nothing outside the folder
     except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with strange names

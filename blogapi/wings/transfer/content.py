@@ -42,7 +42,7 @@ ATTRIBUTE = re.compile(
 )
 SHOWN_BY = {"img": ("src", "srcset", "data-src"), "source": ("srcset",), "video": ("poster",)}
 IN_SET = re.compile(r"([^\s,]\S*+)(?:\s++[\d.]++[wxh])?+\s*+,?")
-WHOLE = re.compile(r"(\S(?:.*\S)?)")
+WHOLE_VALUE = re.compile(r"(\S(?:.*\S)?)")
 IS_RELATIVE = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|[#{]).|\{\{", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
@@ -199,7 +199,7 @@ def _shown_by_tags(html: str, start: int, end: int) -> Iterator[Place]:
     for tag in TAG.finditer(html, start, end):
         for attribute in ATTRIBUTE.finditer(html, *tag.span()):
             name, value = attribute["name"].lower(), attribute.lastindex or 0
-            for part in (IN_SET if name == "srcset" else WHOLE).finditer(html, *attribute.span(value)):
+            for part in (IN_SET if name == "srcset" else WHOLE_VALUE).finditer(html, *attribute.span(value)):
                 address = part[1].rstrip(",")
                 if name in SHOWN_BY[tag["tag"].lower()]:
                     yield Place(part.start(1), part.start(1) + len(address), unescape(address), is_html=True)

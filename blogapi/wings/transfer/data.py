@@ -12,8 +12,8 @@ from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, 
 from blogapi.wings.transfer.images import open_below
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
-MAX_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
-TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
+TOO_DEEP = f"nested more than {MAX_DATA_DEPTH} deep"
 STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?', re.DOTALL)  # a string in JSON
 
 
@@ -23,7 +23,7 @@ class DataError(MarkdownError, ValueError):
 
 def load_json(text: str) -> Any:
     """Return the value of JSON. Raises ValueError."""
-    if depth_of(STRING.sub("", text)) > MAX_DEPTH:
+    if depth_of(STRING.sub("", text)) > MAX_DATA_DEPTH:
         raise DataError(TOO_DEEP)
     return json.loads(text)
 
@@ -31,7 +31,7 @@ def load_json(text: str) -> Any:
 def load_toml(text: str) -> dict[str, Any]:
     """Return the values in TOML. Raises ValueError."""
     without_text = TOML_STRING.sub('""', text)
-    if depth_of(without_text) > MAX_DEPTH or LONG_NAME.search(without_text):
+    if depth_of(without_text) > MAX_DATA_DEPTH or LONG_NAME.search(without_text):
         raise DataError(TOO_DEEP)
     return tomllib.loads(text)
 
@@ -42,7 +42,7 @@ def load_yaml(text: str) -> Any:
     try:
         for event in yaml.parse(text, Loader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
+            if depth > MAX_DATA_DEPTH:
                 raise DataError(TOO_DEEP)
         return yaml.load(text, Loader)
     except yaml.YAMLError:

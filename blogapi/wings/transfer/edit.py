@@ -8,7 +8,7 @@ from typing import Any
 from blogapi.documents import INPUT_FIELDS
 from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
-from blogapi.wings.markdown.programs import NAMES
+from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
 MAX_LINES = 5000  # contents with more lines in all are not compared line by line
 # A post keeps these fields if its file does not contain them.
@@ -68,7 +68,7 @@ def with_fields(
             changes |= _flag(name, str(new))
         else:
             if field == "tags":  # All tags go under one name.
-                changes |= dict.fromkeys({*NAMES["tags"]} & file.lines.keys(), "")
+                changes |= dict.fromkeys({*NAMES_OF_FIELDS["tags"]} & file.lines.keys(), "")
             changes[name] = _lines(field, new, ["", "", *text.split("\n")][file.lines.get(name, 0)])
     return data[:start] + _replaced(text, file.lines, changes).encode() + data[start + len(text.encode()) :]
 

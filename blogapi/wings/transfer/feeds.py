@@ -77,7 +77,7 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise MarkdownError("`items` must be a list of posts")
     for item in items:
-        said = {name: value if isinstance(value := item.get(name), str) else "" for name in NAMES}
+        said = {name: value if isinstance(value := item.get(name), str) else "" for name in ITEM_TEXTS}
         tags = item.get("tags") if isinstance(item.get("tags"), list) else []
         yield _post(
             values=item,
@@ -95,4 +95,4 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield PARTIAL
 
 
-NAMES = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")
+ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")

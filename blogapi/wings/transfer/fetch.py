@@ -24,11 +24,11 @@ from blogapi.wings.transfer.items import Item
 from blogapi.wings.webhooks import endpoint
 
 MAX_FETCHES = 10_000  # in one import
-MAX_SECONDS = 3600  # for all of them; the next import fetches the others
+MAX_IMPORT_SECONDS = 3600  # for all of them; the next import fetches the others
 SECONDS = 30  # for one, with its redirects
 MAX_REDIRECTS = 5
 MAX_FAILURES = 3  # in a row, until a host is asked no more
-HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
+REQUEST_HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 
 class NotFetched(Exception):
@@ -46,7 +46,7 @@ class Fetcher:
         self.url, self.refused = local.url, local.refused
         self._found: dict[str, str] = {}  # new addresses by old ones; "" for an image without one
         self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons of those in a row, by host
-        self._until = time.monotonic() + MAX_SECONDS
+        self._until = time.monotonic() + MAX_IMPORT_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 
     def with_fetched_images(self, post: Checked) -> Checked:
@@ -125,7 +125,7 @@ class Fetcher:
             raise NotFetched("redirected to an address that is not http or https")
         left = min(MAX_BYTES, self.store.bytes_left())
         with closing(endpoint.connect(target, self.private, SECONDS, until, 2 * MAX_BYTES)) as connection:
-            headers = HEADERS | {"Host": target.netloc or ""}
+            headers = REQUEST_HEADERS | {"Host": target.netloc or ""}
             connection.request("GET", target.request_uri, headers=headers, preload_content=False, decode_content=False)
             response = connection.getresponse()
             data = BytesIO()

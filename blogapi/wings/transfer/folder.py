@@ -18,12 +18,12 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.transfer.images import ADDRESS, IMAGE_FILE, IMAGES, exists
+from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FILE, IMAGE_FOLDER, exists
 
 
 def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
     """Return a function that replaces the addresses of images in a text; the new ones are keyed by file name."""
-    return lambda text: ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
+    return lambda text: IMAGE_ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
 
 
 class Folder:
@@ -136,12 +136,12 @@ def export(
             data = render(post, flat=flat)
             _write_images(folder, data, database, results)
             if standalone:
-                data = ADDRESS.sub(partial(_relative, path, results), data)
+                data = IMAGE_ADDRESS.sub(partial(_relative, path, results), data)
             file, when = path / f"{post['slug']}.md", post.get("published_at") or post["created_at"]
             results[file] = _attempt("write", file, folder.write_bytes, file.name, data, when)
         if delete:
             _remove_others(folder, _remove_post, results)
-            with suppress(OSError), closing(folder.below(IMAGES)) as below:  # It is missing, or a link.
+            with suppress(OSError), closing(folder.below(IMAGE_FOLDER)) as below:  # It is missing, or a link.
                 _remove_others(below, _remove_image, results)
     return results
 
@@ -163,8 +163,8 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
 
 def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[Path, str]) -> None:
     """Write the images that a post shows, unless an earlier post showed them, and add the results."""
-    for name in {name.decode() for name in ADDRESS.findall(data)}:
-        path = folder.path / IMAGES / name
+    for name in {name.decode() for name in IMAGE_ADDRESS.findall(data)}:
+        path = folder.path / IMAGE_FOLDER / name
         image = images.find_any(database, path.stem) if path not in results else None
         if image and image.path.endswith(name):
             results[path] = _attempt("write", path, _write_image, folder, name, image, database)
@@ -174,13 +174,13 @@ def _write_image(folder: Folder, name: str, image: StoredImage, database: Reader
     def is_same(file: Any) -> bool:  # an IO[bytes], which has no readinto
         return hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id)
 
-    with closing(folder.below(IMAGES, create=True)) as below:
+    with closing(folder.below(IMAGE_FOLDER, create=True)) as below:
         return below.write(name, images.read(database, image, 0, image.bytes), image.created_at, is_same)
 
 
 def _relative(folder: Path, results: Mapping[Path, str], match: re.Match[bytes]) -> bytes:
     name = match[1].decode()
-    return f"{IMAGES}/{name}".encode() if folder / IMAGES / name in results else match[0]
+    return f"{IMAGE_FOLDER}/{name}".encode() if folder / IMAGE_FOLDER / name in results else match[0]
 
 
 def _remove_others(folder: Folder, remove: Callable[[Folder, str], str], results: dict[Path, str]) -> None:

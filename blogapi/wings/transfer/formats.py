@@ -12,7 +12,7 @@ from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
 ExportReader = Callable[[Path, tzinfo], Iterator[dict[str, Any]]]
 
 HEAD_BYTES = 4096
-UNKNOWN = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
+NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
 BY_PATH = "give it by its own path"
 BY_FEED = "import the feed of the blog"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"
@@ -59,7 +59,7 @@ FORMATS = (
     ),
 )
 # What a file is and what to do, by its name
-NAMES = {
+ADVICE_BY_NAME = {
     re.compile(r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$"): (
         f"an export of Tumblr: {BY_WORDPRESS} (its importer reads the blog), or {BY_FEED}, /rss"
     ),
@@ -90,7 +90,7 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 def is_part(path: Path) -> bool:
     """Return whether a file in a folder is part of an export that is read from its folder, by its name."""
-    return medium.is_post(path) or path.name == substack.TABLE
+    return medium.is_post(path) or path.name == substack.POSTS_TABLE
 
 
 def format_of(path: Path) -> Format | None:
@@ -108,4 +108,4 @@ def advice_on(path: Path) -> str:
         return ""
     if found:
         return f"{found.name}: {found.way}"
-    return next((said for pattern, said in NAMES.items() if pattern.search(str(path))), "")
+    return next((said for pattern, said in ADVICE_BY_NAME.items() if pattern.search(str(path))), "")

@@ -23,19 +23,19 @@ from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
 from blogapi.wings.transfer.notes import Note
 
-PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
+ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
-IMAGES = "images"  # the folder of images in an export, and the first part of the path in addresses
+IMAGE_FOLDER = "images"  # the folder of images in an export, and the first part of the path in addresses
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
 # Any host, because the address of the service may have changed, and what cannot come before an address
-SERVICE, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
-ADDRESS = re.compile(rf"(?:{SERVICE}|{BEGINS})/{IMAGES}/({IMAGE_FILE})\b".encode())
+ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
+IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
 # The same with its host, or a relative one of a standalone export
-EXPORTED = re.compile(rf"(?P<service>{SERVICE}/|{BEGINS})(?P<path>{IMAGES}/{IMAGE_FILE})\b")
+EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
 SIZE = re.compile(r"\d+(x\d+)?")  # the size of an embedded image, in place of a label
 # {{ '/a.png' | relative_url }}
-LIQUID = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
+LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is the address of an image and nothing else
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
@@ -90,7 +90,7 @@ class LocalImages:
 
     def find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is below one of the roots."""
-        match = PARTS.match(LIQUID.sub(r"\1", address))
+        match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
         assert match is not None  # It matches every text.
         path = unquote(match["path"])
         candidates: Iterable[Path]
@@ -267,7 +267,7 @@ class Placement:
 
 
 def _with_exported(exported: Callable[[re.Match[str]], str], text: str) -> str:
-    return EXPORTED.sub(exported, text) if f"{IMAGES}/" in text else text  # The pattern is slow.
+    return EXPORTED_ADDRESS.sub(exported, text) if f"{IMAGE_FOLDER}/" in text else text  # The pattern is slow.
 
 
 def images_below(top: Path) -> dict[str, list[str]]:

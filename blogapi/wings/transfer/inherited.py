@@ -11,9 +11,9 @@ from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_y
 from blogapi.wings.markdown.programs import ANY, SCRIPTS
 from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.data import DataError, read_data, read_text
-from blogapi.wings.transfer.sites import CONFIGS, Site, files_in, names_in, roots_of
+from blogapi.wings.transfer.sites import CONFIG_FILES, Site, files_in, names_in, roots_of
 
-SECTION = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
+TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
 # Names of files that are not published: in Astro, Docusaurus and Jekyll, in Blot, and in Nuxt
 DRAFT_NAME = re.compile(r"_.*|\[drafts?\].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE)
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
@@ -27,7 +27,7 @@ def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
         yield Inherited("its name", {"draft": path.name}, is_default=False)
     if name := _unbuilt(path.parts[len(bound.parts) : -1], site):
         yield Inherited("its path", {"draft": name}, is_default=False)
-    for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data]):
+    for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data_files]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
     found = chain(_of_folders(path.parent, bound), _of_site(site))
@@ -36,7 +36,7 @@ def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
 
 def _unbuilt(folders: Iterable[str], site: Site) -> str:
     """Return the folder that keeps a file from being published, in Jekyll and Hexo; "" if none does."""
-    if not site.program.hides_folders or site.values is None:
+    if not site.program.hides_underscore_folders or site.values is None:
         return ""
     collections = site.values.get("collections") or ()
     known = {"_posts", "_drafts", *(f"_{name}" for name in collections if isinstance(collections, dict | list))}
@@ -45,7 +45,7 @@ def _unbuilt(folders: Iterable[str], site: Site) -> str:
 
 def is_settings(file: Path) -> bool:
     """Return whether a file is a configuration or has values for posts, so that it is not one that was left out."""
-    names = (*(name.format(file.parent.name) for name in ANY.data), *CONFIGS)
+    names = (*(name.format(file.parent.name) for name in ANY.data_files), *CONFIG_FILES)
     return file.name in names or (file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml"))
 
 
@@ -62,7 +62,7 @@ def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
     there = names_in(folder)
     if there is None:
         return (Inherited(folder.name, None),)
-    names = [*(name.format(folder.name) for name in ANY.data), *sorted(filter(SECTION.fullmatch, there))]
+    names = [*(name.format(folder.name) for name in ANY.data_files), *sorted(filter(TRANSLATED_INDEX.fullmatch, there))]
     return tuple(each for file in files_in(folder, names) for each in _read(file, roots_of(bound)))
 
 
@@ -100,7 +100,7 @@ def _of_site(site: Site) -> Iterator[Inherited]:
         if isinstance(own, dict):
             yield Inherited(name, own | {"_target": scope})
     collections = values.get("collections", {})  # In a list, none is published.
-    for each in collections if "_posts" in site.program.folders and isinstance(collections, dict | list) else ():
+    for each in collections if "_posts" in site.program.post_folders and isinstance(collections, dict | list) else ():
         options = collections[each] if isinstance(collections, dict) else {}
         output = options.get("output", "false") if isinstance(options, dict) else "false"
         if each != "posts":

@@ -21,7 +21,7 @@ from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.permalinks import parted
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
-LANGUAGE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
+LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 
 MAX_TITLE_TEXT = 2000  # characters in which a title is looked for
 # What is in a text and not in its title: code, HTML, images, imports, and the signs of blocks
@@ -32,11 +32,11 @@ NOT_TITLE = re.compile(
 )
 ANY_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.{0,300}?\S)?)[ \t#]*$", re.MULTILINE)
 CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
-MARKS = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
+MARKUP = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
-MAX_HEADERS = 500  # characters in which such lines are looked for
-HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
+MAX_HEADER_TEXT = 500  # characters in which such lines are looked for
+LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 PUBLISHED = re.compile("publish", re.IGNORECASE)
 
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
@@ -47,10 +47,10 @@ def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: t
     """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
     stem, dot, language = path.stem.partition(".")
     name = (path.parent.name or stem) + (dot + language).replace(".", "-") if stem == "index" else path.stem
-    name = program.ends.sub("", name) or name
+    name = program.name_suffix.sub("", name) or name
     above = folders[:-1] if stem == "index" else folders
     for text in dict.fromkeys((name, "/".join((*above, name)))):
-        if match := program.dated.fullmatch(text):
+        if match := program.date_and_name.fullmatch(text):
             year, month, number, rest = filter(None, match.groups())
             if day := time_or_nothing(f"{year}-{month}-{number}", zone):
                 return rest, day
@@ -60,7 +60,7 @@ def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: t
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
     """Return the language of a translation, from the name of its file or from its front matter."""
     said = (path.stem.partition(".")[2], *map(values.get, ("lang", "language", "locale")))
-    return next((text for text in said if isinstance(text, str) and LANGUAGE.fullmatch(text)), "")
+    return next((text for text in said if isinstance(text, str) and LANGUAGE_CODE.fullmatch(text)), "")
 
 
 def title_of(name: str) -> str:
@@ -78,7 +78,7 @@ def title_in(content: str) -> str:
         return found[1]
     if CHECKLIST.match(text):
         return ""
-    words = MARKS.sub(r"\1", text).split()
+    words = MARKUP.sub(r"\1", text).split()
     sentence = SENTENCE_END.split(" ".join(words), maxsplit=1)[0]
     short = sentence if len(sentence) <= 60 else sentence[:61].rpartition(" ")[0] or sentence[:60]
     return short.rstrip(" .,;:") if VISIBLE.search(short) else ""
@@ -96,7 +96,7 @@ def infer(
     fields.setdefault("slug", unquote(parted(address)[1]) or shown(name))
     note = None
     if not fields.get("title"):
-        title = "" if program.titles_by_name or any(map(str.isspace, name)) else title_in(fields["content"])
+        title = "" if program.titles_from_names or any(map(str.isspace, name)) else title_in(fields["content"])
         fields["title"], note = title or title_of(shown(name)), Note.TITLES if title else Note.TITLES_FROM_NAMES
     if day_in_address and not day:
         day = time_or_nothing(day_in_address[1], zone)
@@ -116,7 +116,7 @@ def dates_in(values: Mapping[str, Any]) -> list[str]:
 
 def dates_in_text(text: str) -> list[str]:
     """Return the names of lines near the beginning of a text that look like headers with dates."""
-    lines = HEADER.finditer(text[:MAX_HEADERS])
+    lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
     return [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
 
 

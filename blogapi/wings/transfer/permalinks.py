@@ -9,7 +9,7 @@ from typing import Any
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.dates import moment_of
 from blogapi.wings.markdown.files import MarkdownFile
-from blogapi.wings.markdown.programs import ALIASES, PATHS, STYLES, Program
+from blogapi.wings.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
 
 # Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
 DATE_PARTS = {
@@ -17,17 +17,19 @@ DATE_PARTS = {
     **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
     **{"hour": "%H", "minute": "%M", "second": "%S"},
 }
-NAMES = sorted(["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True)
-NAME = re.compile(f":({'|'.join(NAMES)})")
-UNKNOWN = re.compile(":[a-z]")
+PLACEHOLDERS = sorted(
+    ["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True
+)
+PLACEHOLDER = re.compile(f":({'|'.join(PLACEHOLDERS)})")
+UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Return the paths of a post, and its older ones, from the front matter of another program."""
     values = {name.lower(): value for name, value in others.items()}
-    paths = [path for name in PATHS if (path := path_of(values.get(name)))]
+    paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []
-    for found in map(values.get, ALIASES):
+    for found in map(values.get, ALIAS_NAMES):
         found = map(path_of, found if isinstance(found, list) else [found])
         aliases += [path for path in found if "/" in path]  # In Obsidian, aliases are names.
     return paths, aliases
@@ -66,7 +68,9 @@ def is_pattern(text: Any) -> bool:
     """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
     if not isinstance(text, str):
         return False
-    return text in STYLES or bool(NAME.search(text) and not UNKNOWN.search(NAME.sub("", text)))
+    return text in STYLES or bool(
+        PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text))
+    )
 
 
 def address(
@@ -78,7 +82,7 @@ def address(
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
     parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
     parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
-    path = NAME.sub(lambda match: parts[match[1]], styles.get(pattern, pattern))
+    path = PLACEHOLDER.sub(lambda match: parts[match[1]], styles.get(pattern, pattern))
     return re.sub("/{2,}", "/", f"/{path}")
 
 
@@ -91,7 +95,7 @@ def address_by_pattern(
     values = file.values
     own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
     above = folder.absolute().parts[len(site.parts) :] if site else ()
-    is_jekyll = "_posts" in program.folders
+    is_jekyll = "_posts" in program.post_folders
     categories = [*above[: above.index("_posts")]] if is_jekyll and "_posts" in above else []
     several = values.get("categories")
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
@@ -100,14 +104,14 @@ def address_by_pattern(
     moment = moment_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
     moment = moment if zone is UTC else moment.astimezone(zone)
     name = own_slug if isinstance(own_slug, str) else name
-    styles = {**STYLES, **(program.styles or {})}
+    styles = STYLES | program.permalink_styles
     return address(str(own) if is_pattern(own) else pattern, moment, name, categories, styles)
 
 
 def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
     """Return the pattern of the addresses of posts in a site's configuration; "" for a program without one."""
-    patterns = [values.get("permalink")] if program.pattern else []
-    if "_posts" in program.folders:
+    patterns = [values.get("permalink")] if program.permalink_pattern else []
+    if "_posts" in program.post_folders:
         try:
             of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
             collection = values.get("collections", {})  # or a list of names
@@ -115,4 +119,4 @@ def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
             patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
         except (AttributeError, LookupError, TypeError):
             patterns = []
-    return next((str(each) for each in patterns if is_pattern(each)), program.pattern)
+    return next((str(each) for each in patterns if is_pattern(each)), program.permalink_pattern)

@@ -21,7 +21,7 @@ from blogapi.wings.transfer.decide import Action
 from blogapi.wings.transfer.edit import with_content, with_fields
 from blogapi.wings.transfer.folder import with_addresses
 from blogapi.wings.transfer.ignored import MINE
-from blogapi.wings.transfer.images import ADDRESS, IMAGES
+from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 from blogapi.wings.transfer.remote import Post
@@ -156,11 +156,11 @@ class Pull:
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")
-        return ADDRESS.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
+        return IMAGE_ADDRESS.sub(lambda match: self._fetched(match[1].decode(), above) or match[0], data)
 
     def _fetched(self, file: str, above: str) -> bytes:
         """Fetch an image; return the link to its file, or b"" if the service does not have it."""
-        path = f"{IMAGES}/{file}"
+        path = f"{IMAGE_FOLDER}/{file}"
         if not self.working.folder.exists(path):
             data = self.working.remote.image(f"/{path}")
             if data is None:
@@ -173,4 +173,6 @@ class Pull:
 
 def _as_in(post: Post, value: Any) -> Any:
     """Return a value from a file, with each image at the address that it has in a post."""
-    return each_text(value, with_addresses({match[1]: match[0] for match in ADDRESS.finditer(dump(post).encode())}))
+    return each_text(
+        value, with_addresses({match[1]: match[0] for match in IMAGE_ADDRESS.finditer(dump(post).encode())})
+    )

@@ -17,7 +17,7 @@ from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
-NAMED = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes with all posts and the reasons
+LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes with all posts and the reasons
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # How the summary calls these outcomes, for scripts that read it
@@ -99,7 +99,7 @@ class Report:
             lines.append(f"On other hosts: {others} ({counted(dict(hosts.most_common()))}).")
         for note in Note:
             if places := self.places[note]:
-                limit = len(places) if note in NAMED else EXAMPLES
+                limit = len(places) if note in LISTED_IN_FULL else EXAMPLES
                 lines.append(
                     f"{note.beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {note.remedy}."
                 )

@@ -17,10 +17,10 @@ from blogapi.wings.transfer.images import exists, real_folders
 from blogapi.wings.transfer.permalinks import pattern_of
 
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
-PARTS = {"_posts", "_drafts", "content", "source", "src"}
+SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)\s*=", re.MULTILINE)
-CONFIGS = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.configs))
-PARTS_OF_PARTS = {"posts", "post", "blog", "drafts"}  # only below one of PARTS
+CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # only below one of SITE_PARTS
 
 
 class Site(NamedTuple):
@@ -49,7 +49,7 @@ def bound_of(top: Path) -> Path:
     Nothing above is read: it belongs to something else.
     """
     top = Path(os.path.abspath(top))
-    while top.name in PARTS or (top.name in PARTS_OF_PARTS and top.parent.name in PARTS):
+    while top.name in SITE_PARTS or (top.name in PARTS_BELOW_PARTS and top.parent.name in SITE_PARTS):
         top = top.parent
     return top
 
@@ -65,25 +65,27 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
     """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default."""
     unread = ""
     for parent in takewhile(lambda each: each != bound.parent, (folder, *folder.parents)):
-        for config in files_in(parent, CONFIGS):
+        for config in files_in(parent, CONFIG_FILES):
             try:
                 values = _read(config, roots_of(bound))
             except DataError as error:
                 unread = unread or f"{config} ({error})"
-                program = next((each for each in reversed(PROGRAMS) if config.name in each.configs), ANY)
+                program = next((each for each in reversed(PROGRAMS) if config.name in each.config_files), ANY)
                 if config.stem in ("_config", "hugo"):  # Nothing else has such a file.
-                    return Site(program, zone, "", program.pattern, parent, config, None, True, unread)
+                    return Site(program, zone, "", program.permalink_pattern, parent, config, None, True, unread)
                 continue
             below = config.relative_to(parent).as_posix()
-            for program in (each for each in PROGRAMS if below in each.configs):
-                if not program.asks or program.asks & values.keys():
+            for program in (each for each in PROGRAMS if below in each.config_files):
+                if not program.config_names or values.keys() & program.config_names:
                     return _site(program, parent, config, values, zone)._replace(unread=unread)
         if parent == parent.parent:
             break
     path = f"/{folder.relative_to(bound.parent).as_posix()}/"
     for program in PROGRAMS:
-        if name := next((name for name in program.folders if f"/{name}/" in path), ""):
-            return Site(program, zone, f"{program.name}, by the folder {name}", program.pattern, unread=unread)
+        if name := next((name for name in program.post_folders if f"/{name}/" in path), ""):
+            return Site(
+                program, zone, f"{program.name}, by the folder {name}", program.permalink_pattern, unread=unread
+            )
     return Site(ANY, zone, unread=unread)
 
 

@@ -23,7 +23,7 @@ from blogapi.wings.transfer import feeds, names, permalinks
 from blogapi.wings.transfer.completion import complete, hide, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
-from blogapi.wings.transfer.formats import BY_PATH, READABLE, READERS, UNKNOWN, advice_on, is_part
+from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on, is_part
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
 from blogapi.wings.transfer.items import Failure, Item
@@ -36,7 +36,7 @@ OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps beg
 # Folders of built or installed files, which are left out like hidden ones
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # in Hugo
-SECTION = "_index"  # the page of a whole section in Hugo and Zola
+SECTION_INDEX = "_index"  # the page of a whole section in Hugo and Zola
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
 
 
@@ -163,7 +163,7 @@ class Sources:
 
     def _why_not(self, file: Path) -> str:
         """Return why a Markdown file in a folder is left out, as a kind of file; "" if it is read."""
-        if reason := "page of a section" if file.name.partition(".")[0] == SECTION else self.skip(file):
+        if reason := "page of a section" if file.name.partition(".")[0] == SECTION_INDEX else self.skip(file):
             return reason
         is_outside = file.is_symlink() and not os.path.realpath(file).startswith(self.roots)
         return "link out of the folders" if is_outside else ""
@@ -189,7 +189,7 @@ class Sources:
             if item := self.item_of(data, path, top):
                 yield item
         except (OSError, MarkdownError) as error:
-            way = advice_on(path) if str(error).startswith(UNKNOWN) else ""
+            way = advice_on(path) if str(error).startswith(NOT_AN_EXPORT) else ""
             is_helpful = way and not way.endswith(BY_PATH)
             yield Failure.of(path, MarkdownError(f"not read, as this is {way}") if is_helpful else error)
 
@@ -228,7 +228,7 @@ class Sources:
         item, name = self._inferred(file, path, top, folders, site)
         by_pattern = self._address_by_pattern(item, path.parent, name, site)
         self._judge(item, place, bound, site)
-        self._place_images(item, path.parent, top, path.with_suffix("") if file.program.assets else None)
+        self._place_images(item, path.parent, top, path.with_suffix("") if file.program.has_asset_folders else None)
         complete(item, rfc3339(self.now), self.drop)
         self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
         return item

@@ -17,7 +17,7 @@ from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.transfer.client import RemoteError
 from blogapi.wings.transfer.folder import Folder
-from blogapi.wings.transfer.images import ADDRESS, MARKDOWN_SUFFIXES
+from blogapi.wings.transfer.images import IMAGE_ADDRESS, MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.remote import MAX_POSTS, Post
 
 STATE = ".blogapi.json"
@@ -51,7 +51,7 @@ def fingerprint(post: Post) -> str:
     fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     fields["content"] = fields["content"].replace("\r\n", "\n")
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
-    data = ADDRESS.sub(rb"images/\1", json.dumps(fields, sort_keys=True).encode())
+    data = IMAGE_ADDRESS.sub(rb"images/\1", json.dumps(fields, sort_keys=True).encode())
     return hashlib.sha256(data).hexdigest()[:32]
 
 

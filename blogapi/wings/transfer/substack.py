@@ -10,7 +10,7 @@ from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.images import open_below, real_folders
 
-TABLE = "posts.csv"
+POSTS_TABLE = "posts.csv"
 COLUMNS = {"post_id", "post_date", "is_published", "title"}
 
 

@@ -27,11 +27,11 @@ CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
 # [code language="python"]…[/code], which plugins show literally
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
-BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable block, which is an item of its own
+REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable block, which is an item of its own
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of a block, and blocks in a post
 # A match ends where the next footnote begins, so that each text is searched only once.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
-STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
+EXPORT_STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
@@ -51,7 +51,7 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
         kind, status = text(item, "post_type"), text(item, "status")
         if kind not in ("post", "page"):
             yield {"kind": kind}
-        elif status not in STATUSES:
+        elif status not in EXPORT_STATUSES:
             yield {"kind": f"{kind} ({status})"}
         else:
             yield {"kind": kind, "id": text(item, "post_id"), **_post(item, images, blocks, zone)}
@@ -73,8 +73,10 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(text(child, "meta_key"), text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
-    html = BLOCK.sub(lambda match: blocks.get(match[1], match[0]), text(item, "encoded", "content"), MAX_BLOCKS)
-    has_blocks = bool(BLOCK.search(html))
+    html = REUSABLE_BLOCK.sub(
+        lambda match: blocks.get(match[1], match[0]), text(item, "encoded", "content"), MAX_BLOCKS
+    )
+    has_blocks = bool(REUSABLE_BLOCK.search(html))
     html = CODE.sub(_code, CAPTION.sub(_figure, html))
     html = html if "<!-- wp:" in html else paragraphs(html)
     link, slug = text(item, "link"), unquote(text(item, "post_name"))
@@ -85,7 +87,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "title": text_of(text(item, "title")),
         "slug": slug,
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
-        "status": STATUSES[status],
+        "status": EXPORT_STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
         "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
