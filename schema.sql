@@ -33,26 +33,47 @@ CREATE TABLE preview_link (
 
 CREATE INDEX preview_link_post ON preview_link (post_id);
 
--- Changes that wait: unsaved text from the post forms on the owner's page, and proposals
+-- Unsaved text from the post forms on the owner's page
 CREATE TABLE draft_copy (
-    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form; of a proposal, a hash of its changes
+    id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form
     post_id INTEGER,  -- NULL: a new post
-    state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded', 'proposed', 'applied')),
-    number INTEGER NOT NULL,  -- increases each time the form sends it, and with each new proposal; of an applied
-                              -- proposal, the version it replaced
+    state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
+    number INTEGER NOT NULL,  -- increases each time the form sends it
     etag TEXT NOT NULL,  -- of the post version being edited; when saved, of the version this created
-    next TEXT NOT NULL,  -- when continued or aside: the copy that took its place; when proposed: hashes of the fields as
-                         -- they were, in JSON
+    next TEXT NOT NULL,  -- when continued or aside: the copy that took its place
     saved_at TEXT NOT NULL,
-    browser TEXT NOT NULL,  -- "Firefox on Android"; of a proposal, the name of the key
-    title TEXT NOT NULL,  -- as typed; empty for a proposal
-    bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued, saved or applied
-    fields TEXT NOT NULL  -- a JSON object of strings, as typed; the Proposal as JSON, sent unchanged
+    browser TEXT NOT NULL,  -- "Firefox on Android"
+    title TEXT NOT NULL,  -- as typed
+    bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued or saved
+    fields TEXT NOT NULL  -- a JSON object of strings, as typed
 ) STRICT;
 
 CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
 
-CREATE INDEX draft_copy_proposed ON draft_copy (saved_at, id) WHERE state = 'proposed';
+-- Changes to posts that wait until somebody applies or refuses them
+CREATE TABLE proposal (
+    id INTEGER NOT NULL PRIMARY KEY,  -- from a hash of the post, the author and the changes
+    post_id INTEGER NOT NULL,
+    author TEXT NOT NULL,  -- the name of a key
+    created_at TEXT NOT NULL,
+    number INTEGER NOT NULL,  -- greater than those of all older proposals; orders those of one second
+    bytes INTEGER NOT NULL,  -- size of the document
+    base TEXT NOT NULL,  -- a JSON object: the tags of the post, and hashes of its other fields, when this was proposed
+    document TEXT NOT NULL  -- the Proposal as JSON, sent unchanged
+) STRICT;
+
+CREATE INDEX proposal_post ON proposal (post_id, created_at, number);
+
+CREATE INDEX proposal_created ON proposal (created_at, number);
+
+-- Who proposed changes that were applied; undo takes them back
+CREATE TABLE applied_proposal (
+    post_id INTEGER NOT NULL,
+    version INTEGER NOT NULL,  -- version of the post that the proposal replaced
+    author TEXT NOT NULL,  -- the name of the key that proposed it
+    applied_at TEXT NOT NULL,
+    PRIMARY KEY (post_id, version)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE post (
     id INTEGER NOT NULL PRIMARY KEY,

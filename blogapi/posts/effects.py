@@ -6,12 +6,11 @@ Every write to a post goes through here once, before its row is written, because
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from blogapi.posts import history, publication, slugs, tags
+from blogapi.posts import history, proposals, publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Drafter
 from blogapi.text import fold
-from blogapi.wings import staged
 from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -69,7 +68,7 @@ def run(tx: Transaction, change: Change) -> None:
 def forget(tx: Transaction, post_id: int) -> None:
     """Delete the history of a post that is deleted for good, and the proposals for it."""
     history.forget(tx, post_id)
-    staged.withdraw_all(tx, post_id)
+    proposals.forget(tx, post_id)
 
 
 def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
@@ -96,7 +95,7 @@ def run_for_proposal(tx: Transaction, post: Fields, proposal: Fields) -> None:
 
 def run_for_tag(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
     """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
-    staged.retag(tx, change)
+    proposals.retag(tx, change)
     name = data["tag"]["name"]
     labels.rename(tx, fold(data.get("previous_name", name)), name if event == "tag.updated" else "")
     webhooks.record(tx, data, event)

@@ -9,7 +9,7 @@ from blogapi.posts import storage as posts
 from blogapi.server.background import Background
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
-from blogapi.wings.proposals import changes as proposals
+from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 

@@ -1,7 +1,4 @@
-"""The tables of the core as Peewee models, which are built from schema.sql. Each wing has models of its own.
-
-Webhooks are here because the PostgreSQL engine reads the active ones whenever it takes the write lock.
-"""
+"""The tables of the core, and those that several wings use, as Peewee models, which are built from schema.sql."""
 
 import re
 from typing import Any
@@ -44,6 +41,9 @@ def model(table: str) -> Any:
 
 
 ApiKey = model("api_key")
+DraftCopy = model("draft_copy")
+Proposal = model("proposal")
+AppliedProposal = model("applied_proposal")
 Post = model("post")
 FormerSlug = model("former_slug")
 PostTag = model("post_tag")

@@ -8,6 +8,7 @@ import pytest
 
 from blogapi.server.steps import prune
 from blogapi.storage.errors import Rejected
+from blogapi.storage.models import DraftCopy
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.models import ImagePart
@@ -227,7 +228,7 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
     database.write(copies.put, copy, {"content": text}, "")
     client.delete("/v1/posts/1?permanent=true")
     assert message(client.delete(path)) == "image: still shown by unsaved text for a new post"
-    database.write(lambda tx: tx.execute(copies.DraftCopy.delete()))
+    database.write(lambda tx: tx.execute(DraftCopy.delete()))
     assert client.delete(path).status_code == 204
 
 

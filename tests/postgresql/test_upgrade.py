@@ -1,5 +1,8 @@
 """Upgrading PostgreSQL databases of earlier releases."""
 
+import sqlite3
+from contextlib import closing
+
 import psycopg
 import pytest
 
@@ -8,22 +11,25 @@ from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
+from blogapi.wings.transfer.copy import copy
 from tests.service import add_key
-from tests.storage.test_upgrade import OLDER
+from tests.storage.test_upgrade import OLDER, proposals_are_kept, query, unpacked
 
 # Turns a new PostgreSQL database into one of an earlier version
-TO_VERSION_8 = """
-    DROP TABLE fetched_image, search_label, search_rebuild, search;
+TO_VERSION_10 = """
+    DROP TABLE proposal, applied_proposal;
+    ALTER TABLE draft_copy DROP CONSTRAINT draft_copy_state_check;
+    ALTER TABLE draft_copy
+        ADD CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded', 'proposed', 'applied'));
+    CREATE INDEX draft_copy_proposed ON draft_copy (saved_at, id) WHERE state = 'proposed';
+    UPDATE blogapi SET version = 10;
+"""
+TO_VERSION_7 = """
+    DROP TABLE proposal, applied_proposal, fetched_image, search_label, search_rebuild, search;
     CREATE TABLE search (post_id bigint);
     CREATE TABLE search_pending (post_id bigint);
     CREATE TABLE search_retagged (name text);
-    UPDATE blogapi SET version = 8, unicode = 'words 2';
-"""
-TO_VERSION_7 = f"""{TO_VERSION_8}
-    DROP INDEX draft_copy_proposed;
-    ALTER TABLE draft_copy DROP CONSTRAINT draft_copy_state_check;
-    ALTER TABLE draft_copy ADD CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded'));
-    UPDATE blogapi SET version = 7;
+    UPDATE blogapi SET version = 7, unicode = 'words 2';
 """
 TO_VERSION_6 = f"""{TO_VERSION_7}
     ALTER TABLE post DROP CONSTRAINT post_status_check;
@@ -52,7 +58,9 @@ TO_VERSION_1 = f"""{TO_VERSION_5}
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "downgrade", [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7], ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1"]
+    "downgrade",
+    [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_10],
+    ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1", "10"],
 )
 def test_a_postgresql_database_is_upgraded(url, downgrade):
     state = (
@@ -77,3 +85,17 @@ def test_a_postgresql_database_is_upgraded(url, downgrade):
         engine.close()
         assert [connection.execute(query).fetchall() for query in state] == before
         assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)
+
+
+@pytest.mark.slow
+def test_an_upgrade_of_a_postgresql_database_moves_proposals_to_tables_of_their_own(url, tmp_path):
+    sample = unpacked("blog-10.db.gz", tmp_path)
+    rows = query(sample, "SELECT * FROM draft_copy")
+    with closing(sqlite3.connect(sample)) as connection, connection:
+        connection.execute("DELETE FROM draft_copy")
+    with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        copy(engine_for(sample), engine_for(url))
+        cursor.execute(TO_VERSION_10)
+        cursor.executemany(f"INSERT INTO draft_copy VALUES ({', '.join(['%s'] * len(rows[0]))})", rows)
+    proposals_are_kept(url)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from blogapi.storage.models import AppliedProposal, Proposal
 from blogapi.wings.history import undo
-from blogapi.wings.proposals import changes
-from blogapi.wings.staged import DraftCopy
+from blogapi.wings.proposals import storage as proposals
 from tests.api.fixtures import with_key
 from tests.proposals.test_proposals import POST, apply, propose, titles
 
@@ -72,18 +72,19 @@ def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client
     client.delete("/v1/posts/3")
     client.delete("/v1/posts/4")
     client.delete("/v1/trash/4")
-    assert [count(DraftCopy), database.write(changes.clear), database.write(changes.prune, 30)] == [3, 0, 0]
+    tables = AppliedProposal, Proposal
+    assert [*map(count, tables), database.write(proposals.clear), database.write(proposals.prune, 30)] == [1, 2, 0, 0]
     clock.now += 31 * 86_400
-    assert [database.write(changes.clear), database.write(changes.prune, 30), count(DraftCopy)] == [0, 1, 2]
+    assert [database.write(proposals.clear), database.write(proposals.prune, 30), *map(count, tables)] == [0, 1, 0, 2]
     clock.now += 59 * 86_400
-    assert [database.write(changes.prune, 30), titles(client)] == [2, []]
+    assert [database.write(proposals.prune, 30), titles(client)] == [2, []]
 
 
 def test_without_a_history_the_proposals_go_with_the_post(own_app, count):
     client = with_key(own_app(keep_days=0))
     client.post("/v1/posts", json={"title": "A", "content": "."})
     propose(client, title="B")
-    assert (client.delete(POST).status_code, count(DraftCopy)) == (204, 0)
+    assert (client.delete(POST).status_code, count(Proposal)) == (204, 0)
 
 
 def test_proposals_in_the_trash_leave_room_for_others(client, agent, post):
@@ -99,7 +100,7 @@ def test_proposals_in_the_trash_leave_room_for_others(client, agent, post):
 def test_a_damaged_proposal_is_a_503_and_can_be_deleted(client, agent, post, database):
     post()
     proposal = propose(agent, title="B")
-    database.write(lambda tx: tx.execute(DraftCopy.update(fields="{broken")))
+    database.write(lambda tx: tx.execute(Proposal.update(document="{broken")))
     assert apply(client, proposal).status_code == 503
     assert client.delete(f"{POST}/proposals/{proposal['id']}").status_code == 204
 

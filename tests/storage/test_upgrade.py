@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import count
 
 import psycopg
@@ -18,8 +18,10 @@ from blogapi.engines import engine_for
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import DraftCopy
 from blogapi.storage.setup import set_up
 from blogapi.storage.upgrades import VERSION
+from blogapi.wings.history import undo
 from blogapi.wings.transfer.copy import backup, copy
 from tests.blogs import SAMPLES
 from tests.invariants import sound_posts
@@ -38,12 +40,27 @@ def release(request):
     return request.param
 
 
+def unpacked(sample, folder):
+    """Write the database of a sample; return its path."""
+    path = folder / "old.db"
+    path.write_bytes(gzip.decompress((SAMPLES / sample).read_bytes()))
+    return path
+
+
 @pytest.fixture
 def old(release, tmp_path):
     """A database of a release."""
-    path = tmp_path / "old.db"
-    path.write_bytes(gzip.decompress((SAMPLES / RELEASES[release][0]).read_bytes()))
-    return path
+    return unpacked(RELEASES[release][0], tmp_path)
+
+
+@contextmanager
+def client_of(database):
+    """Serve a database, which is upgraded first, to a client with the key of the samples."""
+    app = create_app(Config(database=database))
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
+    yield client
+    app.extensions["blogapi"].database.close()
 
 
 def query(path, sql):
@@ -71,13 +88,9 @@ def rows_of(path, table):
 
 def answers(database):
     """What a client of the sample sees."""
-    app = create_app(Config(database=database))
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
-    paths = ["/v1/posts", "/v1/posts/1/revisions/1", "/v1/trash", "/v1/tags", "/v1/posts?q=words", "/v1/webhooks"]
-    found = [client.get(path).json for path in [*paths, "/v1/images"]]
-    app.extensions["blogapi"].database.close()
-    return found
+    paths = "posts", "posts/1/revisions/1", "trash", "tags", "posts?q=words", "webhooks", "images"
+    with client_of(database) as client:
+        return [client.get(f"/v1/{path}").json for path in paths]
 
 
 SEEN = {
@@ -209,6 +222,43 @@ def test_a_database_whose_upgrade_was_killed_is_the_old_one(old):
     assert query(old, "PRAGMA user_version") == [(VERSION,)]
 
 
+def proposals_are_kept(path):
+    """Assert that a database made from the sample of version 10 has its proposals, and knows what was applied."""
+    with client_of(path) as client:
+        waiting = client.get("/v1/proposals").json
+        assert [(each["id"], each["by"], each["changes"]) for each in waiting] == [
+            ("777299621214220732", "tests", {"excerpt": "Waiting, too"}),
+            ("992469294287953809", "agent", {"content": "Waiting", "tags": []}),
+        ]
+        assert client.post("/v1/trash/3/restore").status_code == 200
+        assert len(client.get("/v1/posts/3/proposals").json) == 1
+        assert client.post("/v1/posts/2/proposals/992469294287953809/apply").json["content"] == "Waiting"
+    with closing(engine_for(path)) as engine:
+        engine.open()
+        undone = undo.undo(Database(engine), "2026-11-20T12:11:00Z", "agent")
+        assert {(each.post_id, each.action) for each in undone} == {
+            (1, "changed back"),
+            (2, "changed back"),
+            (3, "withdrawn"),
+        }
+        copies = Database(engine).rows(DraftCopy.select(DraftCopy.state, DraftCopy.title).order_by(DraftCopy.title))
+        assert [*copies] == [("open", "New"), ("open", "Unsaved")]
+
+
+def test_an_upgrade_moves_proposals_to_tables_of_their_own(tmp_path):
+    old = unpacked("blog-10.db.gz", tmp_path)
+    before = schema_of(old), query(old, "SELECT * FROM draft_copy")
+    for statement in count(1):
+        try:
+            upgrade_until(statement, old)
+            break
+        except sqlite3.OperationalError:
+            assert (schema_of(old), query(old, "SELECT * FROM draft_copy")) == before, statement
+    upgrade(tmp_path / "new.db")
+    assert definitions(old) == definitions(tmp_path / "new.db")
+    proposals_are_kept(old)
+
+
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):
     backup(engine_for(old), tmp_path / "backup.db")
     copy(engine_for(old), engine_for(tmp_path / "copy.db"))
@@ -231,16 +281,13 @@ FORMER = {
 
 def former_slugs(path):
     """The former slugs of each post, the rows of the table, and the changes of a draft that was published."""
-    app = create_app(Config(database=path))
-    client = app.test_client()
-    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
-    client.post("/v1/trash/9/restore")
-    found = {number: client.get(f"/v1/posts/{number}").json.get("former_slugs") for number in FORMER}
-    gone = [client.get(f"/v1/posts/by-slug/{slug}").status_code for slug in ("layoffs", "hidden", "trash-secret")]
-    for number in range(1, 5):
-        assert "former_slugs" not in client.get(f"/v1/posts/3/revisions/{number}").json
-    renamed = client.patch("/v1/posts/8", json={"slug": "new"}).json["former_slugs"]
-    app.extensions["blogapi"].database.close()
+    with client_of(path) as client:
+        client.post("/v1/trash/9/restore")
+        found = {number: client.get(f"/v1/posts/{number}").json.get("former_slugs") for number in FORMER}
+        gone = [client.get(f"/v1/posts/by-slug/{slug}").status_code for slug in ("layoffs", "hidden", "trash-secret")]
+        for number in range(1, 5):
+            assert "former_slugs" not in client.get(f"/v1/posts/3/revisions/{number}").json
+        renamed = client.patch("/v1/posts/8", json={"slug": "new"}).json["former_slugs"]
     sound_posts(path)
     return found, gone, renamed
 
@@ -275,8 +322,7 @@ def test_a_copy_to_postgresql_drops_them_too(old, url):
 
 
 def test_an_upgrade_counts_images_and_unfinished_uploads(tmp_path):
-    paths = [tmp_path / "old.db", tmp_path / "copy.db"]
-    paths[0].write_bytes(gzip.decompress((SAMPLES / "blog-2.db.gz").read_bytes()))
+    paths = [unpacked("blog-2.db.gz", tmp_path), tmp_path / "copy.db"]
     copy(engine_for(paths[0]), engine_for(paths[1]))
     upgrade(paths[0])
     for path in paths:
@@ -287,18 +333,12 @@ def test_an_upgrade_counts_images_and_unfinished_uploads(tmp_path):
 
 
 def test_an_upgrade_keeps_the_ids_of_deleted_posts(tmp_path):
-    paths = [tmp_path / "old.db", tmp_path / "copy.db"]
-    paths[0].write_bytes(
-        gzip.decompress((SAMPLES / "blog-4.db.gz").read_bytes())
-    )  # Its third post was deleted for good.
+    paths = [unpacked("blog-4.db.gz", tmp_path), tmp_path / "copy.db"]  # Its third post was deleted for good.
     copy(engine_for(paths[0]), engine_for(paths[1]))
     for path in paths:
-        app = create_app(Config(database=path))
-        client = app.test_client()
-        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
-        assert [post["title"] for post in client.get("/v1/posts?q=words").json] == ["Changed"]
-        assert client.post("/v1/posts", json={"title": "New", "content": "B"}).json["id"] == "4"
-        app.extensions["blogapi"].database.close()
+        with client_of(path) as client:
+            assert [post["title"] for post in client.get("/v1/posts?q=words").json] == ["Changed"]
+            assert client.post("/v1/posts", json={"title": "New", "content": "B"}).json["id"] == "4"
         sound_posts(path)
 
 

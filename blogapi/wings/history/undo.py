@@ -13,15 +13,14 @@ from peewee import fn
 
 from blogapi import documents
 from blogapi.documents import STATUSES
-from blogapi.posts import slugs
+from blogapi.posts import proposals, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
-from blogapi.storage.models import AUTHORS, ApiKey, Post, Purge, Retagging, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Post, Proposal, Purge, Retagging, Revision
 from blogapi.text import fold
-from blogapi.wings import staged
 from blogapi.wings.history import revisions
 from blogapi.wings.history.batches import write_each
 
@@ -92,11 +91,13 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 yield undone
             else:
                 waiting.append(undone.post_id)
-    for proposal_id, post_id, author in list(staged.made_since(database, since, key)):
-        if not dry_run:
-            database.write(staged.withdraw, proposal_id)
-        title = titles.get(post_id) or _title(database, post_id)
-        yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
+    proposed = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(Proposal.created_at >= since)
+    for proposal_id, post_id, author in list(database.rows(proposed)):
+        if key in (None, author):
+            if not dry_run:
+                database.write(proposals.withdraw, proposal_id)
+            title = titles.get(post_id) or _title(database, post_id)
+            yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
@@ -251,7 +252,8 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
             .order_by(Retagging.version, Retagging.number)
         )
     )
-    proposers = staged.applied(reader, post_id)
+    applied = AppliedProposal.select(AppliedProposal.version, AppliedProposal.author)
+    proposers = dict(reader.rows(applied.where(AppliedProposal.post_id == post_id)))
     last, last_state = 0, "restored"
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1

@@ -17,10 +17,9 @@ from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
-from blogapi.storage.models import DOCUMENT, Post, Revision
+from blogapi.storage.models import DraftCopy, Post, Proposal, Revision
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 from blogapi.wings.images.models import FetchedImage, Image, ImagePart
-from blogapi.wings.staged import PROPOSED, DraftCopy
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes read at a time
@@ -55,9 +54,9 @@ class StoredImage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What uses an image: a post, a revision, a post in the trash, or a staged change."""
+    """What uses an image: a post, a revision, a post in the trash, a proposal or unsaved text."""
 
-    kind: str  # "post", or the state of a revision or of a staged change
+    kind: str  # "post", "proposed", or the state of a revision or of unsaved text
     post_id: int | None  # None if unsaved text has no post yet
     version: int = 0  # of a revision, or of a post in the trash
     slug: str = ""  # of a post
@@ -69,7 +68,7 @@ class Use(NamedTuple):
             return f"post {self.post_id} in the trash"
         if self.version:
             return f"revision {self.version} of post {self.post_id}"
-        what = "a proposal" if self.kind == PROPOSED else "unsaved text"
+        what = "a proposal" if self.kind == "proposed" else "unsaved text"
         return f"{what} for {f'post {self.post_id}' if self.post_id else 'a new post'}"
 
 
@@ -243,8 +242,8 @@ REMEMBER = Prepared(
 
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
-    """Return at most NAMED uses of an image: in posts, revisions, the trash, then in staged changes."""
-    return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, STAGED_THAT_SHOW)
+    """Return at most NAMED uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
+    return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, UNSAVED_THAT_SHOW)
 
 
 def _shown_by(reader: Reader, image_id: str, *queries: Prepared, since: str = "") -> list[Use]:
@@ -271,18 +270,20 @@ RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
 REVISIONS_THAT_SHOW = _uses(
     f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
 )
-_staged = "(SELECT post_id, state, saved_at, fields AS document FROM draft_copy) AS staged"
-STAGED_THAT_SHOW = _uses(
-    f"SELECT state, post_id FROM {_staged} WHERE saved_at >= :since AND {{shows}} ORDER BY saved_at LIMIT {NAMED}"
+_unsaved = """
+    SELECT 'proposed' AS kind, post_id, created_at AS time, document FROM proposal
+    UNION ALL SELECT state, post_id, saved_at, fields FROM draft_copy
+"""
+UNSAVED_THAT_SHOW = _uses(
+    f"SELECT kind, post_id FROM ({_unsaved}) AS unsaved WHERE time >= :since AND {{shows}} ORDER BY time LIMIT {NAMED}"
 )
 
 
 def shown(reader: Reader) -> set[str]:
-    """Return the ids of all images used in a post, a revision, the trash or a staged change. Raises Damaged."""
+    """Return the ids of all images that posts, revisions, the trash, proposals or unsaved texts use. Raises Damaged."""
     found: set[str] = set()
-    documents = (Post, DOCUMENT), (Revision, AsBytes(Revision.document)), (DraftCopy, AsBytes(DraftCopy.fields))
-    for model, document in documents:
-        for (text,) in reader.rows(model.select(document)):
+    for column in (Post.document, Revision.document, Proposal.document, DraftCopy.fields):
+        for (text,) in reader.rows(column.model.select(AsBytes(column))):
             if text is None:
                 raise Damaged
             found.update(address.decode() for address in ADDRESS.findall(bytes(text)))
@@ -296,7 +297,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     then uses it now.
     """
     image = find(tx, image_id)
-    if uses := _shown_by(tx, image_id, RECENT_POSTS_THAT_SHOW, STAGED_THAT_SHOW, since=since):
+    if uses := _shown_by(tx, image_id, RECENT_POSTS_THAT_SHOW, UNSAVED_THAT_SHOW, since=since):
         raise still_shown(uses)
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(BEGIN_UPLOAD, name=image.upload)

@@ -10,11 +10,10 @@ from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.wings.staged import DraftCopy
+from blogapi.storage.models import DraftCopy
 
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-STATES = (*WITH_TEXT, CONTINUED, SAVED)  # states of copies; the table has proposals, too
 TOMBSTONE_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
 MAX_ROWS = 1000
@@ -50,8 +49,7 @@ class Sent(NamedTuple):
     text: str  # one hash of all fields and of the button that was pressed
 
 
-_is_copy = DraftCopy.state.in_(STATES)
-_copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields)).where(_is_copy)
+_copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
 _latest = DraftCopy.saved_at.desc(), DraftCopy.id
 
 
@@ -157,9 +155,7 @@ def _write(tx: Transaction, copy: Copy, fields: Mapping[str, str]) -> None:
 
 def _bound(tx: Transaction, newest_id: str) -> None:
     """Delete the oldest copies if there are too many, or if they are too large together."""
-    query = (
-        DraftCopy.select(DraftCopy.id, DraftCopy.bytes).where(_is_copy).order_by(DraftCopy.id != newest_id, *_latest)
-    )
+    query = DraftCopy.select(DraftCopy.id, DraftCopy.bytes).order_by(DraftCopy.id != newest_id, *_latest)
     count = size = 0
     for row, (copy_id, its_bytes) in enumerate(list(tx.rows(query))):
         count, size = count + bool(its_bytes), size + its_bytes
@@ -211,5 +207,5 @@ def prune(tx: Transaction, days: int) -> int:
     """Delete some of the copies that were saved more than `days` ago; return how many."""
     horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, TOMBSTONE_PERIOD)
     is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
-    old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(_is_copy, is_old).limit(PRUNED))]
+    old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]
     return tx.execute(DraftCopy.delete().where(DraftCopy.id.in_(old))) if old else 0

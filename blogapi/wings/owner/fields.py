@@ -14,8 +14,8 @@ from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.diff import changed_lines
 from blogapi.wings.owner.frame import local_time, utc_time
+from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
-from blogapi.wings.staged import conflicts
 
 FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft", "etag": ""}  # the form of a new post

@@ -23,13 +23,13 @@ from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.wings import staged
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.counts import MAX_COUNTED, counts
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, typed_fields
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
+from blogapi.wings.proposals.storage import posts_with_proposals
 
 POSTS, TRASHED_POSTS = 20, 50  # shown at once
 MAX_WORDS = 200  # characters of a search
@@ -70,7 +70,7 @@ def show_posts() -> str:
     page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
     values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
     values |= {"unsaved": copies.posts_with_copies(request.database)} | paging(page.next)
-    values["proposed"] = staged.posts_with_proposals(request.database)
+    values["proposed"] = posts_with_proposals(request.database)
     if not given:
         values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):

@@ -19,7 +19,7 @@ from blogapi.wings.owner.copies import OPEN, Copy
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
 from blogapi.wings.owner.frame import address, asked, done, paging
 from blogapi.wings.owner.posts import POST, change_shown
-from blogapi.wings.proposals import changes
+from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
 
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
@@ -31,17 +31,17 @@ views = Blueprint("proposals", __name__)
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
     database = request.database
-    page = changes.page(database, post_id, SHOWN, **waiting_query.load(asked()))
+    page = proposals.page(database, post_id, SHOWN, **waiting_query.load(asked()))
     shown = [{name: json.loads(each)[name] for name in ("id", "by", "created_at")} for each in page.items]
     next_page = paging(page.next)
     del page  # Its documents can have a megabyte each.
     now = posts.find(database, post_id)
     return {
-        "items": [each | compared(now, changes.find(database, post_id, int(each["id"]))) for each in shown]
+        "items": [each | compared(now, proposals.find(database, post_id, int(each["id"]))) for each in shown]
     } | next_page
 
 
-def compared(now: bytes, proposal: changes.Proposal) -> dict[str, Any]:
+def compared(now: bytes, proposal: proposals.StoredProposal) -> dict[str, Any]:
     """Return what a proposal would change, without its texts, which can be long."""
     changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(proposed(now, proposal.changes)))
     slugs = {name: proposal.changes[name] for name in ("former_slugs",) if name in proposal.changes}
@@ -50,13 +50,13 @@ def compared(now: bytes, proposal: changes.Proposal) -> dict[str, Any]:
 
 def proposed(document: bytes, fields: Fields) -> bytes:
     """Return the document of a post as it would be with these changes."""
-    return documents.dump(documents.in_order(documents.load(document) | changes.cleared(fields))).encode()
+    return documents.dump(documents.in_order(documents.load(document) | proposals.cleared(fields))).encode()
 
 
 @views.post(f"{PROPOSAL}/apply")
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal to the post as it was shown."""
-    proposal = changes.find(request.database, post_id, proposal_id)
+    proposal = proposals.find(request.database, post_id, proposal_id)
     done = change_shown(post_id, "was changed as proposed.", apply, proposal_id)
     proposal.log_applied()
     return done
@@ -64,7 +64,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 def apply(tx: Transaction, post_id: int, proposal_id: int, author: str, check: Check) -> bytes:
     """Apply a proposal, also over changes made since, which the page has shown."""
-    return changes.apply(tx, post_id, proposal_id, author, check, force=True)[0]
+    return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
 
 @views.post(f"{PROPOSAL}/edit")
@@ -76,17 +76,17 @@ def edit_proposal(post_id: int, proposal_id: int) -> Response:
 
 def take(tx: Transaction, post_id: int, proposal_id: int) -> str:
     """Turn a proposal into a copy; return its id. Raises NotFound."""
-    now, proposal = posts.find(tx, post_id), changes.find(tx, post_id, proposal_id)
+    now, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     typed = as_typed(proposed(now, proposal.changes)) | {"base": as_typed(now)["base"]}
     fields = {name: typed[name] for name in (*FORM_FIELDS, "base")}
     copy = Copy(secrets.token_urlsafe(16), post_id, OPEN, 1, etag_of(now), browser=f"a proposal of {proposal.author}")
     copies.put(tx, copy, fields, "")
-    changes.remove(tx, post_id, proposal_id, "")
+    proposals.remove(tx, post_id, proposal_id, "")
     return copy.id
 
 
 @views.post(f"{PROPOSAL}/refuse")
 def refuse_proposal(post_id: int, proposal_id: int) -> Response:
     """Refuse a proposal."""
-    request.database.write(changes.remove, post_id, proposal_id, request.author)
+    request.database.write(proposals.remove, post_id, proposal_id, request.author)
     return done(f"/posts/{post_id}", "The proposal was refused.")

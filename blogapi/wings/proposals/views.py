@@ -30,7 +30,7 @@ from blogapi.posts.schemas import PostChangeSchema
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED, PAGE
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
-from blogapi.wings.proposals import changes
+from blogapi.wings.proposals import storage as proposals
 
 BEFORE = parsed_by(
     partial(parse_cursor, order="this list"),
@@ -90,7 +90,7 @@ def propose_change(request: Request, post: PostRef) -> Response:
     """
     wanted = load_body(request, lambda: posts.id_of(request.database, post))
     check = precondition(request)
-    proposal, is_new = request.database.write(changes.add, post, wanted, request.author, check)
+    proposal, is_new = request.database.write(proposals.add, post, wanted, request.author, check)
     if not is_new:
         return answer(request, proposal.document)
     path = request.address(f"{POSTS}{proposal.post_id}/proposals/{proposal.id}")
@@ -123,7 +123,7 @@ def list_all_proposals(request: Request) -> Response:
 )
 def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     """Get a proposal."""
-    return answer(request, changes.find(request.database, post, proposal).document)
+    return answer(request, proposals.find(request.database, post, proposal).document)
 
 
 @views.operation(
@@ -137,7 +137,7 @@ def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
 
     A drafts-only key may delete its own.
     """
-    request.database.write(changes.remove, post, proposal, request.author)
+    request.database.write(proposals.remove, post, proposal, request.author)
     return no_content(request)
 
 
@@ -154,14 +154,14 @@ def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     If a field that it changes has another value by now, the answer is 412 and nothing is changed, unless `force` is
     `true`.
     """
-    apply = partial(changes.apply, force=request.query.get("force") == "true")
+    apply = partial(proposals.apply, force=request.query.get("force") == "true")
     document, applied = request.database.write(apply, post, proposal, request.author, precondition(request))
     applied.log_applied()
     return post_response(request, document)
 
 
-@views.app_errorhandler(changes.ChangedSince)
-def changed_since(error: changes.ChangedSince) -> Response:
+@views.app_errorhandler(proposals.ChangedSince)
+def changed_since(error: proposals.ChangedSince) -> Response:
     """Answer 412 and name the fields."""
     return error_response(exceptions.PreconditionFailed(str(error)))
 
@@ -173,5 +173,5 @@ def answer(request: Request, document: bytes, status: int = 200, headers: Any = 
 
 def listed(request: Request, post: PostRef | None = None) -> Response:
     """Answer with a page of the proposals for a post, or for all."""
-    page = changes.page(request.database, post, **request.query)
+    page = proposals.page(request.database, post, **request.query)
     return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)
