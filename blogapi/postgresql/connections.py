@@ -28,7 +28,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Una
 from blogapi.storage.loop import Loop
 from blogapi.storage.setup import complete_copy
 
-PREPARED = 500  # a connection is replaced after this many prepared statements
+MAX_PREPARED = 500  # a connection is replaced after this many prepared statements
 CONNECTION_SECONDS = 2.0  # longest wait for a free connection
 LOOK_UP_SECONDS = 5.0  # time to find out the result of a COMMIT whose answer was lost
 STATUS_POLL_SECONDS = 0.05
@@ -276,7 +276,7 @@ class Connections:
                     connection.execute("ROLLBACK")
         finally:
             is_idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
-            if is_idle and len(connection.prepared) <= PREPARED:
+            if is_idle and len(connection.prepared) <= MAX_PREPARED:
                 self._idle.append(connection)
             else:
                 connection.close()

@@ -24,7 +24,7 @@ from blogapi.postgresql.connections import (
 )
 from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
 from blogapi.postgresql.setup import set_up
-from blogapi.storage.engine import Clock, Compiler, Engine, Hits, Prepared, Query, Statement, Transaction
+from blogapi.storage.engine import Clock, Compiled, Compiler, Engine, Hits, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
@@ -34,9 +34,9 @@ WRITER, LEADER, SET_UP = 0x626C6F67, 0x626C6F68, 0x626C6F69  # advisory locks
 OLDEST = 15_00_00  # oldest supported version of PostgreSQL
 LEASE_SECONDS = 5  # a silent leader loses its lock after this time
 log = logging.getLogger(__name__)
-BEGIN, COMMIT = Prepared("BEGIN"), Prepared("COMMIT")
-LIMIT = Prepared("SELECT set_config('lock_timeout', :limit, true)")
-LOCK = Prepared(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
+BEGIN, COMMIT = Compiled("BEGIN"), Compiled("COMMIT")
+LIMIT = Compiled("SELECT set_config('lock_timeout', :limit, true)")
+LOCK = Compiled(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
 
 
 class ServerDatabase(PostgresqlDatabase):

@@ -3,13 +3,13 @@
 The windows follow PostgreSQL's clock. If that is set back, no window begins twice.
 """
 
-from blogapi.storage.engine import Prepared
+from blogapi.storage.engine import Compiled
 from blogapi.storage.keys import WINDOW_SECONDS, KnownKey
 
 NAMES = ", ".join(KnownKey._fields)
 NOW = "floor(extract(epoch FROM clock_timestamp()))::bigint"
 WINDOW = f"{NOW} / {WINDOW_SECONDS}"
-KEY_WITH_HITS = Prepared(f"""
+KEY_WITH_HITS = Compiled(f"""
     WITH key AS (SELECT {NAMES} FROM api_key WHERE digest = :digest), hit AS (
         INSERT INTO hits AS old
         SELECT digest, {WINDOW}, 1 FROM key
@@ -21,4 +21,4 @@ KEY_WITH_HITS = Prepared(f"""
     SELECT {NAMES}, hits, number, {NOW} FROM key, hit
 """)
 FOUND = f"SELECT hits FROM hits WHERE digest = :digest AND number = {WINDOW}"
-HITS_IN_WINDOW = Prepared(f"SELECT coalesce(({FOUND}), 0), {WINDOW}, {NOW}")
+HITS_IN_WINDOW = Compiled(f"SELECT coalesce(({FOUND}), 0), {WINDOW}, {NOW}")

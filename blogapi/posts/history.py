@@ -13,7 +13,7 @@ from typing import Literal
 from peewee import Expression, fn
 
 from blogapi.clock import earlier
-from blogapi.storage.engine import Param, Prepared, Transaction
+from blogapi.storage.engine import Compiled, Param, Transaction
 from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many per post
@@ -35,8 +35,8 @@ def add_revision(tx: Transaction, post_id: int, version: int, author: str, state
 _present = Post.select(
     Post.id, Post.version, Post.since, Post.author, Param("now"), Param("author"), Param("state"), Post.document
 )
-KEEP = Prepared(Revision.insert_from(_present.where(Post.id == Param("id")), Revision._meta.sorted_fields))
-DROP_OLDEST = Prepared(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
+KEEP = Compiled(Revision.insert_from(_present.where(Post.id == Param("id")), Revision._meta.sorted_fields))
+DROP_OLDEST = Compiled(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
 
 
 def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
@@ -48,7 +48,7 @@ _number = Retagging.select(fn.COUNT(Retagging.number)).where(
     Retagging.post_id == Post.id, Retagging.version == Post.version
 )
 _retagged = Post.select(Post.id, Post.version, _number, Param("now"), Param("author"), Param("tags"))
-KEEP_TAGS = Prepared(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
+KEEP_TAGS = Compiled(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
 
 
 def forget(tx: Transaction, post_id: int) -> None:

@@ -13,7 +13,7 @@ from peewee import SQL, Field, Ordering, Select
 from blogapi import documents
 from blogapi.documents import STATUSES
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
-from blogapi.storage.engine import Param, Prepared, Reader
+from blogapi.storage.engine import Compiled, Param, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
@@ -54,7 +54,7 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
 
 
 @cache
-def created_query(status: str | None, by_tag: bool) -> Prepared:
+def created_query(status: str | None, by_tag: bool) -> Compiled:
     """Return the query for a page, with the parameters now, tag, before and limit.
 
     If it merges several lists, it finds the ids first: a document can take four megabytes.
@@ -73,7 +73,7 @@ def created_query(status: str | None, by_tag: bool) -> Prepared:
             lists = [future_ids(*lists)]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
-    return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
+    return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
 
 
 def future_ids(ids: Select) -> Select:
@@ -111,7 +111,7 @@ def latest(
 
 
 @cache
-def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Prepared:
+def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Compiled:
     """Return the query for a page, with the parameters now, tag, time, due, after, id and limit.
 
     Memory holds one document of each merged list.
@@ -138,7 +138,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
             lists.append(timed("scheduled", is_due=True))
         return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())  # the time and the id
 
-    return Prepared(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
+    return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
 
 
 # All posts

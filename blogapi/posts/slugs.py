@@ -7,7 +7,7 @@ from peewee import Node, fn
 from slugify import slugify
 
 from blogapi.documents import MAX_FORMER_SLUGS, MAX_TITLE
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import FormerSlug, Post
 
@@ -43,7 +43,7 @@ _slug_is_taken = (
     "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
 )
 _last_id = "max(ifnull((SELECT max(id) FROM post), 0), (SELECT greatest_id FROM deleted_post))"
-NEXT_ID_AND_IS_TAKEN = Prepared(
+NEXT_ID_AND_IS_TAKEN = Compiled(
     sqlite=f"SELECT {_last_id} + 1, {_slug_is_taken}",
     postgresql=f"SELECT CASE WHEN {_slug_is_taken} AND :is_given THEN 0 ELSE next_id('post') END, {_slug_is_taken}",
 )
@@ -105,7 +105,7 @@ def has_slug(slug: Param) -> Node:
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
 
 
-HOLDER = Prepared(Post.select(Post.id, Post.slug).where(has_slug(Param("slug"))))
+HOLDER = Compiled(Post.select(Post.id, Post.slug).where(has_slug(Param("slug"))))
 
 
 # Former slugs
@@ -131,7 +131,7 @@ def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> 
     return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
 
 
-WAS_PUBLIC = Prepared(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Param("slug")))
+WAS_PUBLIC = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Param("slug")))
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
@@ -172,5 +172,5 @@ def forget_former(tx: Transaction, post_id: int) -> None:
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 
-REMEMBER = Prepared(FormerSlug.insert(params(FormerSlug)))
-FORGET = Prepared(FormerSlug.delete().where(FormerSlug.slug == Param("slug")))
+REMEMBER = Compiled(FormerSlug.insert(params(FormerSlug)))
+FORGET = Compiled(FormerSlug.delete().where(FormerSlug.slug == Param("slug")))

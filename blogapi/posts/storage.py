@@ -14,7 +14,7 @@ from blogapi.posts import effects, publication, slugs
 from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import POST_IS_DUE
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound, PostNotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Post
 
@@ -106,11 +106,11 @@ def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
 
 
 _posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
-WITH_ID = Prepared(_posts.where(Post.id == Param("ref")))
-WITH_SLUG = Prepared(_posts.where(slugs.has_slug(Param("ref"))))
+WITH_ID = Compiled(_posts.where(Post.id == Param("ref")))
+WITH_SLUG = Compiled(_posts.where(slugs.has_slug(Param("ref"))))
 _published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | POST_IS_DUE)
-PUBLISHED_WITH_ID = Prepared(_published.where(Post.id == Param("ref")))
-PUBLISHED_WITH_SLUG = Prepared(_published.where(slugs.has_slug(Param("ref"))))
+PUBLISHED_WITH_ID = Compiled(_published.where(Post.id == Param("ref")))
+PUBLISHED_WITH_SLUG = Compiled(_published.where(slugs.has_slug(Param("ref"))))
 
 
 # Create
@@ -154,7 +154,7 @@ def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with
     return StoredPost(post_id, document.encode(), version)
 
 
-INSERT = Prepared(Post.insert(params(Post)))
+INSERT = Compiled(Post.insert(params(Post)))
 
 
 # Change
@@ -284,12 +284,12 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: st
 
 
 @cache
-def _set(*columns: str, is_version: bool) -> Prepared:
+def _set(*columns: str, is_version: bool) -> Compiled:
     """Return the UPDATE for the document and these columns, so that only their indexes are written."""
     values: dict[Field, Node] = {**params(Post, "document", *columns)}
     if is_version:
         values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
-    return Prepared(Post.update(values).where(Post.id == Param("id")))
+    return Compiled(Post.update(values).where(Post.id == Param("id")))
 
 
 # Delete
@@ -314,7 +314,7 @@ def delete(tx: Transaction, ref: PostRef, author: str, check: Check = no_check, 
     tx.defer(DELETE, id=post.id)
 
 
-DELETE = Prepared(Post.delete().where(Post.id == Param("id")))
+DELETE = Compiled(Post.delete().where(Post.id == Param("id")))
 
 
 # Publish

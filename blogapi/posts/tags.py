@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from blogapi.storage.engine import Param, Prepared, Transaction, params
+from blogapi.storage.engine import Compiled, Param, Transaction, params
 from blogapi.storage.models import PostTag
 from blogapi.text import fold
 
@@ -31,5 +31,5 @@ def detach_all(tx: Transaction, post_id: int) -> None:
 
 
 OF_POST = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
-ATTACH = Prepared(PostTag.insert(params(PostTag)))
-DETACH = Prepared(PostTag.delete().where(OF_POST))
+ATTACH = Compiled(PostTag.insert(params(PostTag)))
+DETACH = Compiled(PostTag.delete().where(OF_POST))

@@ -1,4 +1,4 @@
-"""The interface of an engine: queries, which are built on each use or prepared, and transactions."""
+"""The interface of an engine: its queries and transactions."""
 
 import re
 import time
@@ -19,11 +19,11 @@ MAX_LAST = 64 * 1024  # characters in the statements of `defer_last`; indexing t
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a Param in SQL text; "::" is PostgreSQL's cast
 
 
-# Queries: built by Peewee on each use, or prepared, which means compiled once
+# Queries: Peewee compiles them on each use, or those that are `Compiled` on the first one
 
 
 class Param(ColumnBase):
-    """A placeholder for a value of a prepared query; `:name` in SQL text."""
+    """A placeholder for a value of a compiled query; `:name` in SQL text."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -50,8 +50,8 @@ class AsBytes(ColumnBase):
         return ctx.literal(start).sql(self.text).literal(end)
 
 
-class Prepared:
-    """A query that is compiled once: constants become literals, and variables are `Param`s.
+class Compiled:
+    """A query that is compiled only once: constants become literals, and variables are `Param`s.
 
     It is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines differ.
     """
@@ -66,11 +66,11 @@ class Prepared:
         return SQL(query) if isinstance(query, str) else query
 
 
-Query = Prepared | Node
+Query = Compiled | Node
 
 
 class Statement(NamedTuple):
-    """The text of a query, with the names of its parameters in order or, unless it is prepared, their values."""
+    """The text of a query, with the names of its parameters in order or, unless it is `Compiled`, their values."""
 
     text: str
     names: list[str] | None
@@ -78,17 +78,17 @@ class Statement(NamedTuple):
 
 
 class Compiler:
-    """Compiles queries for a dialect, and caches `Prepared` ones."""
+    """Compiles queries for a dialect, and caches `Compiled` ones."""
 
     def __init__(self, dialect: str, database: peewee.Database, **options: Any):
         self._dialect = dialect
         self._database = database
         self._options = options
-        self._statements: dict[Prepared, Statement] = {}
+        self._statements: dict[Compiled, Statement] = {}
 
     def statement(self, query: Query) -> Statement:
         """Return the text of a query."""
-        if type(query) is not Prepared:
+        if type(query) is not Compiled:
             text, values = self._context().sql(query).query()
             return Statement(text, None, values)
         statement = self._statements.get(query)
@@ -121,7 +121,7 @@ class Engine(ABC):
     name: str  # path of the file, or URL without its password
     loop: Loop
     peewee: peewee.Database
-    key_query: Prepared | None = None  # finds a key and counts the request, if several processes share the rate limit
+    key_query: Compiled | None = None  # finds a key and counts the request, if several processes share the rate limit
     statement: Callable[[Query], Statement]  # compiles a query
 
     @abstractmethod

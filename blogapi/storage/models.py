@@ -5,7 +5,7 @@ from typing import Any
 
 from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
 
-from blogapi.storage.engine import AsBytes, Prepared
+from blogapi.storage.engine import AsBytes, Compiled
 from blogapi.storage.setup import SCHEMA
 
 SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
@@ -58,7 +58,7 @@ DOCUMENT = AsBytes(Post.document)
 # joins a webhook with its options, if it has any
 WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
 # Every change reads these, so PostgreSQL fetches them together with the lock.
-ACTIVE_WEBHOOKS = Prepared(
+ACTIVE_WEBHOOKS = Compiled(
     Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
     .join(*WITH_OPTIONS)
     .where(Webhook.active == 1)

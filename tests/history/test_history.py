@@ -9,7 +9,7 @@ from blogapi import documents
 from blogapi.paging import Cursor
 from blogapi.posts import history
 from blogapi.posts import storage as posts
-from blogapi.storage.engine import Prepared, Reader
+from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Damaged, NotFound
 from blogapi.storage.models import Revision
 from blogapi.wings.history import revisions
@@ -246,7 +246,7 @@ def steps(database, clock):
         for query, values in recorder.queries:
             statement = database.engine.statement(query)
             text = f"{explain} {statement.text}"
-            for row in database.rows(Prepared(text) if values else SQL(text, statement.values), **values):
+            for row in database.rows(Compiled(text) if values else SQL(text, statement.values), **values):
                 yield str(row[-1])
 
     return steps

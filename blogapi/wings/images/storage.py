@@ -15,7 +15,7 @@ from peewee import Tuple, fn
 from blogapi.clock import earlier
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
-from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction, params
+from blogapi.storage.engine import AsBytes, Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
@@ -86,7 +86,7 @@ def find_any(reader: Reader, image_id: str) -> StoredImage | None:
 
 
 _columns = [getattr(Image, name) for name in StoredImage._fields]
-IMAGE_WITH_ID = Prepared(Image.select(*_columns).where(Image.id == Param("id")))
+IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Param("id")))
 
 
 def page(
@@ -122,8 +122,8 @@ def total_bytes(reader: Reader) -> int:
     return found[0] if found else 0
 
 
-TOTAL = Prepared("SELECT bytes FROM image_total")
-ADD_TO_TOTAL = Prepared(
+TOTAL = Compiled("SELECT bytes FROM image_total")
+ADD_TO_TOTAL = Compiled(
     "INSERT INTO image_total VALUES (1, :bytes) "
     "ON CONFLICT (id) DO UPDATE SET bytes = image_total.bytes + excluded.bytes"
 )
@@ -141,7 +141,7 @@ def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[b
         start += length
 
 
-PIECE = Prepared(
+PIECE = Compiled(
     "SELECT substr(content, CAST(:start AS integer), CAST(:length AS integer)) FROM image_part "
     "WHERE upload = :upload AND number = :number"
 )
@@ -192,9 +192,9 @@ def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
     tx.execute(ADD_PART, upload=upload, number=number, content=content)
 
 
-BEGIN_UPLOAD = Prepared("INSERT INTO upload (name) VALUES (:name)")
-END_UPLOAD = Prepared("DELETE FROM upload WHERE name = :name")
-ADD_PART = Prepared(ImagePart.insert(params(ImagePart)))
+BEGIN_UPLOAD = Compiled("INSERT INTO upload (name) VALUES (:name)")
+END_UPLOAD = Compiled("DELETE FROM upload WHERE name = :name")
+ADD_PART = Compiled(ImagePart.insert(params(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
@@ -232,8 +232,8 @@ def sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-FETCHED = Prepared(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Param("url")))
-REMEMBER = Prepared(
+FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Param("url")))
+REMEMBER = Compiled(
     "INSERT INTO fetched_image VALUES (:url, :image_id) ON CONFLICT (url) DO UPDATE SET image_id = excluded.image_id"
 )
 
@@ -246,7 +246,7 @@ def shown_by(reader: Reader, image_id: str) -> list[Use]:
     return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, UNSAVED_THAT_SHOW)
 
 
-def _shown_by(reader: Reader, image_id: str, *queries: Prepared, since: str = "") -> list[Use]:
+def _shown_by(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
     values = {"address": f"/images/{image_id}.", "since": since}
     found = chain.from_iterable(reader.rows(query, **values) for query in queries)
     return [Use(*row) for row in islice(found, NAMED)]
@@ -257,10 +257,10 @@ def still_shown(uses: Iterable[Use]) -> Rejected:
     return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
 
 
-def _uses(query: str) -> Prepared:
+def _uses(query: str) -> Compiled:
     """Return a query; {shows} in it stands for the condition that a document contains an address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
-    return Prepared(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
+    return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 
 
 _use = "SELECT 'post', id, 0, slug FROM post WHERE"
@@ -322,7 +322,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
             time.sleep(POLL_SECONDS)
 
 
-PART_NUMBERS = Prepared(
+PART_NUMBERS = Compiled(
     ImagePart.select(ImagePart.number).where(ImagePart.upload == Param("upload")).limit(DELETED_PARTS)
 )
 
@@ -333,5 +333,5 @@ def prune(tx: Transaction) -> int:
     return delete_parts(tx, found[0]) if found else 0
 
 
-UPLOAD = Prepared("SELECT name FROM upload WHERE name = :name")
-OLD_UPLOAD = Prepared("SELECT name FROM upload WHERE name < :time ORDER BY name LIMIT 1")
+UPLOAD = Compiled("SELECT name FROM upload WHERE name = :name")
+OLD_UPLOAD = Compiled("SELECT name FROM upload WHERE name < :time ORDER BY name LIMIT 1")

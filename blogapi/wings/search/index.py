@@ -12,7 +12,7 @@ from typing import Any
 
 from blogapi import documents
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction
+from blogapi.storage.engine import Compiled, Param, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import labels, words
@@ -71,13 +71,13 @@ def _remove(tx: Transaction, is_published: bool, post_id: int) -> None:
 # SQLite's index writes a segment whenever another statement follows, and for each id that is lower than the last.
 # In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
 REMOVE = {
-    is_published: Prepared(
+    is_published: Compiled(
         sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id"
     )
     for is_published, table in TABLES.items()
 }
 ADD = {
-    is_published: Prepared(
+    is_published: Compiled(
         sqlite=f"INSERT OR REPLACE INTO {table} (rowid, title, text) VALUES (:id, :title, :text)",
         postgresql=f"""
         INSERT INTO search
@@ -105,7 +105,7 @@ def tidy(database: Database) -> None:
             time.sleep(PAUSE_SECONDS)
 
 
-def _merge(tx: Transaction, statement: Prepared) -> bool:
+def _merge(tx: Transaction, statement: Compiled) -> bool:
     """Merge some pages of SQLite's index; return whether there may be more to merge."""
     before = tx.changes
     tx.defer(statement)
@@ -149,14 +149,14 @@ def _index_some(tx: Transaction) -> list[int]:
     return indexed
 
 
-CLEAN = Prepared("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
+CLEAN = Compiled("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
 # By itself, SQLite would merge too many pages of its index at a time.
 MERGE = {
-    is_published: Prepared(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', {MERGED_PAGES})")
+    is_published: Compiled(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', {MERGED_PAGES})")
     for is_published, table in TABLES.items()
 }
-UNINDEXED = Prepared("SELECT below FROM search_rebuild")
-PROGRESS = Prepared("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
-SET_UNINDEXED = Prepared("UPDATE search_rebuild SET below = :below")
-COMPLETE = Prepared("DELETE FROM search_rebuild")
-NEXT = Prepared(Post.select(Post.id, DOCUMENT).where(Post.id < Param("below")).order_by(Post.id.desc()).limit(1))
+UNINDEXED = Compiled("SELECT below FROM search_rebuild")
+PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
+SET_UNINDEXED = Compiled("UPDATE search_rebuild SET below = :below")
+COMPLETE = Compiled("DELETE FROM search_rebuild")
+NEXT = Compiled(Post.select(Post.id, DOCUMENT).where(Post.id < Param("below")).order_by(Post.id.desc()).limit(1))

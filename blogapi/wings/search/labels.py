@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from blogapi.documents import dump
 from blogapi.paging import ListQuery
-from blogapi.storage.engine import Prepared, Reader, Transaction
+from blogapi.storage.engine import Compiled, Reader, Transaction
 from blogapi.storage.errors import Rejected
 from blogapi.wings.search import words
 
@@ -59,7 +59,7 @@ def prune(tx: Transaction, after: int) -> int:
 
 # A tag is a JSON array: its key, its words in one text, and its key and each word once.
 ADD = {
-    is_published: Prepared(
+    is_published: Compiled(
         sqlite=f"""
         INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word.value,
         (SELECT coalesce(max(id), 0) + 1 FROM search_label) + tag.key, json_extract(tag.value, '$[1]')
@@ -78,15 +78,15 @@ ADD = {
 }
 LABEL = "(SELECT min(search_label.id) FROM search_label WHERE published = {} AND word = value)"
 OF_TAGS = {
-    is_published: Prepared(f"""
+    is_published: Compiled(f"""
     SELECT coalesce(group_concat(' {words.LABEL}' || label, ''), ''), count(*) = count(label)
     FROM (SELECT {LABEL.format(int(is_published))} AS label FROM json_each(:keys))
     """)
     for is_published in TABLES
 }
-WITH_KEY = Prepared("SELECT id, published FROM search_label WHERE published IN (0, 1) AND word = :key")
-DELETE = Prepared("DELETE FROM search_label WHERE id = :label")
-INSERT = Prepared(
+WITH_KEY = Compiled("SELECT id, published FROM search_label WHERE published IN (0, 1) AND word = :key")
+DELETE = Compiled("DELETE FROM search_label WHERE id = :label")
+INSERT = Compiled(
     sqlite="""
     INSERT INTO search_label (published, word, id, words)
     SELECT :published, value, :label, json_extract(:tag, '$[1]') FROM json_each(:tag, '$[2]')
@@ -98,13 +98,13 @@ INSERT = Prepared(
 )
 # Each label once, and whether no post carries its tag. The label of a tag that was deleted site-wide has the word ''.
 _carried = "EXISTS (SELECT 1 FROM post_tag WHERE tag = substr(word, 2) AND status {})"
-UNUSED = Prepared(f"""
+UNUSED = Compiled(f"""
     SELECT id, published, word = '' OR CASE published WHEN 1 THEN NOT {_carried.format("= 'published'")}
     ELSE NOT {_carried.format("IN ('draft', 'scheduled', 'archived')")} END
     FROM search_label WHERE id > :after AND (word = '' OR word LIKE '=%') ORDER BY id LIMIT :limit
 """)
 INDEXED = {
-    is_published: Prepared(
+    is_published: Compiled(
         sqlite=f"SELECT 1 FROM {table} WHERE {table} MATCH '\"' || :word || '\"' LIMIT 1",
         postgresql=f"""
         SELECT 1 FROM search WHERE published = {is_published}
@@ -177,7 +177,7 @@ _state = f"""
     SELECT {REBUILD_ROW}, below FROM search_rebuild UNION ALL
     SELECT {DUE_ROW}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
 """
-LOOK_UP = Prepared(
+LOOK_UP = Compiled(
     sqlite=f"""{_state}
     SELECT DISTINCT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
     WHERE published IN (:first, :last) AND instr(words, json_extract(sought.value, '$[2]'))
@@ -189,7 +189,7 @@ LOOK_UP = Prepared(
     AND strpos(words, value ->> 2) > 0 LIMIT :limit
     """,
 )
-OF_DUE = Prepared("""
+OF_DUE = Compiled("""
     SELECT id, word, words FROM schedule
     JOIN post_tag ON post_tag.post_id = schedule.post_id AND status = 'scheduled'
     JOIN search_label ON published = 0 AND word = '=' || tag WHERE schedule.published_at <= :now

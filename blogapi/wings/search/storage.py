@@ -9,7 +9,7 @@ from peewee import SQL, Select
 from blogapi.documents import STATUSES, dump
 from blogapi.paging import Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Prepared, Reader
+from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
@@ -110,7 +110,7 @@ class Order(NamedTuple):
 
 
 @cache
-def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False) -> Prepared:
+def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False) -> Compiled:
     """Return the query of a page, whose parameters are limit, now, key, id and after, and those of the words."""
     if sort in ("published_at", "updated_at"):
         # PostgreSQL's index needs a range.
@@ -119,7 +119,7 @@ def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_label
     else:
         order = Order(f"'{part}'", "id DESC", "id < :id", False)
     found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag, has_labels)}) AS found")], [SQL("*")])
-    return Prepared(sqlite=_sqlite_query(order, status, part), postgresql=bounded(found, "key"))
+    return Compiled(sqlite=_sqlite_query(order, status, part), postgresql=bounded(found, "key"))
 
 
 DUE = "SELECT post_id FROM schedule WHERE schedule.published_at <= :now"

@@ -14,7 +14,7 @@ from blogapi.documents import MAX_TAG, STATUSES
 from blogapi.paging import Page
 from blogapi.posts import effects, publication
 from blogapi.posts.tags import OF_POST
-from blogapi.storage.engine import Param, Prepared, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Post, PostTag, Schedule
 from blogapi.text import fold
@@ -62,7 +62,7 @@ def _merged(*rows: TagRow) -> TagRow:
 
 
 @cache
-def tags_query(status: str | None) -> Prepared:
+def tags_query(status: str | None) -> Compiled:
     """Return the query for the tags from `first` to `last`, with the parameters now and limit.
 
     A due post counts as published, so a tag of published posts can have two rows.
@@ -75,7 +75,7 @@ def tags_query(status: str | None) -> Prepared:
         query += _counted(_of_schedule(publication.IS_DUE), "scheduled")
     else:
         query = _counted(PostTag.select().where(PostTag.status == status) if status else PostTag.select(), status)
-    return Prepared(query.order_by(SQL("1")))
+    return Compiled(query.order_by(SQL("1")))
 
 
 def _of_schedule(condition: Node) -> Select:
@@ -148,9 +148,9 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     return any_changed
 
 
-STORED = Prepared(Post.select(DOCUMENT).where(Post.id == Param("id")))
-RESPELL = Prepared(PostTag.update(params(PostTag, "name")).where(OF_POST, PostTag.name != Param("name")))
-SET_DOCUMENT = Prepared(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
+STORED = Compiled(Post.select(DOCUMENT).where(Post.id == Param("id")))
+RESPELL = Compiled(PostTag.update(params(PostTag, "name")).where(OF_POST, PostTag.name != Param("name")))
+SET_DOCUMENT = Compiled(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from peewee import Case, fn
 
-from blogapi.storage.engine import AsBytes, Param, Prepared, Reader, Transaction
+from blogapi.storage.engine import AsBytes, Compiled, Param, Reader, Transaction
 from blogapi.storage.models import WITH_OPTIONS, Webhook, WebhookOptions
 from blogapi.wings.webhooks.models import Delivery, Event
 from blogapi.wings.webhooks.storage import EVENT_BODY
@@ -65,7 +65,7 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
-DUE_WEBHOOKS = Prepared(
+DUE_WEBHOOKS = Compiled(
     Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
     .join(*WITH_OPTIONS)
     .where(Webhook.active == 1, _has_due)
@@ -76,9 +76,9 @@ _messages = (
     .where(Delivery.webhook_id == Param("webhook_id"), Delivery.state == "pending")
     .limit(Param("limit"))
 )
-FIRST_MESSAGES = Prepared(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+FIRST_MESSAGES = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
-TIMED_MESSAGES = Prepared(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
 
 
 def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
@@ -101,6 +101,6 @@ _attempted = Delivery.update(
 )
 _of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
 _of_attempt &= Delivery.attempts == Param("attempts")  # Another process may have resent it.
-RECORD_ATTEMPT = Prepared(_attempted.where(_of_attempt))
+RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
 _of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook with a new URL stays on.
-TURN_OFF = Prepared(Webhook.update(active=0).where(_of_url))
+TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))
