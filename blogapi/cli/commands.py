@@ -31,9 +31,9 @@ LAZY = {
     "images": "blogapi.cli.images:list_images",
     "login": "blogapi.cli.owner:login",
     "openapi": "blogapi.cli.docs:openapi",
-    "pull": "blogapi.cli.transfer_remote:pull",
-    "push": "blogapi.cli.transfer_remote:push",
-    "status": "blogapi.cli.transfer_remote:status",
+    "pull": "blogapi.cli.sync:pull",
+    "push": "blogapi.cli.sync:push",
+    "status": "blogapi.cli.sync:status",
     "undo": "blogapi.cli.transfer:undo_posts",
 }
 FORMER_NAMES = {"settings": "login"}  # earlier names of commands

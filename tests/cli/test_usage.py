@@ -11,7 +11,7 @@ NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a 
 
 
 # Every command with arguments with which it succeeds, but those that need more: `serve` (in test_cli.py), `doctor` (in
-# test_doctor.py), and `push`, `pull` and `status` (in tests/transfer)
+# test_doctor.py), and `push`, `pull` and `status` (in tests/sync)
 COMMANDS = {
     **dict.fromkeys(("init", "login", "config", "openapi", "images"), ""),
     **{"keys": "list", "import": "posts", "undo": "--since 2026-11-20", "export": "exported"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.posts import lists
-from blogapi.wings.transfer.folder import export
+from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.importer import checked, store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock

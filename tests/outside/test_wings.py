@@ -49,11 +49,12 @@ def without(checkout, *wings):
             test.unlink()
 
 
-WINGS = ["micropub", "owner", "transfer", "docs"]
+WINGS = ["micropub", "owner", "sync", "transfer", "docs"]
+ALONE = ["micropub"], ["owner"], ["sync"], ["sync", "transfer"], ["docs"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wings", [*([wing] for wing in WINGS), WINGS], ids="-".join)
+@pytest.mark.parametrize("wings", [*ALONE, WINGS], ids="-".join)
 def test_the_core_and_its_tests_work_without_a_wing(checkout, wings):
     without(checkout, *wings)
     options = {"cwd": checkout, "env": os.environ | {"PYTHONPATH": str(checkout)}, "capture_output": True, "text": True}

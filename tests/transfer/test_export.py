@@ -5,7 +5,7 @@ import os
 import pytest
 
 from blogapi.wings.markdown.files import render
-from blogapi.wings.transfer.folder import export
+from blogapi.wings.transfer.export import export
 from tests.blogs import run_without_rights
 from tests.images.pictures import png
 
@@ -123,7 +123,7 @@ def test_an_unreadable_leftover_is_reported_and_the_others_are_removed(folder):
     export([*POSTS, POSTS[0] | {"slug": "c"}], folder, NO_IMAGES)
     (folder / "a.md").chmod(0)
     program = (
-        "import sys, pathlib; from blogapi.wings.transfer.folder import export\n"
+        "import sys, pathlib; from blogapi.wings.transfer.export import export\n"
         "print(*export([], pathlib.Path(sys.argv[1]), None, delete=True).values(), sep='\\n')"
     )
     printed = run_without_rights(program, folder)

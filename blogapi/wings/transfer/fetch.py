@@ -16,8 +16,8 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import PART_BYTES
-from blogapi.wings.transfer.client import deadline
 from blogapi.wings.transfer.content import host_of, with_images
+from blogapi.wings.transfer.deadline import deadline
 from blogapi.wings.transfer.images import IMAGE_ERRORS, IN_PARAMS, ImageStore, LocalImages, reason_of
 from blogapi.wings.transfer.importer import Checked, checked
 from blogapi.wings.transfer.items import Item

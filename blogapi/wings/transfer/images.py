@@ -4,7 +4,7 @@ import errno
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +45,11 @@ IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 def reason_of(error: Exception) -> str:
     """Return the reason for an error, without the name of the file."""
     return getattr(error, "strerror", None) or str(error)
+
+
+def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
+    """Return a function that replaces the addresses of images in a text; the new ones are keyed by file name."""
+    return lambda text: IMAGE_ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
 
 
 def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:

@@ -161,15 +161,6 @@ def refused_images(sources: Sources) -> Iterator[str]:
         yield f"{', '.join(found[:EXAMPLES])}{others}: {reason}"
 
 
-def what_differs(item: Item) -> str:
-    """Return how the post of a pushed file will differ from what the file says."""
-    why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
-    hidden = item.notes.get(Note.HIDDEN)
-    why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []
-    why += [f"images not found: {examples(item.missing)}"] if item.missing else []
-    return "; ".join(why)
-
-
 def redirects_of(item: Item) -> Iterator[str]:
     """Yield a line for each old address of a post that differs from its slug; bytes that are not UTF-8 stay."""
     bytes_kept = "surrogateescape"

@@ -11,14 +11,15 @@ from blogapi.documents import dump
 from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.client import NotSynced, RemoteError
-from blogapi.wings.transfer.comparison import Comparison
-from blogapi.wings.transfer.decide import Action
-from blogapi.wings.transfer.folder import with_addresses
-from blogapi.wings.transfer.images import open_below
-from blogapi.wings.transfer.report import what_differs
-from blogapi.wings.transfer.state import Entry, entry_of, identity
-from blogapi.wings.transfer.working import Result
+from blogapi.wings.sync.client import NotSynced, RemoteError
+from blogapi.wings.sync.comparison import Comparison
+from blogapi.wings.sync.decisions import Action
+from blogapi.wings.sync.state import Entry, entry_of, identity
+from blogapi.wings.sync.working import Result
+from blogapi.wings.transfer.images import open_below, with_addresses
+from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.report import examples
 
 MAX_SLUG = 70  # characters that are kept of a slug in a free one
 TRIES = 3  # attempts to write a post that other clients change at the same moment
@@ -206,3 +207,12 @@ class Push:
                 found = self.working.remote.write("PATCH", current["id"], fields, If_Match=current["etag"])
                 if found:
                     self.working.record(name, entry_of(*found), entry["sha256"])
+
+
+def what_differs(item: Item) -> str:
+    """Return how the post of a pushed file will differ from what the file says."""
+    why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
+    hidden = item.notes.get(Note.HIDDEN)
+    why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []
+    why += [f"images not found: {examples(item.missing)}"] if item.missing else []
+    return "; ".join(why)

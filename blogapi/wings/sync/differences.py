@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from difflib import unified_diff
 
 from blogapi.wings.markdown.files import render
-from blogapi.wings.transfer.comparison import Comparison
-from blogapi.wings.transfer.remote import Post
+from blogapi.wings.sync.comparison import Comparison
+from blogapi.wings.sync.remote import Post
 
 MAX_LINES = 5000  # limit for both texts together: comparing takes quadratic time
 

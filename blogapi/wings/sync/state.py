@@ -15,10 +15,10 @@ from marshmallow import ValidationError, fields
 from blogapi.clock import later
 from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED
 from blogapi.posts.schemas import PostSchema
-from blogapi.wings.transfer.client import RemoteError
+from blogapi.wings.sync.client import RemoteError
+from blogapi.wings.sync.remote import MAX_POSTS, Post
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, MARKDOWN_SUFFIXES
-from blogapi.wings.transfer.remote import MAX_POSTS, Post
 
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have

@@ -1,8 +1,8 @@
 """Push and pull: what a command leaves alone, and how to go on from there."""
 
-from blogapi.wings.transfer import state
+from blogapi.wings.sync import state
 from tests.blogs import open_sources, write_files
-from tests.transfer.conftest import contents, counts
+from tests.sync.conftest import contents, counts
 
 
 def test_a_file_that_was_deleted_by_mistake_can_be_got_back(run, folder):

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from pathspec import GitIgnoreSpec
 
-from blogapi.wings.transfer.client import RemoteError
+from blogapi.wings.sync.client import RemoteError
 
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 GIT, OWN = ".gitignore", ".blogapiignore"

@@ -21,17 +21,17 @@ from blogapi.cli.images import given_path
 from blogapi.cli.transfer import FOLDER_PATH
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.transfer.client import ApiClient, NotSynced, RemoteError
-from blogapi.wings.transfer.comparison import Comparison
-from blogapi.wings.transfer.differences import differences
+from blogapi.wings.sync.client import ApiClient, NotSynced, RemoteError
+from blogapi.wings.sync.comparison import Comparison
+from blogapi.wings.sync.differences import differences
+from blogapi.wings.sync.pull import Pull
+from blogapi.wings.sync.push import Push
+from blogapi.wings.sync.remote import Remote
+from blogapi.wings.sync.state import STATE, SyncState, synced_folder
+from blogapi.wings.sync.working import Result, WorkingFolder
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
-from blogapi.wings.transfer.pull import Pull
-from blogapi.wings.transfer.push import Push
-from blogapi.wings.transfer.remote import Remote
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
-from blogapi.wings.transfer.state import STATE, SyncState, synced_folder
-from blogapi.wings.transfer.working import Result, WorkingFolder
 
 CHANGING_RESULTS = ("created", "updated", "deleted")
 CONFLICT, FAILED, SKIPPED, UNCHANGED = "conflict", "failed", "skipped", "unchanged"

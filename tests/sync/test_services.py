@@ -14,7 +14,7 @@ from tests.cases import cases
 from tests.images.pictures import jpeg, png
 from tests.receiver import Receiver, make_certificate
 from tests.service import add_key
-from tests.transfer.conftest import contents, counts, edit
+from tests.sync.conftest import contents, counts, edit
 
 # Images
 

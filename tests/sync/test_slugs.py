@@ -2,8 +2,8 @@
 
 import pytest
 
-from blogapi.wings.transfer.remote import Remote
-from tests.transfer.conftest import counts
+from blogapi.wings.sync.remote import Remote
+from tests.sync.conftest import counts
 
 TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"
 

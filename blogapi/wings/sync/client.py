@@ -3,10 +3,8 @@
 import json
 import math
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
@@ -16,6 +14,7 @@ from urllib3.exceptions import HTTPError, SSLError
 
 from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
+from blogapi.wings.transfer.deadline import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
 MAX_TOKENS = 1_500_000  # strings, commas and opening brackets in a response; parsed, each takes up to 100 bytes
@@ -69,29 +68,6 @@ def date_of(answer: ApiResponse) -> float:
     except (ValueError, OverflowError):
         return 0
     return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
-
-
-@contextmanager
-def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None]]:
-    """Raise `late` in a block that takes more seconds than this. Yield a function that sets another number of them.
-
-    It interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
-    """
-
-    def end(*_: object) -> None:
-        raise late
-
-    def set_to(seconds: float) -> None:
-        left = begun + seconds - time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), 1)  # again if a destructor swallows the exception
-
-    begun, before = time.monotonic(), signal.signal(signal.SIGALRM, end)
-    try:
-        set_to(seconds)
-        yield set_to
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class ApiClient:

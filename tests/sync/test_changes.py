@@ -8,7 +8,7 @@ import pytest
 from blogapi.wings.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
 from tests.cases import cases
-from tests.transfer.conftest import (
+from tests.sync.conftest import (
     CHANGED_THERE,
     GONE_HERE_CHANGED,
     GONE_THERE,

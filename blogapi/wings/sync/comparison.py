@@ -8,13 +8,13 @@ from blogapi.clock import rfc3339
 from blogapi.documents import is_slug
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Rejected
-from blogapi.wings.transfer.client import NotSynced
-from blogapi.wings.transfer.decide import ABSENT, CHANGED, CONFLICT, HINTS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.sync.client import NotSynced
+from blogapi.wings.sync.decisions import ABSENT, CHANGED, CONFLICT, HINTS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.sync.remote import KEPT, Post, RemoteRevision
+from blogapi.wings.sync.state import Entry, fingerprint, identity
+from blogapi.wings.sync.working import CHANGING, Result, WorkingFolder
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.remote import KEPT, Post, RemoteRevision
-from blogapi.wings.transfer.state import Entry, fingerprint, identity
-from blogapi.wings.transfer.working import CHANGING, Result, WorkingFolder
 
 MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: {}` into it, else another slug"
 

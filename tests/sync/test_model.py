@@ -13,7 +13,7 @@ import pytest
 from blogapi.engines import engine_for
 from blogapi.wings.transfer import copy
 from tests.service import Server
-from tests.transfer.conftest import command_runner
+from tests.sync.conftest import command_runner
 
 WORD = re.compile(r"\b[bt][0-9]+z\b")  # b…: which file or post it is; t…: a text that somebody wrote
 

@@ -11,7 +11,7 @@ from marshmallow import EXCLUDE, ValidationError
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.images.formats import MAX_BYTES
 from blogapi.wings.images.storage import IMAGE_ID
-from blogapi.wings.transfer.client import MAX_JSON_BYTES, MAX_REASON, PACE, ApiClient, ApiResponse, RemoteError
+from blogapi.wings.sync.client import MAX_JSON_BYTES, MAX_REASON, PACE, ApiClient, ApiResponse, RemoteError
 
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 FEW_PAGES = 100  # a longer list must have at least ten posts a page

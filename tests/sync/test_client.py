@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blogapi.wings.transfer.client import MAX_TOKENS, TRIES, ApiClient, ApiResponse, RemoteError, date_of, parse
-from blogapi.wings.transfer.remote import Remote
+from blogapi.wings.sync.client import MAX_TOKENS, TRIES, ApiClient, ApiResponse, RemoteError, date_of, parse
+from blogapi.wings.sync.remote import Remote
 
 KEY = b'{"name": "a", "scope": "full"}'
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

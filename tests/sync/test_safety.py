@@ -7,7 +7,7 @@ import pytest
 
 from tests.blogs import write_files
 from tests.service import BIN, without_rights
-from tests.transfer.conftest import GONE_THERE, WAYS_OUT, contents, counts, edit, read_state, write_state
+from tests.sync.conftest import GONE_THERE, WAYS_OUT, contents, counts, edit, read_state, write_state
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])

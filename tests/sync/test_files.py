@@ -10,7 +10,7 @@ import pytest
 from tests.blogs import write_files
 from tests.images.pictures import png
 from tests.service import BIN
-from tests.transfer.conftest import CHANGED_HERE, WAYS_OUT, contents, counts, edit, read_state, write_state
+from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, contents, counts, edit, read_state, write_state
 
 
 def test_ignored_files_and_copies_made_of_conflicts_are_left_out(run, folder, there, change):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.wings.transfer.decide import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
+from blogapi.wings.sync.decisions import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
 from tests.cases import cases
 
 TABLE = {

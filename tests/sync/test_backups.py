@@ -6,11 +6,11 @@ import time
 import pytest
 
 from blogapi.engines import engine_for
+from blogapi.wings.sync.remote import Remote
 from blogapi.wings.transfer import copy
-from blogapi.wings.transfer.remote import Remote
 from tests.images.pictures import png
 from tests.service import Server, eventually
-from tests.transfer.conftest import command_runner, contents, edit, read_state, write_state
+from tests.sync.conftest import command_runner, contents, edit, read_state, write_state
 
 
 def next_second():

@@ -15,18 +15,17 @@ from blogapi.documents import dump
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError, split
-from blogapi.wings.transfer.client import NotSynced, RemoteError
-from blogapi.wings.transfer.comparison import Comparison
-from blogapi.wings.transfer.decide import Action
-from blogapi.wings.transfer.edit import with_content, with_fields
-from blogapi.wings.transfer.folder import with_addresses
-from blogapi.wings.transfer.ignored import MINE
-from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
+from blogapi.wings.sync.client import NotSynced, RemoteError
+from blogapi.wings.sync.comparison import Comparison
+from blogapi.wings.sync.decisions import Action
+from blogapi.wings.sync.edit import with_content, with_fields
+from blogapi.wings.sync.ignored import MINE
+from blogapi.wings.sync.remote import Post
+from blogapi.wings.sync.state import Entry, entry_of
+from blogapi.wings.sync.working import Result
+from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addresses
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
-from blogapi.wings.transfer.remote import Post
-from blogapi.wings.transfer.state import Entry, entry_of
-from blogapi.wings.transfer.working import Result
 
 UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
 FORCED = (Action.CONFLICT, Action.TRASH)  # actions for which `theirs` takes the post

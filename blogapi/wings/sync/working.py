@@ -14,15 +14,15 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.wings.transfer.client import NotSynced, RemoteError
+from blogapi.wings.sync.client import NotSynced, RemoteError
+from blogapi.wings.sync.ignored import Ignored
+from blogapi.wings.sync.remote import LISTED, Post, Remote
+from blogapi.wings.sync.state import STATE, Entry, SyncState, entry_of, identity, synced_folder
 from blogapi.wings.transfer.folder import Folder
-from blogapi.wings.transfer.ignored import Ignored
 from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages, reason_of
 from blogapi.wings.transfer.importer import checked
 from blogapi.wings.transfer.items import Failure, Item
-from blogapi.wings.transfer.remote import LISTED, Post, Remote
 from blogapi.wings.transfer.sources import Sources
-from blogapi.wings.transfer.state import STATE, Entry, SyncState, entry_of, identity, synced_folder
 
 CHANGING = "it is changing right now"
 MANY = 5  # files or posts; if more and over half of all are gone, nothing is deleted

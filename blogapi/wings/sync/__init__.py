@@ -1,0 +1,1 @@
+"""Sync a folder of Markdown files with the posts of a service: push, pull and status."""
