@@ -19,6 +19,7 @@ from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
+from blogapi.storage.models import Author
 from tests.service import free_port
 
 HERE = Path(__file__).resolve().parent
@@ -288,7 +289,7 @@ def store(location: str, numbers: range) -> None:
 
 def add(tx: Transaction, numbers: Iterable[int]) -> None:
     for number in numbers:
-        posts.add(tx, fields_of(number), "bench")
+        posts.add(tx, fields_of(number), Author("bench"))
 
 
 @contextmanager

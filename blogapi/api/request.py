@@ -21,7 +21,7 @@ from blogapi.documents import SET_BY_SERVICE, etags
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
-from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Drafter
+from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Author
 
 JSON_TYPES = (JSON, "application/merge-patch+json")  # accepted for a PATCH body (RFC 7396)
 READ_METHODS = ("GET", "HEAD")
@@ -93,16 +93,9 @@ class Request(flask.Request):
         return self.service.config.prefix + path
 
     @property
-    def author(self) -> str:
-        """The author for the history: the key's name, or "settings" for the owner's page."""
-        if self.key is None:
-            return "settings"
-        return Drafter(self.key.name) if self.drafts_only else self.key.name
-
-    @property
-    def drafts_only(self) -> bool:
-        """Whether its key may write drafts only."""
-        return self.key is not None and self.key.scope == DRAFTS_ONLY
+    def author(self) -> Author:
+        """The author of its changes: its key, or "settings" for the owner's page."""
+        return Author(self.key.name, self.key.scope == DRAFTS_ONLY) if self.key else Author("settings")
 
     @property
     def published_only(self) -> bool:

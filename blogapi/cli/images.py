@@ -76,5 +76,5 @@ def rebase_images(database: Database, old: str) -> int:
         left, changed = left + bool(reason), changed + (not reason)
     click.echo(f"changed {changed}, left {left}")
     if changed:
-        click.echo(f"To revert this: blogapi undo --since {since} --key {BY}", err=True)
+        click.echo(f"To revert this: blogapi undo --since {since} --key {BY.name}", err=True)
     return 1 if left else 0

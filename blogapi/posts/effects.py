@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from blogapi.posts import history, proposals, publication, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
-from blogapi.storage.models import Drafter
+from blogapi.storage.models import Author
 from blogapi.text import fold
 from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
@@ -34,14 +34,14 @@ class Change(NamedTuple):
     post_id: int
     old: Fields
     new: Fields
-    author: str = ""
+    author: Author = Author("")  # nobody, if its time has come
     version: int = 0  # the version of `old`
     with_events: bool = True  # not for an import
 
 
-def check_permitted(author: str, *posts: Fields, kind: Kind = "updated") -> None:
+def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> None:
     """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} stands for no post."""
-    if isinstance(author, Drafter):
+    if author.drafts_only:
         if kind == "purged":
             raise NotPermitted("a draft can be moved to the trash, but not deleted for good")
         for post in posts:
@@ -56,7 +56,7 @@ def run(tx: Transaction, change: Change) -> None:
     if kind == "purged" or (kind == "deleted" and not tx.keeps_history):
         forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
-        history.add_revision(tx, post_id, version, author, KEPT[kind])
+        history.add_revision(tx, post_id, version, author.name, KEPT[kind])
     publication.reschedule(tx, post_id, old, new)
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
@@ -71,14 +71,14 @@ def forget(tx: Transaction, post_id: int) -> None:
     proposals.forget(tx, post_id)
 
 
-def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, author: str) -> None:
+def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, author: Author) -> None:
     """Record that a site-wide tag change touched this post; the event is sent for the tag, not for the post."""
     check_permitted(author, old, new)
     if tx.keeps_history:
-        history.add_retagging(tx, post_id, author, old["tags"])
+        history.add_retagging(tx, post_id, author.name, old["tags"])
 
 
-def run_for_damaged(tx: Transaction, post_id: int, author: str) -> None:
+def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
     """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
     check_permitted(author, {"status": "damaged"})
     forget(tx, post_id)

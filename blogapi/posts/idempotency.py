@@ -13,7 +13,7 @@ from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import model
+from blogapi.storage.models import Author, model
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
@@ -64,9 +64,9 @@ def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
 def add_once(
     tx: Transaction,
     fields: posts.Fields,
-    author: str,
+    author: Author,
     key: IdempotencyKey,
-    add: Callable[[Transaction, posts.Fields, str], posts.StoredPost] = posts.add,
+    add: Callable[[Transaction, posts.Fields, Author], posts.StoredPost] = posts.add,
 ) -> posts.StoredPost:
     """Create a post with `add`, or return the post that a request with the same key created recently.
 

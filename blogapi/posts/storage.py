@@ -16,7 +16,7 @@ from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, m
 from blogapi.posts.publication import POST_IS_DUE
 from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound, PostNotFound, Rejected
-from blogapi.storage.models import DOCUMENT, Post
+from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
 PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
@@ -119,7 +119,7 @@ PUBLISHED_WITH_SLUG = Compiled(_published.where(slugs.has_slug(Param("ref"))))
 def add(
     tx: Transaction,
     fields: Fields,
-    author: str,
+    author: Author,
     created_at: str | None = None,
     with_events: bool = True,
     *,
@@ -143,14 +143,14 @@ def add(
     return insert(tx, documents.in_order(post), author, with_events=with_events)
 
 
-def insert(tx: Transaction, post: Fields, author: str, version: int = 1, *, with_events: bool = True) -> StoredPost:
+def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, with_events: bool = True) -> StoredPost:
     """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
     check_size(tx, post["content"])  # again for `recreate`
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
     effects.run(tx, Change("created", post_id, {}, post, author, with_events=with_events))
-    tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author, **copies)
+    tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author.name, **copies)
     return StoredPost(post_id, document.encode(), version)
 
 
@@ -164,7 +164,7 @@ def change(
     tx: Transaction,
     ref: PostRef,
     changes: Fields,
-    author: str,
+    author: Author,
     check: Check = no_check,
     *,
     allow_future_draft: bool = False,
@@ -211,7 +211,7 @@ def put(
     tx: Transaction,
     ref: PostRef,
     fields: Fields,
-    author: str,
+    author: Author,
     check: Check = no_check,
     created_at: str | None = None,
     with_events: bool = True,
@@ -259,7 +259,7 @@ def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> F
 
 
 def replace(
-    tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: str, *, with_events: bool = True
+    tx: Transaction, post: StoredPost, old: Fields, new: Fields, author: Author, *, with_events: bool = True
 ) -> StoredPost:
     """Replace a post with a new version, and keep the current one in the history. Raises SlugTaken."""
     check_size(tx, new["content"])
@@ -273,13 +273,13 @@ def replace(
     return StoredPost(post.id, document.encode(), post.version + 1)
 
 
-def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: str | None = None) -> None:
+def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Author | None = None) -> None:
     """Write the columns that differ; with an author, as a new version."""
     post_id = int(new["id"])
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     values = {name: new.get(name) for name in changed}
     if author is not None:
-        values |= {"since": tx.now, "author": author}
+        values |= {"since": tx.now, "author": author.name}
     tx.defer(_set(*changed, is_version=author is not None), id=post_id, document=document, **values)
 
 
@@ -295,7 +295,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 # Delete
 
 
-def delete(tx: Transaction, ref: PostRef, author: str, check: Check = no_check, *, permanent: bool = False) -> None:
+def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises NotFound.
 
     A damaged post cannot go to the trash: it is deleted, without a `check`.

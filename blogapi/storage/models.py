@@ -1,7 +1,7 @@
 """The tables of the core, and those that several wings use, as Peewee models, which are built from schema.sql."""
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
 
@@ -14,8 +14,11 @@ AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 
 
-class Drafter(str):
-    """The name of a drafts-only key, as the author of a change. So no write can forget what the key may do."""
+class Author(NamedTuple):
+    """Who makes a change, for the history: the name of a key, or one of AUTHORS. Only keys can be drafts-only."""
+
+    name: str
+    drafts_only: bool = False
 
 
 class BaseModel(Model):

@@ -10,6 +10,7 @@ from blogapi.clock import earlier
 from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
+from blogapi.storage.models import Author
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage
 
@@ -37,7 +38,9 @@ def add(storage):
 
 def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
     used, unused, new = add(1, days=3), add(2), add(3, days=0)
-    storage.write(posts.add, {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}, "")
+    storage.write(
+        posts.add, {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}, Author("")
+    )
     assert run("images") == (0, [new, unused, used], [])
     assert run("images", "--unused") == (0, [unused], [])
     assert run("images", "--unused", "--delete") == (0, [unused], [])
@@ -47,7 +50,7 @@ def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(
 
 def test_with_a_damaged_post_no_image_counts_as_unused(run, storage, add, damage):
     image = add(1)
-    storage.write(posts.add, {"title": "A", "content": "B", "tags": [], "status": "draft"}, "")
+    storage.write(posts.add, {"title": "A", "content": "B", "tags": [], "status": "draft"}, Author(""))
     damage("post", "document", None)
     result = CliRunner().invoke(command_line, ["images", "--unused", "--delete"])
     assert (str(result.exception), result.stdout) == ("a post is damaged", "")

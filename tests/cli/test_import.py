@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from blogapi import cli
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.storage.models import Author
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.transfer import importer
 from blogapi.wings.transfer.items import Item
@@ -213,8 +214,8 @@ def test_older_addresses_become_former_slugs_unless_they_belong_to_other_posts(r
     assert (status, lines[0], left in lines) == (0, "made 2, changed 0, unchanged 1, refused 0", True)
     found = {slug: post.get("former_slugs") for slug, post in stored(storage).items()}
     assert found == {"b": None, "a": ["old"], "taken": None}
-    storage.write(posts.change, "a", {"slug": "c"}, "tests")
-    storage.write(posts.change, "c", {"slug": "a"}, "tests")
+    storage.write(posts.change, "a", {"slug": "c"}, Author("tests"))
+    storage.write(posts.change, "c", {"slug": "a"}, Author("tests"))
     assert run("import", top)[1][0] == "made 0, changed 0, unchanged 3, refused 0"
     assert stored(storage)["a"]["former_slugs"] == ["c", "old"]
 
@@ -232,7 +233,7 @@ def test_only_the_first_twenty_former_slugs_are_imported_and_the_output_says_so(
 def test_a_file_with_an_old_name_neither_creates_nor_renames_a_post(run, folder, storage):
     top = folder(a="---\ndate: 2020-01-01\n---\nA")
     run("import", top)
-    storage.write(posts.change, "a", {"slug": "b"}, "tests")
+    storage.write(posts.change, "a", {"slug": "b"}, Author("tests"))
     told = f"{top}/a.md: slug: post 1 had it before, but is b now"
     for options in ([], ["--dry-run"]):
         status, lines, errors = run("import", *options, top)
@@ -246,7 +247,7 @@ def test_an_export_includes_former_slugs(run, folder, storage, tmp_path):
         run("export", *options, str(tmp_path / "out"))
         assert "former_slugs: [old, b, taken]\n" in (tmp_path / "out/a.md").read_text()
         assert run("import", str(tmp_path / "out"))[1][0] == "made 0, changed 0, unchanged 1, refused 0"
-        storage.write(posts.delete, "a", "tests", permanent=True)
+        storage.write(posts.delete, "a", Author("tests"), permanent=True)
         run("import", str(tmp_path / "out"))
         assert stored(storage)["a"]["former_slugs"] == ["old", "b", "taken"]
 

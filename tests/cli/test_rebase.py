@@ -6,6 +6,7 @@ from blogapi import documents
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 
 IMAGE = f"/images/{1:032x}.jpg"
@@ -19,7 +20,7 @@ def add(storage, monkeypatch):
 
     def add(**fields):
         new = {"title": "A", "content": "B", "tags": [], "status": "published"} | fields
-        return storage.write(posts.add, new, "first").id
+        return storage.write(posts.add, new, Author("first")).id
 
     return add
 

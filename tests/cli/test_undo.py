@@ -12,6 +12,7 @@ import pytest
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
+from blogapi.storage.models import Author
 from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import stored
 
@@ -32,11 +33,11 @@ def at(path):
 
 def add(database, title, by="good"):
     new = {"title": title, "content": "one", "status": "draft", "tags": []}
-    return database.write(posts.add, new, by).id
+    return database.write(posts.add, new, Author(by)).id
 
 
 def change(database, post_id, content, by):
-    database.write(posts.change, post_id, {"content": content}, by)
+    database.write(posts.change, post_id, {"content": content}, Author(by))
 
 
 def words(database):
@@ -50,7 +51,7 @@ def accident(at):
     before = words(at(3))
     for post_id in (overwritten, edited):
         change(at(1), post_id, "overwritten", "bad")
-    at(1).write(posts.delete, deleted, "bad")
+    at(1).write(posts.delete, deleted, Author("bad"))
     add(at(1), "Spam", by="bad")
     change(at(0.5), edited, "edited", "good")
     return before

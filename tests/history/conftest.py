@@ -6,6 +6,7 @@ from blogapi import documents
 from blogapi.paging import ListQuery
 from blogapi.posts import history, lists
 from blogapi.posts import storage as posts
+from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 from blogapi.wings.history.undo import undo
 from tests.conftest import NOON
@@ -21,19 +22,19 @@ def blog(database, clock):
     class Blog:
         def add(self, by="good", **fields):
             new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
-            return self.done(database.write(posts.add, new, by).id)
+            return self.done(database.write(posts.add, new, Author(by)).id)
 
         def change(self, post_id, by="bad", **changes):
-            return self.done(database.write(posts.change, post_id, changes or {"content": "two"}, by))
+            return self.done(database.write(posts.change, post_id, changes or {"content": "two"}, Author(by)))
 
         def delete(self, post_id, by="bad"):
-            return self.done(database.write(posts.delete, post_id, by))
+            return self.done(database.write(posts.delete, post_id, Author(by)))
 
         def restore(self, post_id, by="bad"):
-            return self.done(database.write(revisions.restore_deleted, post_id, by))
+            return self.done(database.write(revisions.restore_deleted, post_id, Author(by)))
 
         def retag(self, change, *arguments, by="bad"):
-            return self.done(database.write(change, *arguments, by))
+            return self.done(database.write(change, *arguments, Author(by)))
 
         def done(self, result):
             clock.now += 1

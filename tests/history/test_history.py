@@ -11,7 +11,7 @@ from blogapi.posts import history
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import Revision
+from blogapi.storage.models import Author, Revision
 from blogapi.wings.history import revisions
 from blogapi.wings.history.undo import undo
 from tests.cases import cases
@@ -23,14 +23,14 @@ DAY = 24 * 3600
 @pytest.fixture
 def change(database):
     def change(post_id, by="first", **changes):
-        return documents.load(database.write(posts.change, post_id, changes, by))
+        return documents.load(database.write(posts.change, post_id, changes, Author(by)))
 
     return change
 
 
 @pytest.fixture
 def delete(database):
-    return lambda post_id, by="first", **options: database.write(posts.delete, post_id, by, **options)
+    return lambda post_id, by="first", **options: database.write(posts.delete, post_id, Author(by), **options)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_restored_post_gets_another_slug_if_its_own_is_taken(database, add, de
         post_id = add(slug=slug)
         delete(post_id)
         add(slug=slug)
-        database.write(revisions.restore_deleted, post_id, "first")
+        database.write(revisions.restore_deleted, post_id, Author("first"))
         assert load(post_id)["slug"] == other
 
 
@@ -85,7 +85,7 @@ def test_a_restored_post_becomes_a_draft_if_its_time_has_passed(database, add, d
     post_id = add(status="scheduled", published_at="2026-11-20T12:01:00Z")
     delete(post_id)
     clock.now += 60
-    database.write(revisions.restore_deleted, post_id, "first")
+    database.write(revisions.restore_deleted, post_id, Author("first"))
     restored = load(post_id)
     assert (restored["status"], "published_at" in restored) == ("draft", False)
 
@@ -123,7 +123,7 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
     assert [each.post_id for each in page.items] == [last]
     assert [each.post_id for each in revisions.trash(database, 2, page.next).items] == [first]
     with pytest.raises(Damaged):
-        database.write(revisions.restore_deleted, damaged, "first")
+        database.write(revisions.restore_deleted, damaged, Author("first"))
     database.write(revisions.delete_from_trash, damaged)
     with pytest.raises(NotFound):
         revisions.find_in_trash(database, damaged)
@@ -141,7 +141,7 @@ def test_versions_are_pruned_after_some_days(database, add, change, delete, kept
     old, restored, new = add(), add(), add()
     change(old, content="two")
     delete(restored)
-    database.write(revisions.restore_deleted, restored, "first")
+    database.write(revisions.restore_deleted, restored, Author("first"))
     clock.now = NOON + 30 * DAY - 1
     change(new, content="two")
     delete(old)
@@ -163,7 +163,7 @@ def test_deleting_and_restoring_again_and_again_keeps_fifty_versions(database, a
     post_id = add()
     for _ in range(60):
         delete(post_id)
-        database.write(revisions.restore_deleted, post_id, "first")
+        database.write(revisions.restore_deleted, post_id, Author("first"))
     assert count(Revision) == history.MAX_REVISIONS
     delete(post_id)
     assert documents.load(revisions.find_in_trash(database, post_id))["content"] == "one"

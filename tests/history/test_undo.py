@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi.posts import storage as posts
+from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 from tests.conftest import NOON
 from tests.history.conftest import CHANGED, DELETED, RESTORED, forget_everything
@@ -19,7 +20,8 @@ def test_changes_deletions_and_creations_are_undone_and_other_posts_stay_as_they
     blog.delete(deleted)
     created = blog.add(by="bad")
     fields = {"title": "A", "content": "one", "tags": []}
-    imported = blog.done(database.write(posts.put, "old", fields, "import", created_at="2019-01-01T00:00:00Z")).post.id
+    importer, created_at = Author("import"), "2019-01-01T00:00:00Z"
+    imported = blog.done(database.write(posts.put, "old", fields, importer, created_at=created_at)).post.id
     assert blog.undo(key="import", dry_run=True) == {imported: DELETED}
     done = {imported: DELETED, created: DELETED, deleted: RESTORED, changed: CHANGED}
     assert blog.undo(dry_run=True) == blog.undo() == done
@@ -179,8 +181,8 @@ def test_a_new_post_with_more_changes_than_are_kept_is_deleted(blog):
 def test_a_post_whose_change_kept_no_version_is_left_alone_and_reported(blog, forgetful):
     changed, deleted = blog.add(), blog.add()
     blog.later()
-    forgetful.write(posts.change, changed, {"content": "two"}, "bad")
-    forgetful.write(posts.delete, deleted, "bad")
+    forgetful.write(posts.change, changed, {"content": "two"}, Author("bad"))
+    forgetful.write(posts.delete, deleted, Author("bad"))
     assert blog.undo() == {changed: ("left", "its state at that time is no longer kept")}
 
 
@@ -209,9 +211,9 @@ def test_a_dry_run_reports_two_posts_that_want_the_same_slug(blog):
 @pytest.mark.both_engines
 def test_posts_that_were_deleted_for_good_since_then_are_reported_by_their_ids(blog, database, clock):
     before, by_script, from_trash = blog.add(), blog.add(), blog.add()
-    database.write(posts.delete, before, "bad", permanent=True)
+    database.write(posts.delete, before, Author("bad"), permanent=True)
     blog.later()
-    database.write(posts.delete, by_script, "bad", permanent=True)
+    database.write(posts.delete, by_script, Author("bad"), permanent=True)
     blog.delete(from_trash)
     database.write(revisions.delete_from_trash, from_trash)
     gone = ("left", "it was deleted for good")

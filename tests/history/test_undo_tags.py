@@ -2,7 +2,7 @@
 
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
-from blogapi.storage.models import Retagging
+from blogapi.storage.models import Author, Retagging
 from blogapi.wings.tags import storage as tags
 from tests.history.conftest import CHANGED, forget_everything
 
@@ -62,11 +62,11 @@ def test_an_undo_back_to_between_tag_changes_restores_the_state_of_that_time(blo
 
 def test_former_tags_are_kept_only_with_a_history_and_forgotten_with_it(blog, database, forgetful, clock, count):
     post_id = blog.add(tags=["a", "b", "c"])
-    forgetful.write(tags.delete, "a", "bad")
+    forgetful.write(tags.delete, "a", Author("bad"))
     assert count(Retagging) == 0
     blog.retag(tags.delete, "b")
     assert count(Retagging) == 1
-    database.write(posts.delete, post_id, "bad", permanent=True)
+    database.write(posts.delete, post_id, Author("bad"), permanent=True)
     assert count(Retagging) == 0
     blog.add(tags=["b"])
     blog.retag(tags.delete, "b")

@@ -10,6 +10,7 @@ import pytest
 
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
+from blogapi.storage.models import Author
 from blogapi.storage.sqlite import Sqlite
 from tests.invariants import sound_posts
 from tests.pages import Page
@@ -69,7 +70,7 @@ def test_the_blocks_on_moving_and_backups_work(shell, page_server, tmp_path):
     engine.open()
     database = Database(engine)
     add_key(database, "mine")
-    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]}, "first")
+    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]}, Author("first"))
     database.close()
     page_server.execute("DROP DATABASE blogapi")
     run(MOVE)

@@ -8,7 +8,7 @@ from peewee import SQL
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Param
 from blogapi.storage.errors import NotUnique, Rejected, Unavailable
-from blogapi.storage.models import Post, PostTag
+from blogapi.storage.models import Author, Post, PostTag
 from blogapi.wings.webhooks import storage as webhooks
 from tests.storage.fixtures import locked, write_together
 
@@ -32,12 +32,12 @@ def test_an_operation_refused_before_a_change_does_not_end_the_shared_transactio
     fields = {"title": "A", "content": "B", "status": "draft", "tags": []}
 
     def add(tx):
-        return posts.add(tx, fields, "first").id, tx.row(SQL("SELECT pg_current_xact_id()::text"))
+        return posts.add(tx, fields, Author("first")).id, tx.row(SQL("SELECT pg_current_xact_id()::text"))
 
     refused = [
         lambda tx: webhooks.change(tx, 1, {"active": 0}),
-        lambda tx: posts.delete(tx, 9, "first"),
-        lambda tx: posts.add(tx, fields | {"status": "scheduled"}, "first").id,
+        lambda tx: posts.delete(tx, 9, Author("first")),
+        lambda tx: posts.add(tx, fields | {"status": "scheduled"}, Author("first")).id,
     ]
     outcomes = write_together(postgresql, locked(postgresql), add, *refused, add)
     assert [str(each) for each in outcomes[1:3]] == ["no such webhook", "no such post"]

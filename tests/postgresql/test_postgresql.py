@@ -16,7 +16,7 @@ from blogapi.posts import storage as posts
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import BaseModel, Post
+from blogapi.storage.models import Author, BaseModel, Post
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.history import revisions
 from blogapi.wings.search import storage as search
@@ -219,8 +219,9 @@ def test_a_creation_and_a_deletion_take_three_round_trips_each(postgresql, tmp_p
             trace.seek(0)
             return len(re.findall(r"\tF\t\d+\t(?:Sync|Query)\b", trace.read()))
 
-    creations = [round_trips(posts.add, FIELDS | {"title": title}, "first") for title in "ABCD"]
-    deletions = [round_trips(posts.delete, post_id, "first") for post_id in (1, 2, 4)]  # 4 is the newest with its tags.
+    creations = [round_trips(posts.add, FIELDS | {"title": title}, Author("first")) for title in "ABCD"]
+    # 4 is the newest with its tags.
+    deletions = [round_trips(posts.delete, post_id, Author("first")) for post_id in (1, 2, 4)]
     assert creations[1:] + deletions[1:] == [3] * 5  # The first of each prepare statements.
 
 

@@ -5,7 +5,7 @@ from peewee import SQL
 
 from blogapi.clock import rfc3339
 from blogapi.posts import storage as posts
-from blogapi.storage.models import Post, PostTag, Revision, Schedule
+from blogapi.storage.models import Author, Post, PostTag, Revision, Schedule
 from blogapi.wings.webhooks.models import EVENTS, Event
 
 
@@ -63,5 +63,5 @@ def test_a_damaged_post_that_is_deleted_leaves_nothing(client, database, post, f
 
 
 def test_an_import_without_events_has_all_other_effects(database, followed):
-    database.write(posts.put, "a", {"title": "A", "content": "B", "tags": ["a"]}, "import", with_events=False)
+    database.write(posts.put, "a", {"title": "A", "content": "B", "tags": ["a"]}, Author("import"), with_events=False)
     assert followed() == {"tags": ["a draft"]}

@@ -11,7 +11,7 @@ from blogapi.clock import rfc3339
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import Post
+from blogapi.storage.models import Author, Post
 from blogapi.storage.setup import REBUILD
 from blogapi.wings.search import index, labels
 from blogapi.wings.search import storage as search
@@ -205,24 +205,29 @@ def test_the_changes_of_a_transaction_write_one_segment_of_the_index(database, a
     for _ in range(16):
         add()
     before = database.one(segments)[0]
-    changes = [lambda tx, number=number: posts.change(tx, number, {"title": f"b {number}"}, "") for number in (9, 3, 5)]
-    changes += [lambda tx: posts.add(tx, FIELDS | {"tags": ["new"]}, ""), lambda tx: posts.delete(tx, 4, "")]
+    changes = [
+        lambda tx, number=number: posts.change(tx, number, {"title": f"b {number}"}, Author("")) for number in (9, 3, 5)
+    ]
+    changes += [
+        lambda tx: posts.add(tx, FIELDS | {"tags": ["new"]}, Author("")),
+        lambda tx: posts.delete(tx, 4, Author("")),
+    ]
     database.write(lambda tx: [change(tx) for change in changes])
     assert database.one(segments)[0] == before + 1
 
 
 def test_the_last_change_of_a_transaction_is_the_one_that_is_found(database, found, add):
     def change(tx, number, **fields):
-        posts.change(tx, number, fields, "")
+        posts.change(tx, number, fields, Author(""))
 
     def write(tx):
         for title in ("Fog", "Lake", "Sun", "Sea"):
-            posts.add(tx, FIELDS | {"title": title, "tags": ["grey"]}, "")
+            posts.add(tx, FIELDS | {"title": title, "tags": ["grey"]}, Author(""))
         change(tx, 1, status="published")
         change(tx, 2, status="published")
         change(tx, 2, status="draft", title="Rain")
-        posts.delete(tx, 3, "")
-        tags.rename(tx, "grey", "Blue", False, "")
+        posts.delete(tx, 3, Author(""))
+        tags.rename(tx, "grey", "Blue", False, Author(""))
         change(tx, 4, tags=["Green"])
 
     database.write(write)

@@ -12,6 +12,7 @@ from blogapi import create_app, documents
 from blogapi.config import Config
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
+from blogapi.storage.models import Author
 from blogapi.wings.search import storage as search
 from blogapi.wings.search.words import BETWEEN, DIACRITICS, LONG_RUN, START, of_post, phrases, split
 from tests.cases import cases
@@ -119,7 +120,7 @@ def test_a_search_finds_exactly_the_posts_with_the_words(module_database, given_
     created = []
     for title, content, names in given_posts:
         fields = {"title": title, "content": content, "tags": names, "status": "draft"}
-        created.append(database.write(posts.add, fields, "first").id)
+        created.append(database.write(posts.add, fields, Author("first")).id)
         if all(any(has(*each, text) for text in (title, content, *names)) for each in looked_for):
             expected.insert(0, created[-1])
     page = search.find(database, ListQuery(1000, q=q), "tests")

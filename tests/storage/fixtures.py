@@ -10,6 +10,7 @@ from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.server.commits import SharedDatabase
 from blogapi.storage.loop import Loop
+from blogapi.storage.models import Author
 from tests.api.fixtures import with_key
 from tests.service import eventually
 
@@ -32,7 +33,7 @@ def add(database):
 
     def add(by="first", **fields):
         new = {"title": "A", "content": "one", "status": "draft", "tags": ["a"]} | fields
-        return database.write(posts.add, new, by).id
+        return database.write(posts.add, new, Author(by)).id
 
     return add
 

@@ -8,6 +8,7 @@ from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import Author
 from blogapi.wings.transfer.copy import backup, copy
 from blogapi.wings.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
@@ -27,14 +28,14 @@ def filled(url, tmp_path):
     database.write(webhooks.add, "http://127.0.0.1:1/", ["post.created"])
     for number in range(50):
         fields = {"title": f"Post {number}", "content": "Wörds " * number, "tags": [f"Tag {number % 7}", "all"]}
-        database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]}, "mine")
+        database.write(posts.add, fields | {"status": ["draft", "published"][number % 2]}, Author("mine"))
     later = {"title": "Later", "content": "x", "tags": [], "status": "scheduled"}
     later["published_at"] = "2030-01-01T00:00:00Z"
-    database.write(posts.put, "later", later, "mine")
-    database.write(posts.delete, 50, "mine", permanent=True)
-    database.write(posts.delete, 49, "mine")
+    database.write(posts.put, "later", later, Author("mine"))
+    database.write(posts.delete, 50, Author("mine"), permanent=True)
+    database.write(posts.delete, 49, Author("mine"))
     for content in ("one", "two"):
-        database.write(posts.change, 1, {"content": content}, "mine")
+        database.write(posts.change, 1, {"content": content}, Author("mine"))
     yield app, key
     database.close()
 
@@ -64,8 +65,8 @@ def test_a_copy_there_and_back_is_identical_to_the_byte(filled, postgresql_serve
         database = other.extensions["blogapi"].database
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
         number += 1
-        assert database.write(posts.add, new, "mine").id == number
-        database.write(posts.delete, number, "mine", permanent=True)
+        assert database.write(posts.add, new, Author("mine")).id == number
+        database.write(posts.delete, number, Author("mine"), permanent=True)
         before = answers(other, key)
         source = database.engine
     source.close()

@@ -9,6 +9,7 @@ from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.errors import NotFound
+from blogapi.storage.models import Author
 from blogapi.wings.search import storage as search
 
 LARGE = "fog " * 100_000
@@ -24,11 +25,11 @@ def plain(config):
 
 def test_operations_too_slow_for_shared_commits_work_without_them(plain):
     fields = {"title": "A", "content": LARGE, "status": "published", "tags": []}
-    post_id = plain.write(posts.add, fields, "first").id
+    post_id = plain.write(posts.add, fields, Author("first")).id
     found = search.find(plain, ListQuery(limit=10, status="published", q="fog"), "client")
     assert len(found.items) == 1
     for title in "BCD":
-        plain.write(posts.change, post_id, {"title": title}, "first")
-    plain.write(posts.delete, post_id, "first", permanent=True)
+        plain.write(posts.change, post_id, {"title": title}, Author("first"))
+    plain.write(posts.delete, post_id, Author("first"), permanent=True)
     with pytest.raises(NotFound):
         posts.find(plain, post_id)

@@ -11,14 +11,14 @@ import blogapi
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.storage.models import ApiKey, BaseModel, Post, PostTag
+from blogapi.storage.models import ApiKey, Author, BaseModel, Post, PostTag
 
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
 
 
 @pytest.fixture
 def post_id(database):
-    return database.write(posts.add, HELLO, "first").id
+    return database.write(posts.add, HELLO, Author("first")).id
 
 
 def test_models_find_posts_that_the_service_stored(database, post_id):
@@ -48,7 +48,7 @@ def test_threads_have_their_own_connections(database):
     def work(number):
         outcomes = []
         for each in range(10):
-            post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, "first")
+            post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, Author("first"))
             outcomes.append((post.id, post.document in lists.page(database, ListQuery(100)).items))
         database.engine.close()  # this thread's connection
         return outcomes

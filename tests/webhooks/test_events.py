@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi.posts import storage as posts
+from blogapi.storage.models import Author
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.webhooks.models import Delivery, Event
 from tests.api.fixtures import LATER, NOW, WEBHOOK
@@ -123,12 +124,12 @@ def test_an_event_is_recorded_for_the_active_webhooks_that_want_it(client, subsc
 @pytest.mark.parametrize(
     "change",
     [
-        lambda tx: posts.add(tx, {"title": "A", "content": "B", "status": "draft", "tags": []}, "x"),
-        lambda tx: posts.change(tx, 1, {"title": "B"}, "x"),
-        lambda tx: posts.delete(tx, 1, "x"),
+        lambda tx: posts.add(tx, {"title": "A", "content": "B", "status": "draft", "tags": []}, Author("x")),
+        lambda tx: posts.change(tx, 1, {"title": "B"}, Author("x")),
+        lambda tx: posts.delete(tx, 1, Author("x")),
         posts.publish_due,
-        lambda tx: tags.rename(tx, "a", "b", False, "x"),
-        lambda tx: tags.delete(tx, "a", "x"),
+        lambda tx: tags.rename(tx, "a", "b", False, Author("x")),
+        lambda tx: tags.delete(tx, "a", Author("x")),
     ],
     ids=["create", "change", "delete", "due", "rename", "remove"],
 )

@@ -15,7 +15,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound
-from blogapi.storage.models import MAX_ID, Post, Retagging, Revision
+from blogapi.storage.models import MAX_ID, Author, Post, Retagging, Revision
 
 # Fields that `restore` restores
 RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "former_slugs", "status", "published_at")]
@@ -115,7 +115,7 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 # Restore and delete
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Check = no_check) -> bytes:
+def restore(tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check) -> bytes:
     """Restore the RESTORED fields from a revision; slug, status and dates stay as they are.
 
     Returns the document. Raises NotFound.
@@ -124,7 +124,7 @@ def restore(tx: Transaction, ref: PostRef, version: int, author: str, check: Che
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, author, check)
 
 
-def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = no_check) -> bytes:
+def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:
     """Restore a post from the trash; return its document. Raises NotFound.
 
     The post gets another slug if its own is taken, and becomes a draft if its scheduled time has passed.
@@ -136,7 +136,7 @@ def restore_deleted(tx: Transaction, post_id: int, author: str, check: Check = n
     return recreate(tx, post, author)
 
 
-def recreate(tx: Transaction, post: Fields, author: str) -> bytes:
+def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
     """Recreate a deleted post from its last version or an earlier one; return its document."""
     former = slugs.still_free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}

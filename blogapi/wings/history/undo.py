@@ -19,12 +19,12 @@ from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
-from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Post, Proposal, Purge, Retagging, Revision
+from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Author, Post, Proposal, Purge, Retagging, Revision
 from blogapi.text import fold
 from blogapi.wings.history import revisions
 from blogapi.wings.history.batches import write_each
 
-BY = "undo"
+BY = Author("undo")
 STEP_SECONDS = 0.010  # length of a transaction
 PAUSE_SECONDS = 0.025  # pause in which other clients can write
 MAX_CHAIN = 10  # at most this many posts wait for each other's slugs
@@ -108,7 +108,7 @@ def _pause(database: Database) -> None:
     time.sleep(PAUSE_SECONDS)
 
 
-def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
+def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
     """Undo the change that an author made to a (folded) tag at a given time; return the number of posts restored.
 
     Leaves alone posts that have changed since.
@@ -116,7 +116,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: str) -> int:
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
     is_last = ~fn.EXISTS(later.select(later.number).where(of_post, later.number > Retagging.number))
-    of_change = (Retagging.changed_at == changed_at) & (Retagging.author == author)
+    of_change = (Retagging.changed_at == changed_at) & (Retagging.author == author.name)
     count = 0
     changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
     for post_id, version, tags in list(tx.rows(changed)):
@@ -208,7 +208,7 @@ class Plans:
             return Plan({"title": ""} | present, {}, "its state at that time is no longer kept")
         if posts.is_same(target, present):
             return None
-        others = {change.author for change in changes if not change.is_by(self.key)} - {BY}
+        others = {change.author for change in changes if not change.is_by(self.key)} - {BY.name}
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
     def _slug_for(self, reader: Reader, plan: Plan, phase: int) -> tuple[str, str]:

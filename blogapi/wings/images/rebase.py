@@ -15,10 +15,11 @@ from blogapi.posts.schemas import PostInputSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import PostNotFound
+from blogapi.storage.models import Author
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.storage import IMAGE_ID
 
-BY = "rebase"  # author in the history
+BY = Author("rebase")  # author in the history
 FIELDS = ("content", "excerpt", "cover_image", "params")  # fields that can contain an address
 schema = PostInputSchema(partial=True)
 

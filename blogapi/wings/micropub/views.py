@@ -18,6 +18,7 @@ from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
 from blogapi.posts.storage import Fields, PostRef, StoredPost
 from blogapi.storage.engine import Transaction
 from blogapi.storage.keys import READ_SCOPES
+from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
 from blogapi.wings.markdown.dates import rfc3339_of
@@ -153,7 +154,8 @@ def create(request: Request, message: Submission) -> Response:
     others += [file.part for file in message.files if file not in files]
     now = request.database.now
     images = [uploads.identify(request, file) for file in files]
-    urls, status = [public(request, image.path) for image, _ in images], "draft" if request.drafts_only else "published"
+    urls = [public(request, image.path) for image, _ in images]
+    status = "draft" if request.author.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
     index.prepare(request.database, fields["content"])
     for each, (image, kept) in zip(files, images, strict=True):
@@ -165,13 +167,13 @@ def create(request: Request, message: Submission) -> Response:
     return created_response(request, documents.load(post.document), ignored=others)
 
 
-def add(tx: Transaction, fields: Fields, author: str) -> StoredPost:
+def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:
     """Create a post; append a number to its slug if that is taken."""
     slug = {"slug": slugs.find_free(tx, fields["slug"])} if "slug" in fields else {}
     return posts.add(tx, fields | slug, author, allow_future_draft=True)
 
 
-def update(tx: Transaction, ref: PostRef, body: Fields, author: str) -> tuple[Fields, Fields]:
+def update(tx: Transaction, ref: PostRef, body: Fields, author: Author) -> tuple[Fields, Fields]:
     """Update a post in one revision; return it before and after."""
     old = documents.load(posts.find_to_change(tx, ref).document)
     changes = change_of_post.load(entry.changes_of(body, old, tx.now))

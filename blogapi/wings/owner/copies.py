@@ -10,7 +10,7 @@ from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import DraftCopy
+from blogapi.storage.models import Author, DraftCopy
 
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
@@ -163,7 +163,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
             tx.execute(DraftCopy.delete().where(DraftCopy.id == copy_id))
 
 
-def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tuple[posts.StoredPost, bool]:
+def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
     """Create the post of a form, once; return it and whether it is new. Raises Rejected."""
     mine = find(tx, sent.copy_id) or last(tx, sent.over.partition(" ")[0], ASIDE)
     if mine and mine.post_id:
@@ -176,7 +176,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: str) -> tu
     return post, True
 
 
-def save(tx: Transaction, post_id: int, changes: Any, author: str, check: posts.Check, sent: Sent) -> bytes:
+def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
     """Save a form to its post and retire its copy. Sent again, it changes nothing. Raises like `posts.change`."""
     mine = find(tx, sent.copy_id)
     if mine and mine.state == SAVED and text_of(tx, mine.id)["text"] == sent.text:

@@ -14,6 +14,7 @@ from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields
 from blogapi.storage.engine import Transaction
+from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import OPEN, Copy
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
@@ -62,7 +63,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
     return done
 
 
-def apply(tx: Transaction, post_id: int, proposal_id: int, author: str, check: Check) -> bytes:
+def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: Check) -> bytes:
     """Apply a proposal, also over changes made since, which the page has shown."""
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
@@ -70,18 +71,18 @@ def apply(tx: Transaction, post_id: int, proposal_id: int, author: str, check: C
 @views.post(f"{PROPOSAL}/edit")
 def edit_proposal(post_id: int, proposal_id: int) -> Response:
     """Open the form with a proposal, which becomes unsaved text."""
-    copy_id = request.database.write(take, post_id, proposal_id)
+    copy_id = request.database.write(take, post_id, proposal_id, request.author)
     return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
 
 
-def take(tx: Transaction, post_id: int, proposal_id: int) -> str:
+def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
     """Turn a proposal into a copy; return its id. Raises NotFound."""
     now, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     typed = as_typed(proposed(now, proposal.changes)) | {"base": as_typed(now)["base"]}
     fields = {name: typed[name] for name in (*FORM_FIELDS, "base")}
     copy = Copy(secrets.token_urlsafe(16), post_id, OPEN, 1, etag_of(now), browser=f"a proposal of {proposal.author}")
     copies.put(tx, copy, fields, "")
-    proposals.remove(tx, post_id, proposal_id, "")
+    proposals.remove(tx, post_id, proposal_id, author)
     return copy.id
 
 

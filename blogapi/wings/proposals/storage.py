@@ -20,7 +20,7 @@ from blogapi.posts.proposals import withdraw
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, NotPermitted, Rejected
-from blogapi.storage.models import MAX_ID, AppliedProposal, Drafter, Post, Proposal, Revision
+from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
 PROPOSAL_TTL = timedelta(days=90)
@@ -116,7 +116,7 @@ def _is(post_id: int, proposal_id: int) -> Expression:
 
 
 def add(
-    tx: Transaction, ref: PostRef, fields: Fields, author: str, check: Check = no_check
+    tx: Transaction, ref: PostRef, fields: Fields, author: Author, check: Check = no_check
 ) -> tuple[StoredProposal, bool]:
     """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
 
@@ -128,8 +128,8 @@ def add(
     check(post.document)
     old = documents.load(post.document)
     changes = _differences(tx, post.id, old, fields)
-    before = _find(tx, post.id, _id_of(post.id, author, changes))
-    new = _proposal(post, old, author, before.created_at if before else tx.now, changes)
+    before = _find(tx, post.id, _id_of(post.id, author.name, changes))
+    new = _proposal(post, old, author.name, before.created_at if before else tx.now, changes)
     if before is None:
         _insert(tx, new)
         shown = {name: value for name, value in json.loads(new.document).items() if name != "changes"}
@@ -193,7 +193,7 @@ def _texts(proposal: StoredProposal) -> dict[str, Any]:
 
 
 def apply(
-    tx: Transaction, ref: PostRef, proposal_id: int, author: str, check: Check = no_check, *, force: bool = False
+    tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check, *, force: bool = False
 ) -> tuple[bytes, StoredProposal]:
     """Make the changes of a proposal; return the post's document, and the proposal.
 
@@ -211,12 +211,12 @@ def apply(
     return changed, proposal
 
 
-def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: str) -> None:
+def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
     """Withdraw or refuse a proposal. Raises NotFound; NotPermitted if a drafts-only key did not make it."""
     found = tx.row(_of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id)))
     if found is None:
         raise NotFound("proposal")
-    if isinstance(author, Drafter) and found[0] != author:
+    if author.drafts_only and found[0] != author.name:
         raise NotPermitted("another key made this proposal")
     withdraw(tx, proposal_id)
 

@@ -16,7 +16,7 @@ from blogapi.posts import effects, publication
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected
-from blogapi.storage.models import DOCUMENT, Post, PostTag, Schedule
+from blogapi.storage.models import DOCUMENT, Author, Post, PostTag, Schedule
 from blogapi.text import fold
 
 BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # sort before all tags and after all tags
@@ -99,7 +99,7 @@ def _counted(carried: Select, status: str | None) -> Select:
 # Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
 
 
-def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> CountedTag:
+def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) -> CountedTag:
     """Rename a (folded) tag in every post that carries it; return the tag.
 
     Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
@@ -120,7 +120,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: str) -> Co
     return tag
 
 
-def delete(tx: Transaction, tag: str, author: str) -> None:
+def delete(tx: Transaction, tag: str, author: Author) -> None:
     """Remove a (folded) tag from every post. Raises NotFound if none carries it."""
     name = find(tx, tag).name
     change = partial(_without, tag)
@@ -129,7 +129,7 @@ def delete(tx: Transaction, tag: str, author: str) -> None:
     effects.run_for_tag(tx, "tag.deleted", {"tag": {"name": name}}, change)
 
 
-def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: str) -> bool:
+def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> bool:
     """Change the tags in the documents of all posts with a tag; return whether any tag became another.
 
     Posts are rewritten one by one, so memory holds a single document. Damaged posts are skipped.

@@ -17,6 +17,7 @@ from blogapi.posts.schemas import PostInputSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, Rejected
+from blogapi.storage.models import Author
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.transfer.images import IMAGE_ERRORS, reason_of
 from blogapi.wings.transfer.items import Failure, Item
@@ -24,7 +25,7 @@ from blogapi.wings.transfer.notes import Note
 
 BATCH_POSTS = 100  # at most this many posts are checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # or this many characters of content
-BY = "import"  # author in the history
+BY = Author("import")  # author in the history
 
 schema = PostInputSchema()
 
