@@ -19,7 +19,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
-from blogapi.wings.install import register_blueprints
+from blogapi.wings.install import create_blueprint
 from blogapi.wings.search import index
 
 
@@ -92,6 +92,6 @@ def create_app(
         for _ in index.rebuild(service.database):
             pass
     app.url_map.converters.update(CONVERTERS)
-    register_blueprints(app, config)
+    app.register_blueprint(create_blueprint(config))
     app.before_request(guard)
     return app

@@ -24,8 +24,8 @@ PUBLIC |= {f"/settings/{name}" for name in ("owner.css", "owner.svg", "owner.js"
 PUBLIC |= {f"/settings/{name}" for name in ("images.js", "tools.js")}
 PUBLIC_IMAGES = "/images/"  # path prefix of images
 # Endpoints of the blueprints that require a session instead of a key, or accept a key in the body
-GUARD_THEMSELVES = ("owner.", "micropub.")
-METRICS = "docs.metrics"  # the one endpoint outside /v1 for keys that are not full
+GUARD_THEMSELVES = ("api.owner.", "api.micropub.")
+METRICS = "api.docs.metrics"  # the one endpoint outside /v1 for keys that are not full
 TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")

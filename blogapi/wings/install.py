@@ -1,6 +1,6 @@
-"""The blueprints of the core and of the wings around it."""
+"""The blueprint: the views of the core and of the wings around it."""
 
-from flask import Flask
+from flask import Blueprint
 
 from blogapi.api.errors import errors
 from blogapi.api.key import views as key
@@ -33,7 +33,9 @@ BLUEPRINTS = [
 ]
 
 
-def register_blueprints(app: Flask, config: Config) -> None:
-    """Register the views of the posts and of each wing."""
+def create_blueprint(config: Config) -> Blueprint:
+    """Create the blueprint of the API, which contains those of the posts and of each wing."""
+    api = Blueprint("api", __name__)
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
-        app.register_blueprint(blueprint)
+        api.register_blueprint(blueprint)
+    return api

@@ -245,7 +245,7 @@ def test_the_key_comes_first_then_the_path_then_the_body(client, stranger):
 
 
 def test_a_crash_is_500_and_reveals_nothing(app, client, caplog, monkeypatch):
-    monkeypatch.setitem(app.view_functions, "posts.list_posts", lambda: 1 / 0)
+    monkeypatch.setitem(app.view_functions, "api.posts.list_posts", lambda: 1 / 0)
     with caplog.at_level(logging.ERROR):
         answer = client.get("/v1/posts")
     assert without_id(message(answer, 500)) == "internal error; the log says more"
