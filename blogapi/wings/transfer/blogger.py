@@ -1,11 +1,11 @@
 """Read the posts in exports of Blogger: the feed.atom of Google Takeout, and the older backup."""
 
-from typing import Any
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
 from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.html import text_of
+from blogapi.wings.transfer.items import ExportedPost, LeftOut
 from blogapi.wings.transfer.xml_files import text
 
 KIND = "http://schemas.google.com/g/2005#kind"  # the scheme of the category that says what an entry is
@@ -19,27 +19,30 @@ def kind_of(entry: Element) -> str:
     return terms[0].rpartition("#")[2] if terms else ""
 
 
-def read_entry(entry: Element, kind: str) -> dict[str, Any]:
-    """Return a post or a page of Blogger like `wordpress.read_posts`."""
+def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
+    """Return a post or a page of Blogger."""
     status = text(entry, "status", "blogger").lower()
     is_draft = status not in ("", "live", "scheduled") or text(entry, "control/{*}draft") == "yes"
     if "trash" in status or text(entry, "trashed", "blogger"):
-        return {"kind": f"{kind} (trash)"}
+        return LeftOut(f"{kind} (trash)")
     links = [child.get("href", "") for child in entry.iterfind("{*}link") if child.get("rel") == "alternate"]
     path = text(entry, "filename", "blogger") or urlsplit(next(iter(links), "")).path
     labels = [child for child in entry.iterfind("{*}category") if "google.com" not in child.get("scheme", "")]
     when = time_or_nothing(text(entry, "published"))
-    return {
-        "kind": kind,
-        "id": text(entry, "id").rpartition("-")[2],
-        "path": path,
+    fields = {
         "slug": path.rpartition("/")[2].partition(".")[0],
         "title": text_of(text(entry, "title")),
         "status": "draft" if is_draft else "published",
         "published_at": when,
-        "created_at": time_or_nothing(text(entry, "created", "blogger")) or when,
         "tags": [child.get("term", "") for child in labels],
         "html": text(entry, "content"),
         "params": {"author": author} if (author := text(entry, "author/{*}name")) else {},
-        "values": {"status": status or ("draft" if is_draft else "published")},
     }
+    return ExportedPost(
+        text(entry, "id").rpartition("-")[2],
+        fields,
+        kind,
+        created_at=time_or_nothing(text(entry, "created", "blogger")) or when,
+        paths=(path,),
+        values={"status": status or fields["status"]},
+    )

@@ -12,15 +12,18 @@ from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer import blogger
+from blogapi.wings.transfer.items import ExportedPost, LeftOut
 from blogapi.wings.transfer.xml_files import elements, local, text
 
-PARTIAL = {"kind": "partial feed"}  # comes last if a feed probably has only the latest posts
+PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts
 # Numbers of items to which programs cut a feed
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
+# Names in a JSON Feed
+ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")
 
 
-def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
-    """Yield the posts of a feed in XML, or of an export of Blogger, like `wordpress.read_posts`."""
+def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
+    """Yield the posts of a feed in XML, or of an export of Blogger. Raises MarkdownError."""
     count, has_next = 0, False
     for element in elements(path):
         has_next |= local(element) == "link" and element.get("rel") == "next"
@@ -30,12 +33,12 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
             if kind in ("post", "page"):
                 yield blogger.read_entry(element, kind)
             else:
-                yield {"kind": kind} if kind else _entry(element, zone)
+                yield LeftOut(kind) if kind else _entry(element, zone)
     if has_next or count in USUAL_LENGTHS:
         yield PARTIAL
 
 
-def _entry(entry: Element, zone: tzinfo) -> dict[str, Any]:
+def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
     links = [link for link in entry.iterfind("{*}link") if link.get("rel", "alternate") == "alternate"]
     dates = [time_or_nothing(text(entry, name), zone) for name in ("pubDate", "published", "date", "updated")]
     html = text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
@@ -64,35 +67,31 @@ def _html(element: Element | None) -> str:
     return "".join((element.text or "", *children)).strip()
 
 
-def _post(*, link: str, title: str, when: str, **fields: Any) -> dict[str, Any]:
+def _post(link: str, when: str, values: dict[str, Any], **fields: Any) -> ExportedPost:
     path = urlsplit(link).path
     slug = path.rstrip("/").rpartition("/")[2].removesuffix(".html")
-    post = {"kind": "post", "id": link or title, "path": path, "slug": slug if is_slug(slug) else "", "title": title}
-    return post | fields | {"status": "published", "published_at": when, "created_at": when}
+    fields |= {"slug": slug if is_slug(slug) else "", "status": "published", "published_at": when}
+    return ExportedPost(link or fields["title"], fields, created_at=when, paths=(path,), values=values)
 
 
-def read_json_feed(feed: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the posts of a JSON Feed like `read_posts`."""
+def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
+    """Yield the posts of a JSON Feed. Raises MarkdownError."""
     items = feed.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise MarkdownError("`items` must be a list of posts")
     for item in items:
-        said = {name: value if isinstance(value := item.get(name), str) else "" for name in ITEM_TEXTS}
+        texts = {name: value if isinstance(value := item.get(name), str) else "" for name in ITEM_TEXTS}
         tags = item.get("tags") if isinstance(item.get("tags"), list) else []
         yield _post(
             values=item,
-            link=said["url"],
-            title=said["title"],
-            when=time_or_nothing(said["date_published"] or said["date_modified"]),
-            html=said["content_html"],
-            content="" if said["content_html"] else said["content_text"],
-            excerpt=said["summary"],
+            link=texts["url"],
+            title=texts["title"],
+            when=time_or_nothing(texts["date_published"] or texts["date_modified"]),
+            html=texts["content_html"],
+            content="" if texts["content_html"] else texts["content_text"],
+            excerpt=texts["summary"],
             tags=[tag for tag in tags if isinstance(tag, str)],
-            cover_image=said["image"],
-            params={},
+            cover_image=texts["image"],
         )
     if feed.get("next_url") or len(items) in USUAL_LENGTHS:
         yield PARTIAL
-
-
-ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")

@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from blogapi.wings.transfer import feeds, ghost, medium, substack, wordpress
 from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
+from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
-ExportReader = Callable[[Path, tzinfo], Iterator[dict[str, Any]]]
+ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
 NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
@@ -71,7 +72,7 @@ ADVICE_BY_NAME = {
 }
 
 
-def read_xml(path: Path, zone: tzinfo) -> Iterator[dict[str, Any]]:
+def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts in an XML file, by its beginning."""
     found = format_of(path)
     return ((found and found.read_xml) or wordpress.read_posts)(path, zone)

@@ -11,6 +11,7 @@ from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.feeds import read_json_feed
+from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 # Ghost's placeholder for the address of the site, which is not in the export.
@@ -24,8 +25,8 @@ TEMPLATE_NAMES = (
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
 
-def read_posts(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the posts of an export like `wordpress.read_posts`. A post that cannot be read has an `error` instead."""
+def read_posts(path: Path) -> Iterator[ExportedPost | LeftOut]:
+    """Yield the posts of an export of Ghost, or of a JSON Feed. Raises MarkdownError."""
     if path.stat().st_size > MAX_EXPORT_BYTES:
         raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
     try:
@@ -42,15 +43,21 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     except (LookupError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
     for row, kind in rows:
-        post = {"kind": kind, "id": str(row.get("id")), "slug": row.get("slug")}
+        if kind not in ("post", "page"):
+            yield LeftOut(kind)
+            continue
+        post = ExportedPost(str(row.get("id")), {"slug": row.get("slug")}, kind)
         try:
             more = meta.get(row["id"], {})
             params = _params(row | more, authors.get(row["id"], []))
-            yield post | _post(row | more, tags) | {"params": params}
+            post.fields = _fields(row | more, tags) | {"params": params}
+            post.created_at = _time(row.get("created_at"))
+            post.values = {name: row.get(name) or "" for name in ("visibility", "status", "email_only")}
         except MarkdownError as error:
-            yield post | {"error": error.reason}
+            post.error = error.reason
         except (LookupError, TypeError, ValueError, AttributeError):
-            yield post | {"error": "its fields are not those of a post"}
+            post.error = "its fields are not those of a post"
+        yield post
 
 
 def _tags(data: dict[str, Any]) -> dict[Any, list[str]]:
@@ -83,7 +90,8 @@ def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
     return ({"authors": authors} if authors else {}) | texts | featured
 
 
-def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
+def _fields(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
+    """Return the fields of a post, except its params. Raises MarkdownError."""
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
     text = {name: row.get(name) or "" for name in names}
     for name, value in (*text.items(), *(("tags", tag) for tag in tags.get(row["id"], []))):
@@ -100,15 +108,11 @@ def _post(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
         "slug": text["slug"],
         "status": status if status in ("published", "scheduled") else "draft",
         "published_at": _time(row.get("published_at")),
-        "created_at": _time(row.get("created_at")),
         "tags": tags.get(row["id"], []),
         "excerpt": text["custom_excerpt"],
         "cover_image": (text["feature_image"] or text["image"]).replace(SITE, ""),
         "html": html,
         "content": content,
-        "values": {
-            name: row.get(name) or "" for name in ("visibility", "status", "email_only")
-        },  # values that may hide it
     }
 
 

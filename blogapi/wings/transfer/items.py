@@ -1,5 +1,6 @@
-"""Items of an import: a post to store, or why it cannot be stored."""
+"""What an import reads: posts in exports, items to store, and what is not imported."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -28,6 +29,31 @@ class Item:
     missing: tuple[str, ...] = ()  # addresses of images that were not found
     zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
     front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
+
+
+class LeftOut(NamedTuple):
+    """A file, folder or part of an export that is not imported."""
+
+    kind: str  # a noun: a report counts those of each kind
+    path: str = ""  # if a report names it
+
+
+@dataclass
+class ExportedPost:
+    """A post or a page in an export, as its program wrote it."""
+
+    id: str
+    fields: dict[
+        str, Any
+    ]  # fields of a post, as in JSON; `html` may be in place of `content`, and a value may be empty
+    kind: str = "post"  # or "page"
+    created_at: str = ""  # RFC 3339
+    paths: tuple[str, ...] = ()  # its addresses, the current one first
+    values: Mapping[str, Any] = field(default_factory=dict)  # all that may say that it was hidden
+    comments: int = 0
+    has_missing_blocks: bool = False  # whether it shows reusable blocks that are not in the export
+    file: str = ""  # the file of its HTML, if it is another one
+    error: str = ""  # why it cannot be read
 
 
 class Failure(NamedTuple):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from turbohtml import Element, parse
@@ -13,6 +12,7 @@ from blogapi.wings.markdown.dates import time_or_nothing
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import check_size
+from blogapi.wings.transfer.items import ExportedPost
 
 FILE_NAME = re.compile(r"(draft|\d{4}-\d\d-\d\d)_(.*)-([0-9a-f]{8,12}|-+[0-9a-f]{8,12})\.html", re.DOTALL)
 
@@ -22,8 +22,8 @@ def is_post(path: Path) -> bool:
     return bool(FILE_NAME.fullmatch(path.name))
 
 
-def read_posts(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the post in a file like `wordpress.read_posts`. Raises MarkdownError."""
+def read_posts(path: Path) -> Iterator[ExportedPost]:
+    """Yield the post in a file. Raises MarkdownError."""
     match = FILE_NAME.fullmatch(path.name)
     with path.open("rb") as file:
         html = file.read(MAX_FILE_BYTES).decode(errors="replace")
@@ -35,7 +35,7 @@ def read_posts(path: Path) -> Iterator[dict[str, Any]]:
     yield _post(match, entry, body)
 
 
-def _post(match: re.Match[str], entry: Element, body: Element) -> dict[str, Any]:
+def _post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
     title = _text(entry.select_one(".p-name")) or match[2].strip("-")
     heading = body.select_one("h1, h2, h3, h4")
     if heading and heading.text.strip() == title:  # It is the title, once more.
@@ -44,20 +44,17 @@ def _post(match: re.Match[str], entry: Element, body: Element) -> dict[str, Any]
     when = time_or_nothing(time.attr("datetime") or "") if time else ""
     address = link.attr("href") or "" if link else ""
     author = _text(entry.select_one(".p-author"))
-    return {
-        "kind": "post",
-        "id": match[3],
-        "path": urlsplit(address).path,
+    status = "draft" if match[1] == "draft" else "published"
+    fields = {
         "slug": slug_of(title),
         "title": title,
-        "status": "draft" if match[1] == "draft" else "published",
+        "status": status,
         "published_at": when,
-        "created_at": when,
         "excerpt": _text(entry.select_one(".p-summary")),
         "html": body.inner_html,
         "params": ({"author": author} if author else {}) | ({"canonical_url": address} if address else {}),
-        "values": {"status": "draft"} if match[1] == "draft" else {},
     }
+    return ExportedPost(match[3], fields, created_at=when, paths=(urlsplit(address).path,), values={"status": status})
 
 
 def _text(element: Element | None) -> str:

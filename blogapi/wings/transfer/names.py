@@ -1,15 +1,12 @@
-"""Infer titles, dates and languages from file names, addresses and front matter; make slugs differ."""
+"""Infer titles, dates and languages from file names, addresses and front matter."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
-from blogapi.documents import is_slug
-from blogapi.posts.slugs import slug_of
 from blogapi.text import VISIBLE
 from blogapi.wings.markdown.dates import looks_like_date, time_or_nothing
 from blogapi.wings.markdown.fields import EPOCH
@@ -40,7 +37,6 @@ LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", 
 PUBLISHED = re.compile("publish", re.IGNORECASE)
 
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
-LAST = "~"  # after every time
 
 
 def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
@@ -130,50 +126,3 @@ def _is_date(name: str, value: Any) -> bool:
         name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
     )
     return bool(looks_like_date(value) or is_number or is_word)
-
-
-# Slugs
-
-
-class SpoolEntry(NamedTuple):
-    """The place of an item in the spool, what it is sorted by, and its slug."""
-
-    offset: int
-    when: str = LAST
-    number: int = 0
-    slug: str = ""  # empty for a Failure
-    parents: tuple[str, ...] = ()
-    front: str = ""
-    day: str = ""  # the date in the site's time zone
-    is_given: bool = False  # whether front matter says the slug
-
-
-def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Put the language, then more and more folders of the path in front of each slug that several posts have.
-
-    If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
-    were, and so does one that only one post has in its front matter.
-    """
-    counts = Counter(each.slug for each in found)
-    given = Counter(each.slug for each in found if each.is_given)
-    fixed = [each.is_given and not each.front and given[each.slug] == 1 for each in found]
-    slugs = [
-        valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 and not is_fixed else each.slug
-        for each, is_fixed in zip(found, fixed, strict=True)
-    ]
-    longest = max((len(each.parents) for each in found), default=0)
-    for depth in range(1, 2 * longest + 2):
-        counts = Counter(slugs)
-        for index, each in enumerate(found):
-            if each.slug and counts[slugs[index]] > 1 and not fixed[index]:
-                front = each.parents[-depth:]
-                if depth > len(each.parents):
-                    front = (each.day, *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
-                slugs[index] = valid_slug(" ".join((*front, each.slug)))
-    counts = Counter(slugs)
-    return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
-
-
-def valid_slug(text: str) -> str:
-    """Return a slug as it is, or one made from a text."""
-    return text if is_slug(text) else slug_of(text)

@@ -9,34 +9,29 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import unquote, urlsplit
+from typing import IO
+from urllib.parse import urlsplit
 
 from blogapi.clock import rfc3339
-from blogapi.documents import MAX_FORMER_SLUGS
 from blogapi.wings.markdown.dates import moment_of
-from blogapi.wings.markdown.files import FIELD_NAMES, MAX_FILE_BYTES, MarkdownFile, Rules, parse
+from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, Rules, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
+from blogapi.wings.markdown.programs import OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names, permalinks
 from blogapi.wings.transfer.completion import complete, hide, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
-from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on, is_part
-from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES, LocalImages, Placement, open_below, real_folders
+from blogapi.wings.transfer.discovery import files_below
+from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on
+from blogapi.wings.transfer.images import LocalImages, Placement, open_below, real_folders
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
-from blogapi.wings.transfer.items import Failure, Item
-from blogapi.wings.transfer.names import SpoolEntry
-from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
+from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut
+from blogapi.wings.transfer.notes import Note, Where
+from blogapi.wings.transfer.sites import Site, bound_of, site_of
+from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, distinct, valid_slug
 
 MAX_ADVISED = 100  # files of each kind that an advice may be about
-OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
-# Folders of built or installed files, which are left out like hidden ones
-NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
-TEMPLATES = "archetypes"  # in Hugo
-SECTION_INDEX = "_index"  # the page of a whole section in Hugo and Zola
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
 
 
@@ -76,97 +71,46 @@ class Sources:
         self.taken: set[str] = set()  # real paths of files that were read beside posts
         found = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
-        self.found = sorted(names.distinct(found), key=lambda found: (found.when, found.number))
+        self.found = sorted(distinct(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
 
     def __iter__(self) -> Iterator[Item | Failure]:
-        self.sources: dict[str, str] = {}  # files by slug
-        self.slugs = {found.slug for found in self.found}
-        self.addresses = {*self.slugs}
+        taken = TakenAddresses(found.slug for found in self.found)
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
-            yield self._with_slug(item, found.slug) if isinstance(item, Item) else item
+            yield taken.assign(item, found.slug) if isinstance(item, Item) else item
 
     def _not_taken(self, files: list[str]) -> list[str]:
         return [file for file in files if os.path.realpath(file) not in self.taken and not is_settings(Path(file))]
-
-    def _with_slug(self, item: Item, slug: str) -> Item | Failure:
-        """Return an item with its final slug, and without former slugs and addresses that other posts have."""
-        fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
-        if slug in self.sources:
-            reason = f"{self.sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
-            return Failure(item.source, line_of("slug"), reason)
-        self.sources[slug] = item.source
-        if slug != fields["slug"]:
-            notes[Note.OTHER_SLUGS] = line_of("slug")
-            if slug != names.valid_slug(fields["slug"]):  # Other posts have that one, too.
-                old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
-        if former := dict.fromkeys(fields.get("former_slugs", ())):
-            fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
-            if len(former) > len(fields["former_slugs"]):
-                notes[Note.FORMER_SLUGS] = line_of("former_slugs")
-        own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
-        if len(own) < len(old_paths):
-            notes[Note.SHARED_ADDRESSES] = None
-        self.addresses.update(map(_address, own))
-        fields["slug"], item.old_paths = slug, own
-        return item
 
     def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
         pickle.dump(item, self.spool)
         if isinstance(item, Failure):
             return SpoolEntry(offset)
-        when = item.created_at or item.fields.get("published_at", names.LAST)
-        slug = names.valid_slug(item.fields["slug"])
-        day = when if when == names.LAST else moment_of(when, UTC).astimezone(item.zone).date().isoformat()
+        when = item.created_at or item.fields.get("published_at", NO_DATE)
+        slug = valid_slug(item.fields["slug"])
+        day = when if when == NO_DATE else moment_of(when, UTC).astimezone(item.zone).date().isoformat()
         is_given = "slug" in item.file.sources
         return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.front, day, is_given)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
-        """Read a file, or all files below a folder, folder by folder and sorted by name."""
+        """Read a file, or all files below a folder."""
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent, ("/",))
             return
-        folders = [path]
-        for folder in folders:
-            try:
-                os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() hides a missing permission.
-                entries = sorted(folder.iterdir())
-                below = [entry for entry in entries if entry.is_dir()]
-            except OSError as error:
-                yield Failure.of(folder, error)
-                continue
-            for entry in below:
-                if reason := why_not_entered(entry):
-                    self.unread[reason].append(str(entry))
-                else:
-                    folders.append(entry)
-            others = {*entries} - {*below}
-            for file in filter(others.__contains__, entries):
-                yield from self._find_file(file, path)
-
-    def _find_file(self, file: Path, top: Path) -> Iterator[Item | Failure]:
-        suffix = file.suffix.lower()
-        if file.name.startswith("."):
-            self.left_out["file beginning with a dot"] += not file.name.startswith(OUR_FILES)
-        elif suffix not in MARKDOWN_SUFFIXES and (self.is_movable or not is_part(file)):
-            self.unread[f"file in {file.suffix}" if suffix else "file without a suffix"].append(str(file))
-        else:
-            if reason := self._why_not(file):
-                self.left_out[reason] += 1
+        for found in files_below(path, self.roots, self.skip, with_exports=not self.is_movable):
+            if isinstance(found, Path):
+                yield from self._read(found, path, self.roots)
+            elif isinstance(found, Failure):
+                yield found
+            elif found.path:
+                self.unread[found.kind].append(found.path)
             else:
-                yield from self._read(file, top, self.roots)
-
-    def _why_not(self, file: Path) -> str:
-        """Return why a Markdown file in a folder is left out, as a kind of file; "" if it is read."""
-        if reason := "page of a section" if file.name.partition(".")[0] == SECTION_INDEX else self.skip(file):
-            return reason
-        is_outside = file.is_symlink() and not os.path.realpath(file).startswith(self.roots)
-        return "link out of the folders" if is_outside else ""
+                self.left_out[found.kind] += 1
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
         """Read a file in one of the folders `roots`; only once if several paths lead to it."""
@@ -201,15 +145,16 @@ class Sources:
 
     def _read_export(self, path: Path) -> Iterator[Item | Failure]:
         for post in READERS[path.suffix.lower()](path, self.zone):
-            if post == feeds.PARTIAL:
+            if post is feeds.PARTIAL:
                 self.unread_settings[f"older posts than those in {path} (a feed often has only the latest)"] = None
-            elif post["kind"] != "post" and not (post["kind"] == "page" and self.pages):
-                self.left_out[post["kind"]] += 1
-            elif "error" in post:
-                yield Failure(f"{path} ({post['slug'] or 'id ' + post['id']})", None, post["error"])
+            elif isinstance(post, LeftOut) or (post.kind == "page" and not self.pages):
+                self.left_out[post.kind] += 1
+            elif post.error:
+                yield Failure(f"{path} ({post.fields['slug'] or f'id {post.id}'})", None, post.error)
             else:
-                self.taken.update(map(os.path.realpath, filter(None, [post.get("file")])))
-                self.left_out["comment"] += post.get("comments", 0)
+                if post.file:
+                    self.taken.add(os.path.realpath(post.file))
+                self.left_out["comment"] += post.comments
                 yield self._item_of_export(path, post)
 
     def item_of(self, data: bytes, path: Path, top: Path) -> Item | None:
@@ -279,7 +224,7 @@ class Sources:
 
     def _address_by_pattern(self, item: Item, folder: Path, name: str, site: Site) -> str:
         """Return the address that a post had by the pattern of its site."""
-        pattern, published_at = self.permalink or site.pattern, item.fields.get("published_at", names.LAST)
+        pattern, published_at = self.permalink or site.pattern, item.fields.get("published_at", NO_DATE)
         if not pattern or published_at > rfc3339(self.now):
             return ""
         return permalinks.address_by_pattern(item.file, folder, name, pattern, site.folder, site.program, site.zone)
@@ -293,24 +238,26 @@ class Sources:
         if former := permalinks.former_slugs(aliases, filter(None, addresses)):
             item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
 
-    def _item_of_export(self, file: Path, post: dict[str, Any]) -> Item | Failure:
-        slug = post["slug"] or names.valid_slug(post["title"] or f"post-{post['id']}")
-        fields = {name: value for name in (*FIELD_NAMES, "content", "html") if (value := post.get(name))}
-        fields = {"slug": slug, "title": names.title_of(slug)} | fields
-        name = names.valid_slug(slug) + ("" if post["title"] else f", id {post['id']}")
-        paths = tuple(filter(None, map(permalinks.path_of, (post.get("path"), *post.get("older", ())))))
-        source, notes = f"{file} ({name})", dict.fromkeys(post.get("notes", ())) | without_controls(fields)
+    def _item_of_export(self, file: Path, post: ExportedPost) -> Item | Failure:
+        fields = {name: value for name, value in post.fields.items() if value}
+        slug = fields.setdefault("slug", valid_slug(fields.get("title", f"post-{post.id}")))
+        has_title = "title" in fields
+        fields.setdefault("title", names.title_of(slug))
+        source = f"{file} ({valid_slug(slug)}{'' if has_title else f', id {post.id}'})"
+        notes: dict[Note, Where] = {Note.BLOCKS: None} if post.has_missing_blocks else {}
+        notes |= without_controls(fields)
         try:
             if html := fields.pop("html", ""):
                 fields["content"] = markdown_of(html)
         except MarkdownError as error:
             return Failure(source, None, error.reason)
-        if not post["title"]:
+        if not has_title:
             title = names.title_in(fields.get("content", ""))
             fields["title"] = title or fields["title"]
             notes |= {Note.TITLES if title else Note.TITLES_FROM_NAMES: None}
-        item = Item(source, fields, post["created_at"], old_paths=paths, notes=notes, parents=(post["id"],))
-        hide(item, post["values"], (), rfc3339(self.now))
+        paths = tuple(filter(None, map(permalinks.path_of, post.paths)))
+        item = Item(source, fields, post.created_at, old_paths=paths, notes=notes, parents=(post.id,))
+        hide(item, post.values, (), rfc3339(self.now))
         self._place_images(item)
         complete(item, rfc3339(self.now), self.drop)
         return item
@@ -325,19 +272,6 @@ class Sources:
         item.images = tuple(placement.files)
         self.taken.update(item.images)
         item.missing = tuple(placement.missing) if self.images else ()
-
-
-def why_not_entered(folder: Path) -> str:
-    """Return why a folder is not entered, as a kind of folder; "" if it is."""
-    if folder.name.startswith("."):
-        return "folder beginning with a dot"
-    if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
-        return f"folder called {folder.name}"
-    return "folder behind a link" if folder.is_symlink() else ""
-
-
-def _address(path: str) -> str:
-    return unquote(path, errors="surrogateescape").strip("/")
 
 
 def _meaningful(folders: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from blogapi.wings.markdown.fields import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import paragraphs, text_of
 from blogapi.wings.transfer.data import load_json
-from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.items import ExportedPost, LeftOut
 from blogapi.wings.transfer.xml_files import elements, text
 
 # [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
@@ -34,8 +34,8 @@ FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:
 EXPORT_STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
-def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
-    """Yield the items of an export: their `kind`, and for posts and pages their fields. Raises MarkdownError.
+def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
+    """Yield the posts and pages of an export, and what else is in it. Raises MarkdownError.
 
     Local times are in `zone`. Memory does not grow with the size of the file.
     """
@@ -50,11 +50,11 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[dict[str, Any]]:
     for item in _items(path):
         kind, status = text(item, "post_type"), text(item, "status")
         if kind not in ("post", "page"):
-            yield {"kind": kind}
+            yield LeftOut(kind)
         elif status not in EXPORT_STATUSES:
-            yield {"kind": f"{kind} ({status})"}
+            yield LeftOut(f"{kind} ({status})")
         else:
-            yield {"kind": kind, "id": text(item, "post_id"), **_post(item, images, blocks, zone)}
+            yield _post(item, images, blocks, zone)
 
 
 def _items(path: Path, *kinds: str) -> Iterator[Element]:
@@ -67,9 +67,8 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
         raise MarkdownError("not an export of WordPress")
 
 
-def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> dict[str, Any]:
-    status = text(item, "status")
-    when = _date(item, zone)
+def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> ExportedPost:
+    status, when = text(item, "status"), _date(item, zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(text(child, "meta_key"), text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
@@ -81,24 +80,28 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     html = html if "<!-- wp:" in html else paragraphs(html)
     link, slug = text(item, "link"), unquote(text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
-    return {
-        "path": link,
-        "older": [_renamed(link, slug, value) for value in older],
+    fields = {
         "title": text_of(text(item, "title")),
         "slug": slug,
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
         "status": EXPORT_STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
-        "created_at": when,
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
-        "notes": [Note.BLOCKS] if has_blocks else [],
-        "values": first | {"status": status, "post_password": text(item, "post_password")},  # values that may hide it
-        "comments": len(item.findall("{*}comment")),
     }
+    return ExportedPost(
+        text(item, "post_id"),
+        fields,
+        kind=text(item, "post_type"),
+        created_at=when,
+        paths=(link, *(_renamed(link, slug, value) for value in older)),
+        values=first | {"status": status, "post_password": text(item, "post_password")},
+        comments=len(item.findall("{*}comment")),
+        has_missing_blocks=has_blocks,
+    )
 
 
 def _date(item: Element, zone: tzinfo) -> str:
