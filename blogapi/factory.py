@@ -8,7 +8,6 @@ from typing import Any
 
 import flask
 from flask import Flask
-from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import Map, MapAdapter, Rule
 
 from blogapi import env_file
@@ -43,20 +42,10 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str,
     return url_map.bind("localhost").match(path, method, return_rule=True)
 
 
-class NoSessions(SessionInterface):
-    """Disables Flask's sessions; the owner's page has its own."""
-
-    null_session = NullSession()
-
-    def open_session(self, app: Flask, request: flask.Request) -> NullSession:
-        return self.null_session
-
-
 class Application(Flask):
     """Flask with our request class and cached routes."""
 
     request_class = Request
-    session_interface = NoSessions()
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
         config = self.extensions[EXTENSION].config

@@ -77,22 +77,31 @@ def cursor_of(row: tuple) -> Cursor[int]:
     return Cursor(row[3], row[0])
 
 
-def page_of(
-    rows: Iterable[tuple], query: ListQuery, now: str, cursor: Callable[[tuple], Any], item_of: Callable | None = None
-) -> Page[Any, Any]:
-    """Return a page of the documents in these rows, or of `item_of(row, document)` for each.
+def document_of(row: tuple, document: bytes) -> bytes:
+    """Return the item of an ordinary list: the document as it is shown."""
+    return document
 
-    A row consists of an id, the status of the post (with `item_of`, the version), a document, and possibly a time. The
-    page ends after `limit` posts, or after the post that brings it past PAGE_BYTES. Damaged posts are left out.
+
+def page_of(
+    rows: Iterable[tuple],
+    query: ListQuery,
+    now: str,
+    cursor: Callable[[tuple], Any],
+    item_of: Callable[[tuple, bytes], Any] = document_of,
+) -> Page[Any, Any]:
+    """Return a page with an item for each row.
+
+    A row consists of an id, the status of the post (or something else that is not shown), a document, and possibly
+    more. The page ends after `limit` items, or after the one that brings it past PAGE_BYTES. Damaged posts are left
+    out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
-    found: list[Any] = []
+    items: list[Any] = []
     size, skipped, last = 0, 0, ()
     for row in rows:
-        if len(found) == limit or size > PAGE_BYTES:
-            return Page(found, cursor(last))
-        last = row
-        status, document = "" if item_of else row[1], row[2]
+        if len(items) == limit or size > PAGE_BYTES:
+            return Page(items, cursor(last))
+        last, status, document = row, row[1], row[2]
         if status == "scheduled" or names or document is None:
             try:
                 shown = documents.as_of(now, status, document)
@@ -101,8 +110,8 @@ def page_of(
                 skipped += 1
                 continue
         size += len(row[2])  # the full size even if it is cut, because parsing takes most of the time
-        found.append(item_of(row, document) if item_of else document)
-    return Page(found, cursor(last) if len(found) + skipped > limit else None)
+        items.append(item_of(row, document))
+    return Page(items, cursor(last) if len(items) + skipped > limit else None)
 
 
 def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:

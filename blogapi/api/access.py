@@ -12,6 +12,7 @@ from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRe
 
 from blogapi.api.request import READ_METHODS, Request, current_request
 from blogapi.storage import keys
+from blogapi.storage.engine import Hits
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import READ_SCOPES, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
@@ -43,8 +44,8 @@ def guard() -> None:
         check_access(request)
 
 
-def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Request], None]:
-    """Run `check` with the request's key. Raises Unauthorized if there is no valid one."""
+def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:
+    """Run `check` with the request's key and its hits. Raises Unauthorized if there is no valid one."""
 
     @wraps(check)
     def authenticated(request: Request) -> None:
@@ -55,12 +56,12 @@ def key_required(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
         if found is None:
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=BEARER)
         key, hits = found
-        request.key, request.hits = key, hits
+        request.key = key
         request.info.key_name, request.info.credential = key.name, header[-keys.KEY_LENGTH :]
         if key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
                 database.write_at_once(keys.record_use, digest)
-        check(request, key)
+        check(request, key, hits)
 
     return authenticated
 
@@ -79,12 +80,12 @@ def why_refused(authorization: str) -> str:
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 
-def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey], None]:
+def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Request, KnownKey, Hits | None], None]:
     """Count the request against its key's limit, then run `check`. Raises TooManyRequests."""
 
     @wraps(check)
-    def limited(request: Request, key: KnownKey) -> None:
-        request.quota = quota = request.service.limiter.count(request.digest, request.hits)
+    def limited(request: Request, key: KnownKey, hits: Hits | None) -> None:
+        request.quota = quota = request.service.limiter.count(key.digest, hits)
         if quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",

@@ -19,7 +19,6 @@ from blogapi.api.operations import JSON, MARKDOWN, Operation
 from blogapi.api.service import EXTENSION, Service
 from blogapi.documents import SET_BY_SERVICE, etags
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Hits
 from blogapi.storage.keys import KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, PUBLISHED_ONLY, Author
 
@@ -27,11 +26,11 @@ JSON_TYPES = (JSON, "application/merge-patch+json")  # accepted for a PATCH body
 READ_METHODS = ("GET", "HEAD")
 INFO = "blogapi.info"  # key of the RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
-MAX_VALUES = 10_000  # limit for a body
-MAX_DEPTH = 100  # limit for nested arrays and objects; that of Python's parser differs between versions
+MAX_BODY_VALUES = 10_000
+MAX_BODY_DEPTH = 100  # of nested arrays and objects; the limit of Python's parser differs between versions
 MAX_SHOWN = 80  # at most this many characters of a header or a name in a message
 MAX_QUOTED = 20  # at most this many characters of an invalid body in a message
-MAX_FIELDS = 100  # well above any schema's field count; keeps error messages short
+MAX_BODY_FIELDS = 100  # well above any schema's field count; keeps error messages short
 LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
@@ -54,7 +53,6 @@ class Request(flask.Request):
     """A request with its key, its loaded query, and other state that later stages need."""
 
     key: KnownKey | None = None  # its valid API key
-    hits: Hits | None = None  # its key's requests, if the database counts them
     quota: Quota | None = None  # its key's remaining quota
     session = ""  # token of its valid session on the owner's page
     error_page: Callable[[int, str], str] | None = None  # (status, message): renders an error for a browser
@@ -222,7 +220,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
         text = body.decode()
         _check_values(text)
         data = STRICT.decode(text)
-        if text.count("[") + text.count("{") > MAX_DEPTH:
+        if text.count("[") + text.count("{") > MAX_BODY_DEPTH:
             _check_depth(data)
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
@@ -236,8 +234,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
         raise BadRequest("body: must have numbers of at most 4,300 digits") from None
     if not isinstance(data, dict):
         raise BadRequest("body: must be a JSON object")
-    if len(data) > MAX_FIELDS:
-        raise BadRequest(f"body: must have at most {MAX_FIELDS} fields")
+    if len(data) > MAX_BODY_FIELDS:
+        raise BadRequest(f"body: must have at most {MAX_BODY_FIELDS} fields")
     return data
 
 
@@ -245,16 +243,16 @@ def _check_values(text: str) -> None:
     """Raise BadRequest for JSON with a byte order mark or too many values: 4 MiB of brackets would take a second."""
     if text.startswith("\ufeff"):
         raise BadRequest("body: must not begin with a byte order mark")
-    if len(text) > MAX_VALUES and sum(map(text.count, '[{,"')) > MAX_VALUES:
-        rest, strings = STRING.subn("", text, MAX_VALUES + 1)
-        if strings + sum(map(rest.count, "[{,")) > MAX_VALUES:
-            raise BadRequest(f"body: must have at most {MAX_VALUES:,} values")
+    if len(text) > MAX_BODY_VALUES and sum(map(text.count, '[{,"')) > MAX_BODY_VALUES:
+        rest, strings = STRING.subn("", text, MAX_BODY_VALUES + 1)
+        if strings + sum(map(rest.count, "[{,")) > MAX_BODY_VALUES:
+            raise BadRequest(f"body: must have at most {MAX_BODY_VALUES:,} values")
 
 
 def _check_depth(data: Any) -> None:
-    """Raise RecursionError for values that are nested more than MAX_DEPTH deep."""
+    """Raise RecursionError for values that are nested more than MAX_BODY_DEPTH deep."""
     nested = [data]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_BODY_DEPTH + 1):
         values = [part.values() if isinstance(part, dict) else part for part in nested if isinstance(part, dict | list)]
         nested = [*chain.from_iterable(values)]
     if values:

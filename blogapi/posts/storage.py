@@ -59,9 +59,8 @@ def find(reader: Reader, ref: PostRef) -> bytes:
 
 def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises NotFound."""
-    found = (
-        slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(Post.select(Post.id).where(Post.id == ref))
-    )
+    by_id = Post.select(Post.id).where(Post.id == ref)
+    found = slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(by_id)
     if found is None:
         raise PostNotFound
     return found[0]
@@ -135,9 +134,8 @@ def add(
     # Must precede `new_id_and_slug`, which uses up an id on PostgreSQL
     published = publication.publication_date({}, fields, tx.now, allow_future_draft)
     post_id, slug = slugs.new_id_and_slug(tx, fields)
-    own = {"id": str(post_id), "slug": slug, "published_at": published}
-    times = {"created_at": created_at or tx.now, "updated_at": tx.now}
-    post = fields | own | times
+    times = {"created_at": created_at or tx.now, "updated_at": tx.now, "published_at": published}
+    post = fields | {"id": str(post_id), "slug": slug} | times
     if "former_slugs" in post:
         post = slugs.with_former({}, post)
     return insert(tx, documents.in_order(post), author, with_events=with_events)

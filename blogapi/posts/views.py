@@ -27,13 +27,16 @@ from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 
 NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
-CHANGED = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
-CREATED = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
-LIST = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
-PAGE = ("Link", "ETag")  # the headers of a list
-UNKNOWN = choice(("params",), "With a Markdown file: names in its front matter that are not fields go to `params`.")
+CHANGED_POST = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
+NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
+POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
+LIST_HEADERS = ("Link", "ETag")
 WHOLE_POST: dict[str, Any] = {  # what the operations that receive a whole post declare
-    "query": parameters(unknown=UNKNOWN),
+    "query": parameters(
+        unknown=choice(
+            ("params",), "With a Markdown file: names in its front matter that are not fields go to `params`."
+        )
+    ),
     "body": PostInputSchema(),
     "content_types": POST_TYPES,
     "parse_file": parse_file,
@@ -44,7 +47,7 @@ views = Views("posts", __name__)
 
 @views.operation(
     "GET /v1/posts",
-    Answer(200, "The posts, in order: with `fields`, summaries.", LIST, PAGE),
+    Answer(200, "The posts, in order: with `fields`, summaries.", POSTS_OR_SUMMARIES, LIST_HEADERS),
     query=ListQuerySchema(),
     scopes=SCOPES,
 )
@@ -75,7 +78,7 @@ def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -
     return fields
 
 
-@views.operation("POST /v1/posts", CREATED, request_headers=("Idempotency-Key",), **WHOLE_POST)
+@views.operation("POST /v1/posts", NEW_POST, request_headers=("Idempotency-Key",), **WHOLE_POST)
 def create_post(request: Request) -> Response:
     """Create a post.
 
@@ -112,7 +115,7 @@ def get_post(request: Request, post: PostRef) -> Response:
 
 @views.operation(
     "PATCH /v1/posts/<id:post>",
-    CHANGED,
+    CHANGED_POST,
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
@@ -131,8 +134,8 @@ def change_post(request: Request, post: PostRef) -> Response:
 
 @views.operation(
     "PUT /v1/posts/by-slug/<slug:post>",
-    CHANGED,
-    creates=CREATED,
+    CHANGED_POST,
+    creates=NEW_POST,
     request_headers=("If-Match", "If-None-Match"),
     **WHOLE_POST,
 )
@@ -152,7 +155,7 @@ def put_post(request: Request, post: str) -> Response:
     return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
 
 
-@views.operation("PUT /v1/posts/<id:post>", CHANGED, request_headers=("If-Match", "If-None-Match"), **WHOLE_POST)
+@views.operation("PUT /v1/posts/<id:post>", CHANGED_POST, request_headers=("If-Match", "If-None-Match"), **WHOLE_POST)
 def replace_post(request: Request, post: int) -> Response:
     """Replace a post.
 

@@ -29,7 +29,7 @@ from blogapi.documents import EXAMPLE, ID, WITHOUT_CONTENT, dump
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.storage import PostRef
-from blogapi.posts.views import CHANGED, PAGE
+from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
 from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.history import revisions
@@ -88,7 +88,7 @@ class RevisionSchema(KeptPostSchema):
 
 @views.operation(
     "GET /v1/posts/<id:post>/revisions",
-    Answer(200, "The revisions, newest first.", RevisionSchema(many=True), PAGE),
+    Answer(200, "The revisions, newest first.", RevisionSchema(many=True), LIST_HEADERS),
     query=parameters(limit=page_size("entries"), before=REVISION),
     scopes=READ_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/revisions",
@@ -117,7 +117,7 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
 
 @views.operation(
     "POST /v1/posts/<id:post>/revisions/<id:revision>/restore",
-    CHANGED,
+    CHANGED_POST,
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore",
@@ -133,7 +133,7 @@ def restore_revision(request: Request, post: PostRef, revision: int) -> Response
 
 @views.operation(
     "GET /v1/trash",
-    Answer(200, "The deleted posts.", TrashedPostSchema(many=True), PAGE),
+    Answer(200, "The deleted posts.", TrashedPostSchema(many=True), LIST_HEADERS),
     query=parameters(limit=page_size("entries"), before=DELETED, deleted_after=DELETED_AFTER),
     scopes=READ_SCOPES,
 )
@@ -155,7 +155,7 @@ def get_trashed_post(request: Request, post: int) -> Response:
     return post_or_file_response(request, revisions.find_in_trash(request.database, post))
 
 
-@views.operation("POST /v1/trash/<id:post>/restore", CHANGED, request_headers=("If-Match",), scopes=WRITE_SCOPES)
+@views.operation("POST /v1/trash/<id:post>/restore", CHANGED_POST, request_headers=("If-Match",), scopes=WRITE_SCOPES)
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 

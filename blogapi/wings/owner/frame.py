@@ -16,7 +16,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
 from blogapi.api.access import PUBLIC
-from blogapi.api.request import MAX_BODY_BYTES, MAX_FIELDS, READ_METHODS, check_content_type, request
+from blogapi.api.request import MAX_BODY_BYTES, MAX_BODY_FIELDS, READ_METHODS, check_content_type, request
 from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
@@ -101,10 +101,10 @@ def load_form() -> MultiDict[str, str]:
     """
     check_content_type(request, (FORM,))
     most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
-    form = Form(request, most, most, MAX_FIELDS)
+    form = Form(request, most, most, MAX_BODY_FIELDS)
     if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
         g.opened = ExitStack()
-        form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_FIELDS)
+        form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_BODY_FIELDS)
         g.images = form.files
     try:
         form.read()

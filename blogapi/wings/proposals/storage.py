@@ -82,7 +82,7 @@ def page(
         is_wanted &= Proposal.post_id == posts.id_of(reader, ref)
     query = _of_present.select(Proposal.number, Proposal.id, _document, Proposal.created_at).where(is_wanted)
     query = query.order_by(Proposal.created_at.desc(), Proposal.number.desc()).limit(limit + 1)
-    return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of, lambda _, document: document)
+    return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of)
 
 
 def posts_with_proposals(reader: Reader) -> set[int]:

@@ -28,7 +28,7 @@ from blogapi.documents import ID
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema
 from blogapi.posts.storage import PostRef
-from blogapi.posts.views import CHANGED, PAGE
+from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.proposals import storage as proposals
 
@@ -69,7 +69,7 @@ class ProposalSchema(StrictSchema):
 
 ONE = Answer(200, "The proposal.", ProposalSchema())
 NEW = Answer(201, "The new proposal.", ProposalSchema(), ("Location",))
-LIST = Answer(200, "The proposals.", ProposalSchema(many=True), PAGE)
+LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
 
 
 @views.operation(
@@ -143,7 +143,7 @@ def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
 
 @views.operation(
     "POST /v1/posts/<id:post>/proposals/<id:proposal>/apply",
-    CHANGED,
+    CHANGED_POST,
     query=FORCE,
     request_headers=("If-Match",),
     also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>/apply",

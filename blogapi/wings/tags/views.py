@@ -24,7 +24,7 @@ from blogapi.api.views import Views
 from blogapi.documents import MAX_TAG, STATUSES, dump
 from blogapi.paging import Page
 from blogapi.posts.schemas import parse_tag
-from blogapi.posts.views import PAGE
+from blogapi.posts.views import LIST_HEADERS
 from blogapi.storage import errors
 from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
@@ -53,7 +53,7 @@ class TagChangeSchema(InputSchema):
 
 @views.operation(
     "GET /v1/tags",
-    Answer(200, "The tags, by name.", TagSchema(many=True), PAGE),
+    Answer(200, "The tags, by name.", TagSchema(many=True), LIST_HEADERS),
     query=parameters(
         limit=page_size("tags", MAX_PAGE_SIZE),
         status=COUNTED,
