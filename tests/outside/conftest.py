@@ -1,45 +1,24 @@
-"""A service started as README says, and a shell next to it."""
+"""A service, and a shell next to it that runs the blocks of a page."""
 
-import os
-import re
-import signal
 import subprocess
 
 import pytest
 
-from tests.pages import Page
-from tests.service import CHECKOUT, free_port
-
-MAKE_RUN = Page("README.md").take("blogapi")[0]
+from tests.service import CHECKOUT, Server, add_key
 
 
 @pytest.fixture
-def running(tmp_path):
-    """`make run`, as in the README; yields its output and the environment for other commands."""
-    settings = {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "BLOGAPI_WEBHOOK_PRIVATE": "true"}
-    environ = os.environ | settings | {"PORT": str(free_port())}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(MAKE_RUN.split(), cwd=CHECKOUT, env=environ, start_new_session=True, **pipes)
-    output = ""
-    while "Booting worker" not in output:
-        line = process.stdout.readline()
-        assert line, output
-        output += line
-    yield output, environ
-    os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
+def service(tmp_path):
+    """A service with a key called as the first one is on the pages."""
+    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
+        service.key = service.write(add_key, "first")
+        yield service
 
 
 @pytest.fixture
-def key(running):
-    """The first key, which `make run` printed."""
-    return re.search(r"blog_[A-Za-z0-9_-]{43}", running[0])[0]
-
-
-@pytest.fixture
-def sh(running, key):
-    """Run a block in a shell next to the service, with its first key or another one; return its output."""
-    return lambda block, key=key, **variables: shell(block, running[1] | variables, key)
+def sh(service):
+    """Run a block in a shell next to the service, with its key or another one; return its output."""
+    return lambda block, key=service.key, **variables: shell(block, service.environ | variables, key)
 
 
 def shell(block, environ, key):

@@ -32,7 +32,7 @@ HELLO = {"title": "Hello", "content": "A", "status": "published"}
 SOURDOUGH = {"title": "Sourdough", "content": "Flour.", "status": "published"}
 
 
-def test_an_agent_can_do_what_its_skill_says_but_never_publishes(running, sh, tmp_path):
+def test_an_agent_can_do_what_its_skill_says_but_never_publishes(sh, tmp_path):
     compile(AGENT, "agent.py", "exec")  # FastMCP has too many dependencies to be one of the tests.
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
     sh(AGENT_KEY)

@@ -16,12 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("clients")]
 CLIENTS = CHECKOUT / "tests/clients"
 
 
-@pytest.fixture
-def service(tmp_path):
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
-        yield service
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder for the description and anything generated from it."""

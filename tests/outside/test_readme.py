@@ -4,9 +4,12 @@ Those of docs/examples.md are in test_examples.py.
 """
 
 import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
+import subprocess
 from contextlib import closing
 
 import pytest
@@ -14,16 +17,17 @@ import yaml
 
 from tests.blogs import SAMPLES, write_files
 from tests.images.pictures import jpeg
+from tests.outside.conftest import shell
 from tests.pages import Page
 from tests.receiver import Receiver
-from tests.service import CHECKOUT, eventually
+from tests.service import CHECKOUT, eventually, free_port
 from tests.transfer.test_feeds import ATOM, ENTRY, TAKEOUT
 from tests.transfer.test_newsletters import MEDIUM, TABLE
 
 pytestmark = pytest.mark.slow
 
 README = Page("README.md")
-_, CREATE = README.take("blogapi")  # The first one starts the service.
+RUN, CREATE = README.take("blogapi")
 (CREATED,) = README.take("blogapi", "json")
 PUSH, SEND_ALL, GET = README.take("Posts as files")
 SEND = SEND_ALL.replace("*.md", "sourdough.md")
@@ -163,21 +167,46 @@ def test_the_readme_commands_for_undoing_mistakes_work(sh):
     assert sh(trash) == "[]\n"
 
 
-def test_the_readme_commands_for_keys_and_the_owners_page_work(running, sh, key):
-    sh(SEND_ALL)  # drafts
-    sh(SCHEDULE)
+@pytest.fixture
+def started(tmp_path):
+    """Start the service as the README does; yield its output and the environment for other commands."""
+    environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(RUN.split(), cwd=CHECKOUT, env=environ, start_new_session=True, **pipes)
+    output = ""
+    while "Booting worker" not in output:
+        line = process.stdout.readline()
+        assert line, output
+        output += line
+    yield output, environ
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+
+
+def test_the_readme_commands_for_starting_it_for_keys_and_the_owners_page_work(started):
+    output, environ = started
+    first = re.search(r"blog_[A-Za-z0-9_-]{43}", output)[0]
+
+    def sh(block, key=first):
+        return shell(block, environ, key)
+
+    pasted = re.search(r"^ +(curl .*)$", output, re.MULTILINE)[1]
+    post = json.loads(sh(pasted, "unused"))
+    assert (post["id"], post["title"], post["status"]) == ("1", "Hello", "published")
+
     made, *table, renewed, revoked = sh(KEYS).splitlines()
-    assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", key[-4:]], ["laptop", made[-4:]]]
+    assert [line.split()[:2] for line in table] == [["NAME", "LAST"], ["first", first[-4:]], ["laptop", made[-4:]]]
     assert made != renewed
     assert re.fullmatch("revoked laptop in .*/blog.db", revoked)
+    sh(SEND_ALL)  # drafts
     _, read_only, published_only = sh(LESS).split()
     listed = sh(LISTING.splitlines()[0])
-    assert [post["status"] for post in json.loads(listed)] == ["draft", "scheduled", "draft"]
+    assert [post["status"] for post in json.loads(listed)] == ["draft", "draft", "draft", "published"]
     assert sh(LISTING.splitlines()[0], read_only) == listed
-    assert sh(LISTING, published_only) == "[]\n" * 2
+    assert [len(json.loads(line)) for line in sh(LISTING, published_only).splitlines()] == [1, 0]
 
     link = sh(SETTINGS)
-    address = rf"http://127\.0\.0\.1:{running[1]['PORT']}/settings/open"
+    address = rf"http://127\.0\.0\.1:{environ['PORT']}/settings/open"
     assert re.fullmatch(rf"{address}\?link=blog_link_[A-Za-z0-9_-]+\n", link)
 
 
@@ -217,18 +246,12 @@ def test_the_pages_on_webhooks_work(sh, tmp_path):
         assert sh(block, SECRET=webhook["secret"], **variables) == message.headers["webhook-signature"]
 
 
-def test_the_curl_command_that_the_service_prints_can_be_pasted(running, sh):
-    line = re.search(r"^ +(curl .*)$", running[0], re.MULTILINE)[1]
-    post = json.loads(sh(line, "unused"))
-    assert (post["id"], post["title"], post["status"]) == ("1", "Hello", "published")
-
-
-def test_the_pages_on_health_metrics_and_backups_work(sh, key, tmp_path):
+def test_the_pages_on_health_metrics_and_backups_work(sh, service, tmp_path):
     sh(SEND)
     assert sh(HEALTH) == '{"status":"ok"}\n'
     assert "WRONG" not in sh(DOCTOR)
 
-    (job,) = yaml.safe_load(SCRAPE.replace("blog_…", key))["scrape_configs"]
+    (job,) = yaml.safe_load(SCRAPE.replace("blog_…", service.key))["scrape_configs"]
     (target,) = job["static_configs"][0]["targets"]
     metrics = sh(f'curl -f http://{target}/metrics --oauth2-bearer "{job["authorization"]["credentials"]}"', "")
     assert 'blogapi_requests_total{operation="put_post",status="201"} 1.0' in metrics
@@ -245,14 +268,13 @@ def test_every_block_is_run(page):
     assert page.forgotten == []
 
 
-def test_posts_can_be_sent_with_micropub(running, sh, tmp_path):
-    port = running[1]["PORT"]
+def test_posts_can_be_sent_with_micropub(sh, service, tmp_path):
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
     words, photo = sh(NOTES.replace("@loaf", f"@{tmp_path}/loaf")).splitlines()
     (described,) = MICROPUB.take("Shortcuts and curl", "json")
-    assert json.loads(words) == json.loads(described.replace("8000", port))
+    assert json.loads(words) == json.loads(described.replace("8000", str(service.port)))
     post = json.loads(sh(f"curl {json.loads(photo)['url']} --oauth2-bearer $KEY"))
-    assert re.fullmatch(rf"Bread\n\n!\[\]\(http://127\.0\.0\.1:{port}/images/\w+\.jpg\)\n", post["content"])
+    assert re.fullmatch(rf"Bread\n\n!\[\]\(http://127\.0\.0\.1:{service.port}/images/\w+\.jpg\)\n", post["content"])
 
 
 def test_an_image_is_uploaded(sh, tmp_path):
@@ -269,8 +291,8 @@ def test_an_image_is_uploaded(sh, tmp_path):
     assert sh(f"curl -o /dev/null -w '%{{size_download}}' {image['url']}") == str(image["bytes"])
 
 
-def test_a_proposal_is_applied_as_the_reference_says(sh, key):
+def test_a_proposal_is_applied_as_the_reference_says(sh, service):
     sh(CREATE)
-    proposal, described = json.loads(sh(PROPOSED, AGENT=key)), json.loads(PROPOSAL)
+    proposal, described = json.loads(sh(PROPOSED, AGENT=service.key)), json.loads(PROPOSAL)
     assert (list(proposal), proposal["changes"]) == (list(described), described["changes"])
     assert json.loads(sh(APPLIED.replace(described["id"], proposal["id"])))["title"] == "Hello, world"
