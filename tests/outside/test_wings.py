@@ -10,11 +10,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-LISTS = (
-    "blogapi/wings/install.py",
-    "blogapi/cli/commands.py",
-    "blogapi/server/steps.py",
-)  # files with lines about single wings
+LISTS = "blogapi/wings/install.py", "blogapi/cli/commands.py", "blogapi/server/steps.py"  # lines about single wings
 
 
 @pytest.fixture
@@ -49,6 +45,14 @@ def without(checkout, *wings):
             test.unlink()
 
 
+IMPORTS = """
+import importlib.util, sys
+found = [name for name in sys.argv.pop(1).split("-") if importlib.util.find_spec(f"blogapi.wings.{name}")]
+assert not found, found
+import blogapi.factory, blogapi.server.steps, blogapi.server.worker
+from blogapi.cli import main
+main()
+"""
 WINGS = ["micropub", "owner", "sync", "transfer", "docs"]
 ALONE = ["micropub"], ["owner"], ["sync"], ["sync", "transfer"], ["docs"]
 
@@ -58,13 +62,9 @@ ALONE = ["micropub"], ["owner"], ["sync"], ["sync", "transfer"], ["docs"]
 def test_the_core_and_its_tests_work_without_a_wing(checkout, wings):
     without(checkout, *wings)
     options = {"cwd": checkout, "env": os.environ | {"PYTHONPATH": str(checkout)}, "capture_output": True, "text": True}
-    found = subprocess.run([sys.executable, "-c", f"import blogapi.wings.{wings[0]}"], **options)
-    assert f"No module named 'blogapi.wings.{wings[0]}'" in found.stderr
-    modules = "blogapi.factory, blogapi.server.worker, blogapi.server.steps"
-    subprocess.run([sys.executable, "-c", f"import {modules}"], check=True, **options)
-    helped = subprocess.run([sys.executable, "-c", "from blogapi.cli import main; main()", "--help"], **options)
-    assert (helped.returncode, helped.stderr) == (0, "")
+    ended = subprocess.run([sys.executable, "-c", IMPORTS, "-".join(wings), "--help"], **options)
+    assert (ended.returncode, ended.stderr) == (0, "")
     if wings == WINGS:
-        tests = [f"tests/posts/test_{name}.py" for name in ("create", "delete", "idempotency", "life", "list")]
+        tests = ["tests/posts/test_create.py", "tests/posts/test_list.py"]
         ended = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "0", *tests], **options)
         assert ended.returncode == 0, ended.stdout[-3000:]
