@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import operator
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.pages import Page
-from tests.service import CHECKOUT, Server, eventually, free_port
+from tests.service import CHECKOUT, Server, add_key, eventually, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +31,10 @@ http {{
     server {{ listen 127.0.0.1:{port}; {location} }}
 }}
 """
+
+
+def found(program):
+    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 def test_the_caddyfile_is_the_one_on_the_page():
@@ -90,7 +95,7 @@ def test_behind_caddy_nobody_notices_that_one_of_several_services_is_down(behind
 def under_a_path(request, tmp_path):
     """A service behind a proxy, under the path /blog."""
     program, _, without = request.param.partition(" ")
-    if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
+    if not found(program):
         pytest.skip(f"{program} is not there")
     port = free_port()
     settings = {"BLOGAPI_URL": f"http://127.0.0.1:{port}/blog", "BLOGAPI_TRUSTED_PROXIES": "127.0.0.1"}
@@ -164,48 +169,57 @@ def proxy(program, folder, port, *services):
         process.wait(20)
 
 
-def restart(service):
-    """Restart a service; wait until the proxy in front of it uses it again."""
+def restart(service, names):
+    """Restart a service; wait until the proxies in front of it use it again, whose keys have these names."""
+
+    def created():
+        return [service.log.count(f'{name} "POST /v1/posts" 201') for name in names]
+
     assert service.stop() == 0
-    created = service.log.count('"POST /v1/posts" 201')
+    before = created()
     service.start()
-    eventually(lambda: service.log.count('"POST /v1/posts" 201') > created, 60)
+    eventually(lambda: all(map(operator.gt, created(), before)), 60)
 
 
-@pytest.mark.parametrize("program", ["caddy", "haproxy", "nginx"])
-def test_a_rolling_restart_loses_no_request(program, tmp_path, url):
-    if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin"):
-        pytest.skip(f"{program} is not there")
-    port, done, statuses = free_port(), threading.Event(), Counter()
+def create(port, key, done):
+    """Create posts through a proxy until `done` is set; return how often each status or error occurred."""
+    connection, statuses = http.client.HTTPConnection("127.0.0.1", port, timeout=60), Counter()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    while not done.wait(0.01):
+        try:
+            connection.request("POST", "/v1/posts", json.dumps({"title": "A", "content": "B"}), headers)
+            response = connection.getresponse()
+            response.read()
+            statuses[response.status] += 1
+        except (OSError, http.client.HTTPException) as error:
+            statuses[type(error).__name__] += 1
+            connection.close()
+    connection.close()
+    return statuses
 
-    def create():
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while not done.is_set():
-            headers = {"Authorization": f"Bearer {one.key}", "Content-Type": "application/json"}
-            try:
-                connection.request("POST", "/v1/posts", json.dumps({"title": "A", "content": "B"}), headers)
-                response = connection.getresponse()
-                response.read()
-                statuses[response.status] += 1
-            except (OSError, http.client.HTTPException) as error:
-                statuses[type(error).__name__] += 1
-                connection.close()
-        connection.close()
 
+def test_a_rolling_restart_behind_each_proxy_loses_no_request(tmp_path, url):
+    programs = [name for name in ("caddy", "haproxy", "nginx") if found(name)]
+    if not programs:
+        pytest.skip("no proxy is there")
+    done, creating = threading.Event(), {}
     with (
         Server(url, log_file=tmp_path / "one.log", BLOGAPI_DRAIN_SECONDS=3) as one,
         Server(url, log_file=tmp_path / "two.log", key=one.key, BLOGAPI_DRAIN_SECONDS=3) as two,
-        proxy(program, tmp_path, port, one.port, two.port),
-        ThreadPoolExecutor(4) as pool,
+        ThreadPoolExecutor(4 * len(programs)) as pool,
+        ExitStack() as stack,
     ):
-        front = Server(url, log_file=tmp_path / "front.log", key=one.key)
-        front.port = port
-        eventually(front.answers)
-        creating = [pool.submit(create) for _ in range(4)]
-        for service in (one, two, one, two):
-            restart(service)
+        stack.callback(done.set)
+        for program in programs:
+            front = Server(url, log_file=tmp_path / f"{program}.log", key=one.write(add_key, program))
+            (tmp_path / program).mkdir()
+            stack.enter_context(proxy(program, tmp_path / program, front.port, one.port, two.port))
+            eventually(front.answers)
+            creating[program] = [pool.submit(create, front.port, front.key, done) for _ in range(4)]
+        for service in (one, two):
+            restart(service, programs)
         done.set()
-    for each in creating:
-        each.result()
-    assert set(statuses) == {201}, statuses
-    assert statuses[201] > 20
+        statuses = {name: sum((each.result() for each in jobs), Counter()) for name, jobs in creating.items()}
+    for program, counts in statuses.items():
+        assert set(counts) == {201}, (program, counts)
+        assert counts[201] > 20
