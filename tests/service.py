@@ -266,6 +266,18 @@ def read_answer(sock):
     return answer.status, answer.headers, json.loads(content) if content else None
 
 
+def in_batches(sock, requests, status):
+    """Send small requests over one connection, a hundred at a time; all must be refused with this status."""
+    for start in range(0, len(requests), 100):
+        batch = requests[start : start + 100]
+        sock.sendall(b"".join(batch))
+        answers = b""
+        while answers.count(b"HTTP/1.1 %d" % status) < len(batch) or not answers.endswith(b"}\n"):
+            received = sock.recv(65536)
+            assert received
+            answers += received
+
+
 def at_once(services, count, *request, **headers):
     """Send the same request many times at once, to all services in turn; return the answers.
 

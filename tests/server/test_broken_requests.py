@@ -171,7 +171,6 @@ def test_a_broken_request_is_refused(server, data, end, answer):
     assert refused(server, data, end) == answer
 
 
-@pytest.mark.sqlite
 def test_many_small_chunks_let_others_have_their_turn(service):
     data = CHUNKED.replace(b"{key}", service.key.encode()) + b"1\r\n \r\n" * 1_500_000
     waits = []

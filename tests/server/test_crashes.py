@@ -15,7 +15,7 @@ from tests.conftest import without_id
 from tests.invariants import sound_posts
 from tests.service import BIN, Server, eventually, without_rights
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 POST = {"title": "A", "content": "word " * 200, "tags": ["a", "b"]}
 

@@ -2,8 +2,6 @@
 
 from ipaddress import ip_network
 
-import pytest
-
 from blogapi.server.proxies import client_address, network
 from tests.cases import cases
 from tests.service import eventually
@@ -58,7 +56,6 @@ def logged(service, target, **headers):
     return next(line.split()[1] for line in service.log.splitlines() if target in line)
 
 
-@pytest.mark.sqlite
 def test_the_log_shows_the_client_behind_a_trusted_proxy(serve):
     service = serve(BLOGAPI_TRUSTED_PROXIES="127.0.0.0/8, ::1")
     assert logged(service, "/v1/posts?a", X_Forwarded_For=f"198.51.100.1, {CLIENT}") == CLIENT

@@ -5,8 +5,6 @@ import os
 import signal
 import struct
 
-import pytest
-
 ROUNDS, CONNECTIONS = 4, 16
 
 
@@ -18,7 +16,6 @@ def commits(wal):
     return sum(struct.unpack(">4xI8s", frame[:16])[0] > 0 and frame[8:16] == salt for frame in frames)
 
 
-@pytest.mark.sqlite
 def test_sixteen_creations_share_a_few_commits(service, opened):
     request = service.creation(json.dumps({"title": "A", "content": "word " * 100}).encode())
     connections = [opened.enter_context(service.connect()) for _ in range(CONNECTIONS)]

@@ -1,7 +1,5 @@
 """Systems other than Linux: the server runs without Linux-only functions, which this removes."""
 
-import pytest
-
 from tests.server.test_server import refusal
 
 ELSEWHERE = """
@@ -21,7 +19,6 @@ resource.setrlimit = refuse
 """
 
 
-@pytest.mark.sqlite
 def test_it_serves_and_refuses_a_second_server(tmp_path, serve):
     (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
     elsewhere = {"PYTHONPATH": str(tmp_path)}
