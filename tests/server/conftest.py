@@ -1,7 +1,7 @@
 """Services that share a PostgreSQL database, and many connections to a service."""
 
 import resource
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
@@ -16,20 +16,26 @@ def ask(url):
         yield lambda query, *values: connection.execute(query, values).fetchall()
 
 
-@pytest.fixture
-def serve_together(url, tmp_path):
-    """Start services on one database."""
+@contextmanager
+def together(url, folder):
+    """Start services on one database, and stop them at the end."""
     with ExitStack() as stack:
         services = []
 
         def start(**settings):
             settings = {"WEB_CONCURRENCY": 2, "BLOGAPI_WEBHOOK_PRIVATE": "true"} | settings
             key = services[0].key if services else None
-            service = Server(url, log_file=tmp_path / f"{len(services)}.log", key=key, **settings)
+            service = Server(url, log_file=folder / f"{len(services)}.log", key=key, **settings)
             services.append(stack.enter_context(service))
             eventually(lambda: len(service.workers) == int(settings["WEB_CONCURRENCY"]))
             return service
 
+        yield start
+
+
+@pytest.fixture
+def serve_together(url, tmp_path):
+    with together(url, tmp_path) as start:
         yield start
 
 
