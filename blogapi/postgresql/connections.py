@@ -99,10 +99,7 @@ class Unreachable(Unavailable):
 
 
 class PostgresConnection(psycopg.Connection):
-    """A connection that waits in the event loop, no matter when psycopg was imported.
-
-    It drives libpq's pipelines itself, because psycopg's are too slow.
-    """
+    """A connection that waits in the event loop, no matter when psycopg was imported."""
 
     wait_for_socket: Callable[[int, int], int] | None = None
 

@@ -40,16 +40,9 @@ class Database(Reader):
             tx.may_be_slow = True  # Nothing else shares it.
             return run_and_commit(tx, operation, *args, **kwargs)
 
-    def write_alone(self, until: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation as `write` does, but in a transaction of its own. Raises Busy if it cannot begin by `until`.
-
-        `until` is a time on the monotonic clock.
-        """
-        return run_and_commit(self.begin(until), operation, *args, **kwargs)
-
     def write_at_once(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation as `write` does, but raise Unavailable rather than wait."""
-        return self.write_alone(0.0, operation, *args, **kwargs)
+        """Run an operation in a transaction of its own. Raises Unavailable rather than wait."""
+        return run_and_commit(self.begin(until=0.0), operation, *args, **kwargs)
 
     def write_freeing(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation that frees disk space. If the disk is full, it may use the reserved space."""
@@ -58,7 +51,7 @@ class Database(Reader):
         except DiskFull:
             with self.engine.freeing():
                 with suppress(NeedsThread):
-                    return self.write_alone(time.monotonic() + BUSY_SECONDS, operation, *args, **kwargs)
+                    return run_and_commit(self.begin(time.monotonic() + BUSY_SECONDS), operation, *args, **kwargs)
                 return self.write_in_thread(operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -79,7 +72,7 @@ class Database(Reader):
         return function()
 
     def begin(self, until: float) -> Transaction:
-        """Begin a transaction. Raises Busy if another program still holds the lock at `until`."""
+        """Begin a transaction. Raises Busy if another program still holds the lock at `until`, a monotonic time."""
         while (tx := self.engine.begin(until - time.monotonic(), self._clock)) is None:
             if time.monotonic() > until:
                 raise Busy

@@ -11,6 +11,7 @@ from blogapi.paging import ListQuery
 from blogapi.storage.loop import Loop
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
+from tests.cases import cases
 
 
 def test_a_search_takes_three_statements(client, statements):
@@ -34,10 +35,11 @@ SLOW = [
 
 @pytest.mark.sqlite  # PostgreSQL runs them in processes of its own.
 @pytest.mark.in_process
-@pytest.mark.parametrize("query", SLOW)
+@cases("query", SLOW)
 def test_others_are_served_during_a_search_that_may_take_long(client, meanwhile, query):
     assert client.get("/v1/posts", query_string=query).json == []
     assert meanwhile == [200]
+    meanwhile.clear()
 
 
 def test_many_slow_searches_of_one_client_do_not_keep_another_waiting(database):

@@ -91,16 +91,22 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
                 yield undone
             else:
                 waiting.append(undone.post_id)
+    for post_id, author in _withdraw(database, since, key, dry_run):
+        title = titles.get(post_id) or _title(database, post_id)
+        yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
+    purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
+    for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
+        yield Undone(post_id, "", "left", "it was deleted for good")
+
+
+def _withdraw(database: Database, since: str, key: str | None, dry_run: bool) -> Iterator[tuple[int, str]]:
+    """Withdraw the proposals that a key, or any key, made since a given time; yield the post and author of each."""
     proposed = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(Proposal.created_at >= since)
     for proposal_id, post_id, author in list(database.rows(proposed)):
         if key in (None, author):
             if not dry_run:
                 database.write(proposals.withdraw, proposal_id)
-            title = titles.get(post_id) or _title(database, post_id)
-            yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
-    purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
-    for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
-        yield Undone(post_id, "", "left", "it was deleted for good")
+            yield post_id, author
 
 
 def _pause(database: Database) -> None:

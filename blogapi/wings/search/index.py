@@ -49,7 +49,7 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     values: dict[str, Any] = {"id": post_id, "title": title}
     if tx.dialect == "postgresql":
         labels.add(tx, is_published, post["tags"])
-        values["keys"] = words.keys_of(*post["tags"])
+        values |= {"published": int(is_published), "keys": words.keys_of(*post["tags"])}
         values["words"] = " ".join({*title.split(), *text.split()})
     else:
         text += labels.of_tags(tx, is_published, post["tags"])
@@ -83,7 +83,7 @@ ADD = {
         INSERT INTO search
         SELECT :id, {is_published}, ' ' || :title::text || ' ', ' ' || :title::text || ' ' || :text::text || ' ',
         array_to_string(:words::text || labels::text[], ' {words.LABEL}'), labels FROM (SELECT ARRAY(
-        SELECT {labels.LABEL.format(int(is_published))} FROM jsonb_array_elements_text(:keys::jsonb) AS key (value)
+        SELECT {labels.LABEL} FROM jsonb_array_elements_text(:keys::jsonb) AS key (value)
         ) AS labels) AS labelled ON CONFLICT (post_id) DO UPDATE SET published = excluded.published,
         title = excluded.title, text = excluded.text, words = excluded.words, labels = excluded.labels
         """,

@@ -26,16 +26,16 @@ REBUILD_ROW, DUE_ROW = -1, -2  # stand in for the number of a phrase
 def add(tx: Transaction, is_published: bool, tags: list[str]) -> None:
     """Give a label to each tag that has none."""
     if tags:
-        tx.defer(ADD[is_published], tags=f"[{','.join(map(words.tag_as_json, tags))}]")
+        tx.defer(ADD, published=int(is_published), tags=f"[{','.join(map(words.tag_as_json, tags))}]")
 
 
 def of_tags(tx: Transaction, is_published: bool, tags: list[str]) -> str:
     """Return the labels of tags, on SQLite; add those that are missing."""
-    keys = words.keys_of(*tags)
-    found, is_complete = tx.one(OF_TAGS[is_published], keys=keys)
+    values = {"published": int(is_published), "keys": words.keys_of(*tags)}
+    found, is_complete = tx.one(OF_TAGS, **values)
     if not is_complete:
         add(tx, is_published, tags)
-        found, _ = tx.one(OF_TAGS[is_published], keys=keys)
+        found, _ = tx.one(OF_TAGS, **values)
     return found
 
 
@@ -58,32 +58,26 @@ def prune(tx: Transaction, after: int) -> int:
 
 
 # A tag is a JSON array: its key, its words in one text, and its key and each word once.
-ADD = {
-    is_published: Compiled(
-        sqlite=f"""
-        INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word.value,
-        (SELECT coalesce(max(id), 0) + 1 FROM search_label) + tag.key, json_extract(tag.value, '$[1]')
-        FROM json_each(:tags) AS tag CROSS JOIN json_each(tag.value, '$[2]') AS word WHERE NOT EXISTS (
-        SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = json_extract(tag.value, '$[0]'))
-        """,
-        postgresql=f"""
-        INSERT INTO search_label (published, word, id, words) SELECT {int(is_published)}, word,
-        (SELECT coalesce(max(id), 0) FROM search_label) + tag.number, tag.value ->> 1
-        FROM jsonb_array_elements(:tags::jsonb) WITH ORDINALITY AS tag (value, number),
-        jsonb_array_elements_text(tag.value -> 2) AS word WHERE NOT EXISTS (
-        SELECT 1 FROM search_label WHERE published = {int(is_published)} AND word = tag.value ->> 0)
-        """,
-    )
-    for is_published in TABLES
-}
-LABEL = "(SELECT min(search_label.id) FROM search_label WHERE published = {} AND word = value)"
-OF_TAGS = {
-    is_published: Compiled(f"""
+ADD = Compiled(
+    sqlite="""
+    INSERT INTO search_label (published, word, id, words) SELECT :published, word.value,
+    (SELECT coalesce(max(id), 0) + 1 FROM search_label) + tag.key, json_extract(tag.value, '$[1]')
+    FROM json_each(:tags) AS tag CROSS JOIN json_each(tag.value, '$[2]') AS word WHERE NOT EXISTS (
+    SELECT 1 FROM search_label WHERE published = :published AND word = json_extract(tag.value, '$[0]'))
+    """,
+    postgresql="""
+    INSERT INTO search_label (published, word, id, words) SELECT :published, word,
+    (SELECT coalesce(max(id), 0) FROM search_label) + tag.number, tag.value ->> 1
+    FROM jsonb_array_elements(:tags::jsonb) WITH ORDINALITY AS tag (value, number),
+    jsonb_array_elements_text(tag.value -> 2) AS word WHERE NOT EXISTS (
+    SELECT 1 FROM search_label WHERE published = :published AND word = tag.value ->> 0)
+    """,
+)
+LABEL = "(SELECT min(search_label.id) FROM search_label WHERE published = :published AND word = value)"
+OF_TAGS = Compiled(f"""
     SELECT coalesce(group_concat(' {words.LABEL}' || label, ''), ''), count(*) = count(label)
-    FROM (SELECT {LABEL.format(int(is_published))} AS label FROM json_each(:keys))
-    """)
-    for is_published in TABLES
-}
+    FROM (SELECT {LABEL} AS label FROM json_each(:keys))
+""")
 WITH_KEY = Compiled("SELECT id, published FROM search_label WHERE published IN (0, 1) AND word = :key")
 DELETE = Compiled("DELETE FROM search_label WHERE id = :label")
 INSERT = Compiled(
