@@ -1,12 +1,11 @@
 """Schema fields and query parameters that several operations share."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, pre_load
 from marshmallow.validate import Length, OneOf, Regexp
 
 from blogapi.documents import ID, MAX_URL
@@ -28,6 +27,7 @@ TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
+EMPTY: tuple[Any, ...] = (None, "", {})  # values that may count as left out
 MAX_PAGE_SIZE = 1000  # posts, or tags
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
@@ -222,24 +222,17 @@ class InputSchema(StrictSchema):
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.allow_none = not field_obj.required
 
-    @cached_property
-    def left_out(self) -> dict[str | None, Collection[str]]:
-        """The names of the fields for which null, or "", counts as left out."""
-        optional = {name for name, field in self.load_fields.items() if not field.required}
-        return {None: optional - self.cleared, "": ()}
+    def is_left_out(self, name: str, value: Any) -> bool:
+        """Return whether a field with an empty value counts as left out."""
+        field = self.load_fields.get(name)
+        return value is None and field is not None and not field.required and name not in self.cleared
 
-    def given(self, data: dict[str, Any]) -> dict[str, Any]:
+    @pre_load
+    def given(self, data: Any, **kwargs: Any) -> Any:
         """Return a body without the fields that count as left out."""
-        empty = self.left_out
-        return {
-            name: value
-            for name, value in data.items()
-            if (value is not None and value != "") or name not in empty[value]
-        }
-
-    def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a body without the fields that count as left out."""
-        return super().load(self.given(data) if isinstance(data, dict) else data, **kwargs)
+        if not isinstance(data, dict):
+            return data
+        return {name: value for name, value in data.items() if value not in EMPTY or not self.is_left_out(name, value)}
 
 
 class Flag(fields.Boolean):

@@ -2,10 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from marshmallow import ValidationError, fields, missing, post_load, validates_schema
@@ -41,6 +40,7 @@ from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 LONG = 10_000  # longer content, in characters, is validated only once
 CLEARED = ("excerpt", "cover_image")  # texts that "" clears in a change
+OPTIONAL_TEXTS = (*CLEARED, "slug")
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
@@ -75,7 +75,7 @@ class Params(fields.Dict):
 class PostInputSchema(InputSchema):
     """A new post, or one that replaces another.
 
-    Null, and "" for excerpt, slug or cover_image, count as left out.
+    Null, "" for excerpt, slug or cover_image, and {} for params count as left out.
     """
 
     cleared = frozenset({"former_slugs"})  # fields that null clears
@@ -123,21 +123,21 @@ class PostInputSchema(InputSchema):
         ),
     )
 
-    @cached_property
-    def left_out(self) -> dict[str | None, Collection[str]]:
-        """The names of the fields for which null, or "" as from an unset shell variable, counts as left out."""
-        texts = {name for name, field in self.load_fields.items() if isinstance(field, Text) and not field.required}
-        return super().left_out | {"": texts}
+    def is_left_out(self, name: str, value: Any) -> bool:
+        """Return whether a field is empty; "" can come from an unset shell variable."""
+        return (
+            (value == "" and name in OPTIONAL_TEXTS)
+            or (value == {} and name == "params")
+            or super().is_left_out(name, value)
+        )
 
     def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a post; {} for params counts as left out, too.
+        """Load a post.
 
         Only invalid input goes through marshmallow's own load, which collects all errors but takes twice as long.
         """
         if isinstance(data, dict):  # not a list of posts
             data = self.given(data)
-            if "params" in data and data["params"] == {}:
-                del data["params"]
             content = data.get("content")
             is_long = isinstance(content, str) and len(content) > LONG  # Validating it twice would take too long.
             if not kwargs and not is_long and data.keys() <= self.load_fields.keys():
