@@ -1,15 +1,21 @@
-"""The browsers in which tests use pages: Chromium and, for the page on which posts are written, Firefox, too.
+"""The browsers in which tests use pages: Chromium and, for what the two do differently, Firefox, too.
 
-Both have the methods with which tests change their network, size and the like.
+Each test has a tab of its own, and a host of its own for the blog, whose service all of them share.
 """
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
+from itertools import count
+from typing import NamedTuple
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service as ChromeService
 from selenium.webdriver.firefox.service import Service as FirefoxService
+
+from tests.service import Server
 
 COMPOSE = """
 const processor = Cc["@mozilla.org/text-input-processor;1"].createInstance(Ci.nsITextInputProcessor);
@@ -19,12 +25,6 @@ processor.appendClauseToPendingComposition(arguments[0].length, processor.ATTR_R
 processor.setCaretInPendingComposition(arguments[0].length);
 processor.flushPendingComposition();
 window.processor = processor;
-"""
-RESIZE = """
-for (const bound of ["", "min-", "max-"]) {
-  browser.style.setProperty(`${bound}width`, `${arguments[0]}px`);
-  browser.style.setProperty(`${bound}height`, `${arguments[1]}px`);
-}
 """
 PROBLEMS = """
 const found = Services.console.getMessageArray().filter((each) => each instanceof Ci.nsIScriptError);
@@ -97,9 +97,6 @@ class Chromium(webdriver.Chrome):
         """Let this test run scripts in pages that forbid them."""
         self.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
 
-    def forget_cookies(self):
-        self.execute_cdp_cmd("Network.clearBrowserCookies", {})
-
 
 class Firefox(webdriver.Firefox):
     @classmethod
@@ -111,29 +108,17 @@ class Firefox(webdriver.Firefox):
             options.add_argument(argument)
         return cls(options, FirefoxService(program("geckodriver")))
 
-    @property
-    def process(self):
-        return self.capabilities["moz:processID"]
-
     def chrome(self, script, *arguments):
         """Run a script with the rights of the browser's own window."""
         with self.context(self.CONTEXT_CHROME):
-            start = "const browser = gBrowser.selectedBrowser, context = browser.browsingContext; "
+            start = "const context = gBrowser.selectedBrowser.browsingContext; "
             return self.execute_script(start + script, *arguments)
 
-    def offline(self, is_offline=True, latency=0):
-        if latency:
-            pytest.skip("Firefox cannot be slowed down")
+    def offline(self, is_offline=True):
         self.chrome("context.forceOffline = arguments[0]", is_offline)
 
     def run_scripts(self, is_on):
         self.chrome("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)
-
-    def resize(self, width, height):
-        self.chrome(RESIZE, width, height)
-
-    def show(self, theme="light", medium=""):
-        self.chrome("[context.prefersColorSchemeOverride, context.mediumOverride] = arguments", theme, medium)
 
     def move_to(self, zone):
         self.chrome("context.timezoneOverride = arguments[0]", zone)
@@ -147,11 +132,12 @@ class Firefox(webdriver.Firefox):
     def problems(self):
         return self.chrome(PROBLEMS)
 
-    def bypass_policies(self):
-        """Do nothing: Firefox lets tests run scripts in all pages."""
 
-    def forget_cookies(self):
-        self.chrome("Services.cookies.removeAll()")
+def pytest_itemcollected(item):
+    """Let one worker use each browser: starting one takes seconds."""
+    if "browser" in item.fixturenames and not item.get_closest_marker("xdist_group"):
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        item.add_marker(pytest.mark.xdist_group(parameters.get("browser", "chromium")))
 
 
 @pytest.fixture(scope="session")
@@ -170,7 +156,7 @@ def firefox():
 
 @pytest.fixture
 def browser(request):
-    """A browser, Chromium by default, with one new tab and without cookies."""
+    """A browser, Chromium by default, with one new tab."""
     browser = request.getfixturevalue(getattr(request, "param", "chromium"))
     old = browser.window_handles
     browser.switch_to.new_window("tab")
@@ -179,8 +165,36 @@ def browser(request):
         browser.switch_to.window(handle)
         browser.close()
     browser.switch_to.window(tab)
-    browser.forget_cookies()
     browser.problems()  # discards those of other tests
     yield browser
     browser.run_scripts(True)
     browser.offline(False)
+
+
+class Blog(NamedTuple):
+    """A running service, and the address at which a browser sees it."""
+
+    service: Server
+    url: str
+
+
+@pytest.fixture(scope="session")
+def shared_blog(tmp_path_factory):
+    """A service for all tests with a browser, its empty database, and the numbers of the tests."""
+    path = tmp_path_factory.mktemp("shared") / "blog.db"
+    with (
+        Server(path, BLOGAPI_WEBHOOK_PRIVATE="true") as service,
+        closing(sqlite3.connect(path)) as database,
+        closing(sqlite3.connect(":memory:")) as empty,
+    ):
+        database.backup(empty)
+        yield service, empty, count()
+
+
+@pytest.fixture
+def blog_in_browser(shared_blog):
+    """A blog without posts, on a host of the test's own, for which the browser has no cookies and no storage yet."""
+    service, empty, numbers = shared_blog
+    with closing(sqlite3.connect(service.database)) as database:
+        empty.backup(database, sleep=0.02)
+    return Blog(service, f"http://test{next(numbers)}.localhost:{service.port}")

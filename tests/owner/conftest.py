@@ -7,26 +7,7 @@ import pytest
 from tests.outside.tools import install, installing, require_node
 from tests.owner.browser import Window
 from tests.owner.pages import enter
-from tests.service import CHECKOUT, Server
-
-# What browsers do differently, such as undo, input methods and uploads, is tested in both.
-WRITING = "test_browser_images", "test_browser_writing"
-NOT_IN_FIREFOX = {
-    # The page does not see functions and events that a test defines in Firefox.
-    "test_a_cover_is_uploaded_and_the_same_file_again_after_a_failure",
-    "test_an_image_is_chosen_pasted_and_dropped_where_the_cursor_is",
-    "test_pasting_an_address_over_a_word_links_it",
-    "test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes",
-    # It scrolls the caret into view, not the end of the field.
-    "test_the_bar_is_always_in_view_and_never_covers_the_caret",
-}
-FIREFOX = pytest.param("firefox", marks=pytest.mark.xdist_group("firefox"))  # It takes five seconds to start.
-
-
-def pytest_generate_tests(metafunc):
-    if "browser" in metafunc.fixturenames and metafunc.module.__name__.endswith(WRITING):
-        is_in_both = metafunc.function.__name__ not in NOT_IN_FIREFOX
-        metafunc.parametrize("browser", ["chromium", FIREFOX] if is_in_both else ["chromium"], indirect=True)
+from tests.service import CHECKOUT
 
 
 @pytest.fixture
@@ -36,10 +17,9 @@ def owner(app, database):
 
 
 @pytest.fixture
-def visitor(browser, tmp_path):
+def visitor(browser, blog_in_browser):
     """A window for somebody without a session."""
-    with Server(tmp_path / "blog.db", BLOGAPI_WEBHOOK_PRIVATE="true") as service:
-        yield Window(browser, service)
+    return Window(browser, *blog_in_browser)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.images.pictures import exif, photograph, save
+from tests.owner.browser import IN_BOTH_BROWSERS
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
@@ -95,6 +96,7 @@ def test_a_slow_upload_keeps_its_place_while_the_writer_continues_and_save_waits
     assert post["content"] == f"Before. Meanwhile. After.\n\n![loaf]({url})\n\n"
 
 
+@IN_BOTH_BROWSERS
 def test_an_image_is_taken_out_by_one_undo_and_waits_for_the_end_of_a_composition(window, loaf):
     window.open("/settings/posts/new")
     window.fill(content="Bread")
@@ -123,20 +125,19 @@ def test_a_file_that_is_not_an_image_is_refused_and_nothing_typed_is_lost(window
     assert window.value("content") == "Words."
 
 
-@pytest.mark.parametrize(
-    ("size", "is_on", "stored"),
-    [((2600, 1300), True, (1280, 2560)), ((2600, 1300), False, (1300, 2600)), ((800, 600), True, (600, 800))],
-)
-def test_a_photograph_over_2560_pixels_is_shrunk_unless_the_box_is_cleared(window, tmp_path, size, is_on, stored):
-    (tmp_path / "a.jpg").write_bytes(save(photograph().resize(size), "JPEG", exif=exif(6)))  # held upright
+@IN_BOTH_BROWSERS
+def test_a_photograph_over_2560_pixels_is_shrunk_unless_the_box_is_cleared(window, tmp_path):
     window.open("/settings/posts/new")
-    if not is_on:
-        box = window.browser.find_element(By.XPATH, "//label[contains(., '2,560')]/input")
-        window.browser.execute_script("arguments[0].click()", box)
-    window.fill(file=str(tmp_path / "a.jpg"))
-    eventually(lambda: "a.jpg was added." in window.text)
-    (image,) = window.service.request("GET", "/v1/images")[2]
-    assert (image["width"], image["height"]) == stored
+    box = window.browser.find_element(By.XPATH, "//label[contains(., '2,560')]/input")
+    small, large = (800, 600), (2600, 1300)
+    for size, is_on, stored in ((small, True, (600, 800)), (large, True, (1280, 2560)), (large, False, (1300, 2600))):
+        name = f"{size[0]} {is_on}.jpg"
+        (tmp_path / name).write_bytes(save(photograph().resize(size), "JPEG", exif=exif(6)))  # held upright
+        if not is_on:
+            window.browser.execute_script("arguments[0].click()", box)
+        window.fill(file=str(tmp_path / name))
+        eventually(lambda name=name: f"{name} was added." in window.text)
+        assert stored in {(image["width"], image["height"]) for image in window.service.request("GET", "/v1/images")[2]}
 
 
 def test_a_cover_is_uploaded_and_the_same_file_again_after_a_failure(window, loaf, tmp_path):
@@ -173,7 +174,7 @@ def test_the_picker_shows_twelve_at_a_time(window):
 def choose(window, name):
     """Choose an image in the picker, whose list may be redrawn at the same time."""
     button = f".//dialog//li/button[normalize-space()='{name}']"
-    wait = WebDriverWait(window.browser, 20, ignored_exceptions=[StaleElementReferenceException])
+    wait = WebDriverWait(window.browser, 20, 0.02, [StaleElementReferenceException])
     wait.until(lambda browser: browser.find_element(By.XPATH, button).click() is None)
 
 

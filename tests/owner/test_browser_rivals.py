@@ -20,7 +20,7 @@ def continue_on_two_devices(window):
         phone = window.browser.current_window_handle
         window.open(EDIT)
         window.fill(content=" Phone.")
-        window.said("Kept")
+        window.send()
     window.browser.offline(False)
     window.said("You also wrote here (Chrome on Linux, ")
     window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
@@ -31,11 +31,11 @@ def continue_on_two_devices(window):
 def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
     window.open(EDIT)
     window.fill(content=" Laptop.")
-    window.said("Kept")
+    window.send()
     with window.another_tab():
         window.open(EDIT)
         window.fill(content=" Phone.")
-        window.said("Kept")
+        window.send()
     window.come_back()
     window.has("One. Laptop. Phone.")
 
@@ -43,7 +43,7 @@ def test_the_text_continues_on_the_phone_and_back_on_the_laptop(window):
 def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     window.open(EDIT)
     window.fill(content=" Both.")
-    window.said("Kept")
+    window.send()
     continue_on_two_devices(window)
     window.click("Update")
     window.said("Updated for readers")
@@ -56,12 +56,11 @@ def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
 def test_a_duplicated_tab_is_another_form(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
-    window.said("Kept")
+    window.send()
     address = window.browser.current_url
     with window.another_tab():
         window.browser.get(address)
         window.fill(content=" Slowly.")
-        window.said("Kept")
         window.click("Save draft")
         window.said("Saved")
     window.come_back()
@@ -74,7 +73,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.open(EDIT)
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
     window.fill(content=" Mine.")
-    window.said("This post was changed elsewhere, too.")
+    window.send("This post was changed elsewhere, too.")
     with window.next_page():
         window.click("Update")
     assert "Not saved: the post was changed elsewhere, too" in window.text
@@ -88,7 +87,7 @@ def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
     window.open(EDIT)
     window.service.request("DELETE", "/v1/posts/1")
     window.fill(content=" Mine.")
-    window.said("This post was deleted elsewhere.")
+    window.send("This post was deleted elsewhere.")
     with window.next_page():
         window.click("Update")
     window.click("Save draft")
@@ -100,11 +99,11 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     window.service.request("POST", "/v1/posts", {"title": "Bread", "content": "Rises."})
     window.open("/settings/posts/2/edit")
     window.fill(content=" Half a sen")
-    window.said("Kept")
+    window.send()
     published = {"status": "published", "published_at": "2020-01-02T03:04:05Z"}
     window.service.request("PATCH", "/v1/posts/2", published)
     window.fill(content="t")
-    window.said("This post is live now.")
+    window.send("This post is live now.")
     assert window.browser.find_element(By.ID, "save").text == "Update"
     window.click("Update")
     window.said("Readers see this post. Press the button again")
