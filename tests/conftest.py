@@ -19,7 +19,6 @@ from peewee import SQL, fn
 from blogapi import create_app
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
-from blogapi.server.commits import SharedDatabase
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING
 from tests.networks import SERVERS, forward, listen
@@ -165,10 +164,8 @@ def application(cors_origins):
 @pytest.fixture
 def app(config, clock, request):
     app = application(config.cors_origins)
-    over = request.config.getoption("--over")
-    database_class = Database if over else SharedDatabase
-    app.extensions[EXTENSION] = service = Service.open(config, clock, BLOCKING, database_class)
-    if over:
+    app.extensions[EXTENSION] = service = Service.open(config, clock, BLOCKING, Database)
+    if over := request.config.getoption("--over"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(app, "wsgi_app", forward(listen(app.wsgi_app, over)))
             yield app

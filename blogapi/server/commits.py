@@ -128,10 +128,9 @@ class PendingWrite:
 class GroupCommit:
     """Runs operations in transactions on one connection, one transaction at a time.
 
-    A thread, which is a greenlet in our server, runs all waiting operations in one transaction. Where the loop may
-    block, the request does so itself. If an operation fails, only its own request gets the error. If it had already
-    changed something, which is rare, the transaction is rolled back and each operation runs again alone: savepoints
-    would slow down every creation.
+    A thread, which is a greenlet in our server, runs all waiting operations in one transaction. If an operation fails,
+    only its own request gets the error. If it had already changed something, which is rare, the transaction is rolled
+    back and each operation runs again alone: savepoints would slow down every creation.
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):
@@ -140,10 +139,7 @@ class GroupCommit:
         self._engine = engine
         self._begin = begin  # (until), by the monotonic clock
         self._arrived = threading.Event()
-        self._committing = threading.Lock()  # used if there is no thread
-        self._has_thread = engine.loop.is_cooperative
-        if self._has_thread:
-            threading.Thread(target=self._work, daemon=True).start()
+        threading.Thread(target=self._work, daemon=True).start()
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
         """Run `operation` in a transaction; return its result once it is on disk.
@@ -153,13 +149,8 @@ class GroupCommit:
         """
         pending = PendingWrite(operation)
         self.waiting.append(pending)
-        if self._has_thread:
-            self._arrived.set()
-            pending.done.wait()
-        else:
-            with self._committing:
-                while not pending.done.is_set():
-                    self._commit()
+        self._arrived.set()
+        pending.done.wait()
         try:
             if pending.error:
                 raise pending.error

@@ -2,10 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
 
+from blogapi.api.service import EXTENSION
 from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.server.commits import SharedDatabase
@@ -49,6 +51,8 @@ def meanwhile(app, database):
             return function()
 
     database.engine.loop = Serving()
+    service = app.extensions[EXTENSION]
+    app.extensions[EXTENSION] = replace(service, database=SharedDatabase(database.engine, service.clock))
     return statuses
 
 
