@@ -7,9 +7,8 @@ import math
 
 from flask import Response
 
-from blogapi.server import commits, steps
+from blogapi.server import commits
 from blogapi.server.app import app
-from blogapi.server.steps import STEPS
 
 try:
     from blogapi.server import loop
@@ -22,12 +21,14 @@ SLOWER = 50
 loop.TURN_SECONDS *= SLOWER
 commits.GATHER_SECONDS *= SLOWER
 commits.SHARED_SECONDS *= SLOWER
-steps.STEP_SECONDS = SLOWER  # of an older checkout, in which it limits the last step
-STEPS.update(dict.fromkeys(STEPS, math.inf))
+background = app.extensions["background"]
+steps = background._steps
+steps.update(dict.fromkeys(steps, math.inf))
 
 
 @app.get("/settle")
 def settle() -> Response:
     """Do what the writes before have left to be done for the search index, in the last of the steps."""
-    [*STEPS][-1](app.extensions["background"])
+    *_, last = steps
+    last(*([] if hasattr(last, "__self__") else [background]))  # in an older checkout, steps are functions
     return Response()

@@ -17,7 +17,6 @@ from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
 from blogapi.server.loop import EventLoop
 from blogapi.server.start import OTHER_WORKERS
-from blogapi.server.steps import STEPS
 
 if not monkey.is_module_patched("socket"):  # It is gunicorn's master, with --preload.
     sys.exit(OTHER_WORKERS)
@@ -26,4 +25,4 @@ config = replace(Config.from_environ(os.environ), create=False)
 app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)
 service = app.extensions[EXTENSION]
 app.extensions["handler"] = Handler(app, service)
-app.extensions["background"] = Background(service.database, service.clock, service.config, STEPS, service.loop)
+app.extensions["background"] = Background(service.database, service.clock, service.config, service.loop)

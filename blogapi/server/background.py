@@ -1,4 +1,4 @@
-"""Background work: a thread that runs the wings' steps periodically."""
+"""Background work: a thread that does periodically what each wing needs."""
 
 import logging
 import math
@@ -8,11 +8,21 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from blogapi.config import Config
+from blogapi.posts import history, idempotency, publication
+from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
+from blogapi.wings.images import storage as images
+from blogapi.wings.owner import copies as owner_copies
+from blogapi.wings.proposals import storage as proposals
+from blogapi.wings.search import index, labels
+from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.sender import Sender
 
+MINUTE, HOUR = 60, 3600  # seconds
+TIDY_SECONDS = 0.2  # interval of merges of the search index
+STEADY_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
 POLL_SECONDS = 0.1  # interval between turns
 STEP_SECONDS = 1.0  # limit for a step, which continues at the next turn
 FAULT_SECONDS = 2.0  # a failed step is retried after this time
@@ -39,14 +49,13 @@ class ClockWatch:
 
 
 class Background:
-    """Runs `steps`, each at its interval. With several processes, only the leader runs them."""
+    """Runs each step at its interval. With several processes, only the leader runs them."""
 
     def __init__(
         self,
         database: Database,
         clock: Callable[[], float],
         config: Config,
-        steps: dict[Callable[["Background"], None], float],
         loop: Loop = BLOCKING,
         monotonic: Callable[[], float] = time.monotonic,
     ):
@@ -56,9 +65,15 @@ class Background:
         self.watch = ClockWatch(clock, monotonic)
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
-        self._steps = steps
+        self._steps: dict[Callable[[], None], float] = {  # with their intervals in seconds
+            database.engine.reserve: MINUTE,  # disk space for deletions
+            self.publish: 0,
+            self.prune: MINUTE,
+            self.sender.deliver: 0,
+            self.tidy_index: TIDY_SECONDS,
+        }
         self._monotonic = monotonic
-        self._next_at = dict.fromkeys(steps, -math.inf)  # on the monotonic clock
+        self._next_at = dict.fromkeys(self._steps, -math.inf)  # on the monotonic clock
         self._until = math.inf  # when the current step must end, on the same clock
 
     def stop(self) -> None:
@@ -89,7 +104,7 @@ class Background:
                 continue
             self._until = begun + STEP_SECONDS
             try:
-                step(self)
+                step()
                 self._next_at[step] = begun if self.is_over() else begun + seconds
             except Exception as error:
                 self._next_at[step] = begun + FAULT_SECONDS
@@ -110,6 +125,46 @@ class Background:
                 break
             time.sleep(0)
         return total
+
+    # The steps
+
+    def publish(self) -> None:
+        """Publish due posts in batches, so that other clients can write in between."""
+        while publication.next_due(self.database) is not None:
+            for post_id, published in self.database.write(posts.publish_due).items():
+                if published:
+                    log.info("post %s is published as scheduled", post_id)
+                else:
+                    log.error("post %s is damaged, and cannot be published", post_id)
+            if self.is_over():
+                break
+            time.sleep(0)
+
+    def prune(self) -> None:
+        """Delete the expired rows of each wing."""
+        for each in webhooks.listing(self.database):
+            if dropped := self.repeat(webhooks.drop, each.id):
+                log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
+            self.repeat(webhooks.prune, each.id)
+        self.database.write(idempotency.forget_old)
+        label = 0
+        while label := self.database.write(labels.prune, label):
+            time.sleep(0)
+        for clear in (images.prune, history.clear, proposals.clear):
+            self.repeat(clear)
+        keep_days, is_steady = self.config.keep_days, self.watch.steady_seconds() >= STEADY_SECONDS
+        if is_steady or not keep_days:
+            self.repeat(history.prune, keep_days)
+        if is_steady:
+            self.repeat(owner_copies.prune, max(1, keep_days))
+            self.repeat(proposals.prune, keep_days)
+
+    def tidy_index(self) -> None:
+        """Index the posts that an upgrade left to be indexed, and merge what writes left in the search index."""
+        for _ in index.rebuild(self.database):
+            if self.is_over():
+                break
+        index.tidy(self.database)
 
 
 def report(error: Exception) -> None:

@@ -5,11 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from blogapi.config import Config
 from blogapi.server.loop import Client, RoundRobinSemaphore, Turns
 from blogapi.storage.keys import PREFIX
+
+if TYPE_CHECKING:
+    from blogapi.server.connection import ClientConnection
 
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
@@ -23,25 +26,7 @@ MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
 
-class Holder(Protocol):
-    """What a budget needs to know about a connection."""
-
-    client: Client
-    is_idle: bool  # it was used, and waits for another request
-    reading: bool  # its request is still arriving or queued
-    progress_at: float  # when the client last read a part of a response, or bytes were reserved for it
-
-    def end(self) -> None:
-        """End its wait for the client."""
-
-    def drop(self) -> None:
-        """Close it at once."""
-
-    def has_input(self) -> bool:
-        """Return whether it has unread input."""
-
-
-Victim = Callable[["Budget", Holder], Holder | None]
+Victim = Callable[["Budget", "ClientConnection"], "ClientConnection | None"]
 
 
 class Budget:
@@ -50,9 +35,9 @@ class Budget:
     def __init__(self, size: int, victim: Victim):
         self.left = size
         self.victim = victim
-        self.held: dict[Holder, int] = {}  # longest without progress first
+        self.held: dict[ClientConnection, int] = {}  # longest without progress first
 
-    def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
+    def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
         """Reserve bytes for a connection. If too few are left, return False, or exceed the budget if `needed`."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
@@ -64,22 +49,22 @@ class Budget:
         connection.progress_at = time.monotonic()
         return True
 
-    def release(self, connection: Holder) -> None:
+    def release(self, connection: "ClientConnection") -> None:
         """Release the bytes of a connection."""
         self.left += self.held.pop(connection, 0)
 
-    def progress(self, connection: Holder) -> None:
+    def progress(self, connection: "ClientConnection") -> None:
         """Record that a client has read a part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
 
-def oldest(budget: Budget, connection: Holder) -> Holder | None:
+def oldest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
     """Choose the oldest request that is still arriving."""
     return next((holder for holder in budget.held if holder.reading and holder is not connection), None)
 
 
-def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
+def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
     """Choose the oldest request of the client with the most requests, if it has at least two more than this client."""
     places = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(places, key=places.__getitem__, default=connection.client)
@@ -88,69 +73,77 @@ def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
     return next(holder for holder in budget.held if holder.client == client and holder.reading)
 
 
-def stalled(budget: Budget, connection: Holder) -> Holder | None:
+def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
     """Choose the client that has read nothing for longest, if it has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
 
-class SharedState:
-    """State shared by all connections.
+class Group:
+    """What the connections of all strangers share, or of all known clients, whom strangers cannot evict."""
 
-    Each pair, indexed by `is_known`, is for strangers and for known clients, whom strangers cannot evict.
-    """
+    def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
+        self.bodies = Budget(body_mb * MB, oldest_of_busiest)
+        self.small = Budget(small_mb * MB, oldest)  # headers and small bodies
+        self.responses = Budget(response_mb * MB, stalled)
+        # Connections that wait with a request or for the first one, and those kept for another, longest wait first
+        self.waiting: dict[ClientConnection, None] = {}
+        self.idle: dict[ClientConnection, None] = {}
+
+
+class SharedState:
+    """State shared by all connections."""
 
     def __init__(self, config: Config, turns: Turns):
         self.header_seconds = config.header_seconds
         self.body_seconds = config.body_seconds
         self.turns = turns
-        self.bodies = Budget(2 * MB, oldest_of_busiest), Budget(24 * MB, oldest_of_busiest)
-        self.small = Budget(2 * MB, oldest), Budget(8 * MB, oldest)  # headers and small bodies
-        self.responses = Budget(16 * MB, stalled), Budget(48 * MB, stalled)
+        self.strangers = Group(body_mb=2, small_mb=2, response_mb=16)
+        self.known = Group(body_mb=24, small_mb=8, response_mb=48)
         self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
-        # Connections that wait with a request or for the first one, and those kept for another, longest wait first
-        self.waiting: tuple[dict[Holder, None], dict[Holder, None]] = {}, {}
-        self.idle: tuple[dict[Holder, None], dict[Holder, None]] = {}, {}
-        self._known: set[str] = set()  # keys and sessions
+        self._credentials: set[str] = set()  # keys and sessions that are valid
         self._changes: dict[Client, RoundRobinSemaphore] = {}
         self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
+
+    def group(self, client: Client) -> Group:
+        """Return the group of a client."""
+        return self.known if client.is_known else self.strangers
 
     def client(self, data: bytes, address: str) -> Client:
         """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
         for credential in CREDENTIAL.findall(data):
-            if (name := credential.decode()) in self._known:
+            if (name := credential.decode()) in self._credentials:
                 return Client(name, is_known=True)
         return Client(address)
 
     def remember(self, credential: str) -> None:
         """Remember that a key or a session is valid."""
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
-        self._known.add(credential)
+        if len(self._credentials) >= MAX_KNOWN:
+            self._credentials.clear()
+        self._credentials.add(credential)
 
     def forget(self, credential: str) -> None:
         """Forget a key or a session that is no longer valid."""
-        self._known.discard(credential)
+        self._credentials.discard(credential)
 
     def make_room(self) -> None:
         """Drop an idle connection, or else the longest wait, of the larger group, because one key can hold them all."""
-        groups = zip(self.idle, self.waiting, strict=True)
-        for connection in chain(*max(groups, key=lambda group: sum(map(len, group)))):
+        larger = max(self.strangers, self.known, key=lambda group: len(group.idle) + len(group.waiting))
+        for connection in chain(larger.idle, larger.waiting):
             if not (connection.is_idle and connection.has_input()):
                 connection.drop()
                 break
 
-    def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
+    def place_for_change(self, connection: "ClientConnection") -> RoundRobinSemaphore:
         """Wait until the client may make a change; return what to release. Ends the client's own stalled responses."""
         semaphore = self._changes.get(connection.client)
         if semaphore is None:
             if len(self._changes) >= MAX_KNOWN:
                 self._changes.clear()
             semaphore = self._changes[connection.client] = RoundRobinSemaphore(MAX_CHANGES)
-        budget = self.responses[True]
         while not semaphore.acquire(timeout=POLL_SECONDS):
             before = time.monotonic() - OWN_STALLED_SECONDS
-            for holder in budget.held:
+            for holder in connection.group.responses.held:
                 if holder.client == connection.client and holder.progress_at < before:
                     holder.end()
         return semaphore

@@ -191,7 +191,7 @@ class Handler:
             return self.shared.streams.reserve(connection, 1)
         # The client must learn that its change was committed.
         needed = bool(exchange.info.credential) and exchange.head.method not in READ_METHODS
-        return self.shared.responses[connection.client.is_known].reserve(connection, len(content), needed=needed)
+        return connection.group.responses.reserve(connection, len(content), needed=needed)
 
     def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's own is slower, and trusts a SCRIPT_NAME header."""
@@ -229,8 +229,7 @@ class Handler:
             info.cause = info.cause or "the client did not read it"
             raise
         finally:
-            self.shared.responses[connection.client.is_known].release(connection)
-            self.shared.streams.release(connection)
+            connection.release_response()
             self.record(exchange, status[:3], size)
 
     def record(self, exchange: "Exchange", status: str, size: int) -> None:

@@ -115,7 +115,7 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
     connection.identify(connection.shared.client(data, connection.address))
     piece = data
     while data and not (end := end_of_head(data)):
-        if not connection.hold(len(piece), is_small=True):
+        if not connection.hold(len(piece)):
             raise TimeoutError
         connection.wait_turn_to_read()
         piece = unreader.read(None, HEADER_BYTES)  # Most heads fit in the first read, the others in the second.
@@ -236,5 +236,5 @@ class Body:
             raise ServiceUnavailable(MANY_REQUESTS, retry_after=RETRY_SECONDS) from None
 
     def _reserve(self, size: int) -> None:
-        if not self.connection.hold(size, is_small=size <= KEPT_BYTES):
+        if not self.connection.hold(size):
             raise ServiceUnavailable(MANY_BODIES, retry_after=RETRY_SECONDS)

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 import pytest
 
-from blogapi.server.steps import prune
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DraftCopy
 from blogapi.wings.images import storage as images
@@ -250,10 +249,10 @@ def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, c
     for number in range(40):
         database.write(images.add_part, lost, number, b"x")
     kept = count(ImagePart) - 40
-    prune(background)
+    background.prune()
     assert count(ImagePart) == kept + 40
     clock.now += 24 * 3600 + 1
-    prune(background)
+    background.prune()
     assert count(ImagePart) == kept
     assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
 

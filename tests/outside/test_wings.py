@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-LISTS = "blogapi/wings/install.py", "blogapi/cli/commands.py", "blogapi/server/steps.py"  # lines about single wings
+LISTS = (
+    "blogapi/wings/install.py",
+    "blogapi/cli/commands.py",
+    "blogapi/server/background.py",
+)  # lines about single wings
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ IMPORTS = """
 import importlib.util, sys
 found = [name for name in sys.argv.pop(1).split("-") if importlib.util.find_spec(f"blogapi.wings.{name}")]
 assert not found, found
-import blogapi.factory, blogapi.server.steps, blogapi.server.worker
+import blogapi.factory, blogapi.server.background, blogapi.server.worker
 from blogapi.cli import main
 main()
 """

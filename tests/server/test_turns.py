@@ -297,7 +297,8 @@ def test_a_request_gives_up_on_a_place_that_is_not_free_in_time():
 
 
 def test_strangers_cannot_end_requests_of_known_clients():
-    strangers, known = SharedState(Config(), Turns()).small
+    shared = SharedState(Config(), Turns())
+    strangers, known = shared.strangers.small, shared.known.small
     sizes = known.left, strangers.left
     keyed, others = Connection(), [Connection() for _ in range(3)]
     assert known.reserve(keyed, known.left * 6 // 10)

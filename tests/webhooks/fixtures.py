@@ -6,7 +6,6 @@ import pytest
 
 from blogapi.config import Config
 from blogapi.server.background import Background
-from blogapi.server.steps import STEPS
 from blogapi.wings.webhooks import storage as webhooks
 from tests.receiver import Receiver
 
@@ -26,7 +25,7 @@ def webhook_seconds():
 @pytest.fixture
 def background(database, clock, webhook_seconds):
     config = Config(webhook_private=True, webhook_seconds=webhook_seconds)
-    return Background(database, clock, config, STEPS, monotonic=clock)
+    return Background(database, clock, config, monotonic=clock)
 
 
 def take_turn(background):

@@ -9,7 +9,6 @@ from peewee import SQL
 from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
-from blogapi.server.steps import STEPS
 from blogapi.storage.models import Post, Revision
 from tests.conftest import Clock
 from tests.webhooks.fixtures import take_turn
@@ -62,7 +61,7 @@ def test_results_that_cannot_be_recorded_do_not_hold_back_publications(
 
 def test_a_long_pruning_is_done_in_parts(database, webhook, post, receiver, clock, count):
     config = Config(keep_days=0, webhook_private=True)
-    background = Background(database, clock, config, STEPS, monotonic=partial(next, counting()))
+    background = Background(database, clock, config, monotonic=partial(next, counting()))
     webhook(events=["post.created"])
     post()
     database.write(copy_versions, 120)
@@ -89,7 +88,7 @@ def pruned(client, database, clock, count, post):
     post()
     client.patch("/v1/posts/1", json={"title": "Another title"})
     monotonic = Clock(1000)
-    background = Background(database, clock, Config(), STEPS, monotonic=monotonic)
+    background = Background(database, clock, Config(), monotonic=monotonic)
 
     def after(seconds, jump=0):
         clock.now += seconds + jump
