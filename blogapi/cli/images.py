@@ -16,7 +16,7 @@ from blogapi.documents import MAX_URL
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Rejected
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.rebase import BY, rebase
+from blogapi.wings.images.rebase import AUTHOR, rebase
 from blogapi.wings.markdown.front_matter import shown
 
 
@@ -76,5 +76,5 @@ def rebase_images(database: Database, old: str) -> int:
         left, changed = left + bool(reason), changed + (not reason)
     click.echo(f"changed {changed}, left {left}")
     if changed:
-        click.echo(f"To revert this: blogapi undo --since {since} --key {BY.name}", err=True)
+        click.echo(f"To revert this: blogapi undo --since {since} --key {AUTHOR.name}", err=True)
     return 1 if left else 0

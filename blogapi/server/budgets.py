@@ -19,7 +19,7 @@ KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
 MAX_STREAMS = 512  # at most this many streamed responses at a time
 STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicted
 OWN_STALLED_SECONDS = 5.0  # the same, if the client's own next change needs the room
-POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
+STALLED_POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
 MAX_LARGE_CHANGES = 2  # the same for those with large bodies, of all clients: each takes up to ten times its size
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
@@ -66,9 +66,9 @@ def oldest(budget: Budget, connection: "ClientConnection") -> "ClientConnection 
 
 def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
     """Choose the oldest request of the client with the most requests, if it has at least two more than this client."""
-    places = Counter(holder.client for holder in budget.held if holder.reading)
-    client = max(places, key=places.__getitem__, default=connection.client)
-    if places[client] <= places[connection.client] + 1:
+    requests = Counter(holder.client for holder in budget.held if holder.reading)
+    client = max(requests, key=requests.__getitem__, default=connection.client)
+    if requests[client] <= requests[connection.client] + 1:
         return None
     return next(holder for holder in budget.held if holder.client == client and holder.reading)
 
@@ -79,7 +79,7 @@ def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
 
-class Group:
+class Tier:
     """What the connections of all strangers share, or of all known clients, whom strangers cannot evict."""
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
@@ -98,15 +98,15 @@ class SharedState:
         self.header_seconds = config.header_seconds
         self.body_seconds = config.body_seconds
         self.turns = turns
-        self.strangers = Group(body_mb=2, small_mb=2, response_mb=16)
-        self.known = Group(body_mb=24, small_mb=8, response_mb=48)
+        self.strangers = Tier(body_mb=2, small_mb=2, response_mb=16)
+        self.known = Tier(body_mb=24, small_mb=8, response_mb=48)
         self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
         self._credentials: set[str] = set()  # keys and sessions that are valid
         self._changes: dict[Client, RoundRobinSemaphore] = {}
         self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
 
-    def group(self, client: Client) -> Group:
-        """Return the group of a client."""
+    def tier(self, client: Client) -> Tier:
+        """Return the tier of a client."""
         return self.known if client.is_known else self.strangers
 
     def client(self, data: bytes, address: str) -> Client:
@@ -127,8 +127,8 @@ class SharedState:
         self._credentials.discard(credential)
 
     def make_room(self) -> None:
-        """Drop an idle connection, or else the longest wait, of the larger group, because one key can hold them all."""
-        larger = max(self.strangers, self.known, key=lambda group: len(group.idle) + len(group.waiting))
+        """Drop an idle connection, or else the longest wait, of the larger tier, because one key can hold them all."""
+        larger = max(self.strangers, self.known, key=lambda tier: len(tier.idle) + len(tier.waiting))
         for connection in chain(larger.idle, larger.waiting):
             if not (connection.is_idle and connection.has_input()):
                 connection.drop()
@@ -141,9 +141,9 @@ class SharedState:
             if len(self._changes) >= MAX_KNOWN:
                 self._changes.clear()
             semaphore = self._changes[connection.client] = RoundRobinSemaphore(MAX_CHANGES)
-        while not semaphore.acquire(timeout=POLL_SECONDS):
+        while not semaphore.acquire(timeout=STALLED_POLL_SECONDS):
             before = time.monotonic() - OWN_STALLED_SECONDS
-            for holder in connection.group.responses.held:
+            for holder in connection.tier.responses.held:
                 if holder.client == connection.client and holder.progress_at < before:
                     holder.end()
         return semaphore

@@ -18,7 +18,7 @@ from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, NeedsThread
 
 GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
-LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
+MIN_LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
 SHARED_WRITES = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 COMPUTING = 2  # at most this many slow functions run at a time
@@ -171,7 +171,7 @@ class GroupCommit:
         error: BaseException | None = None
         try:
             deadline = (self._alone or self.waiting)[0].deadline
-            tx = self._begin(max(deadline, time.monotonic() + LOCK_SECONDS))
+            tx = self._begin(max(deadline, time.monotonic() + MIN_LOCK_SECONDS))
             try:
                 self._run_waiting(tx, taken)  # From here to the end of the transaction, no code yields.
                 tx.commit()

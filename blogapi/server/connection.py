@@ -60,7 +60,7 @@ class ClientConnection:
         self.sock = sock
         self.address = address  # identifies it while it has no key or session
         self.client = Client(address)
-        self.group = shared.strangers  # of the client
+        self.tier = shared.strangers  # of the client
         self.shared = shared
         self.started = False  # whether the first byte of a request has arrived
         self.is_used = False  # whether a response was sent
@@ -88,7 +88,7 @@ class ClientConnection:
         """Set the client whose turns and budgets it uses."""
         if client != self.client:
             self.release()
-            self.client, self.group = client, self.shared.group(client)
+            self.client, self.tier = client, self.shared.tier(client)
 
     def wait_turn(self) -> None:
         """Wait for a turn."""
@@ -106,11 +106,11 @@ class ClientConnection:
         """
         if not self._places:
             self._queue(partial(self.shared.place_for_change, self))
-            if self in self.group.bodies.held:
+            if self in self.tier.bodies.held:
                 self._queue(self.shared.place_for_large_change)
-            if not self.group.responses.reserve(self, 0):  # It was exceeded, and nobody has stalled.
+            if not self.tier.responses.reserve(self, 0):  # It was exceeded, and nobody has stalled.
                 raise TimeoutError
-            self.group.responses.release(self)  # so that what is not sent at once is counted
+            self.tier.responses.release(self)  # so that what is not sent at once is counted
 
     def leave_places(self, *, keep: int = 0) -> None:
         """Give all places but the first `keep` to other changes."""
@@ -118,7 +118,7 @@ class ClientConnection:
             self._places.pop().release()
 
     def _queue(self, wait: Callable[[], RoundRobinSemaphore | None]) -> None:
-        waiting = self.group.waiting
+        waiting = self.tier.waiting
         waiting[self] = None
         self.reading, self._queued = True, getcurrent()
         try:
@@ -132,7 +132,7 @@ class ClientConnection:
 
     def recv(self, size: int) -> bytes:
         """Return the next bytes, or b"" at the end. Raises TimeoutError, LimitRequestHeaders if there are too many."""
-        waiting = self.group.idle if self.is_idle else self.group.waiting
+        waiting = self.tier.idle if self.is_idle else self.tier.waiting
         waiting[self] = None
         self.reading, self.until = True, self._allowance.until
         try:
@@ -156,18 +156,18 @@ class ClientConnection:
 
     def hold(self, size: int) -> bool:
         """Reserve bytes of a request in the budgets; return False if too few are left."""
-        budget = self.group.small if size <= KEPT_BYTES else self.group.bodies
+        budget = self.tier.small if size <= KEPT_BYTES else self.tier.bodies
         return budget.reserve(self, size)
 
     def release(self) -> None:
         """Return the bytes of the request to the budgets."""
-        self.group.bodies.release(self)
-        self.group.small.release(self)
+        self.tier.bodies.release(self)
+        self.tier.small.release(self)
 
     def release_response(self) -> None:
         """Return the bytes of the response to the budgets."""
         self.shared.streams.release(self)
-        self.group.responses.release(self)
+        self.tier.responses.release(self)
 
     def send(self, head: bytes, content: bytes = b"") -> None:
         """Send a part of a response. Raises TimeoutError if the client reads it too slowly or not at all."""
@@ -190,7 +190,7 @@ class ClientConnection:
         sent = self.sock.send(data)
         if sent == len(data):
             return
-        budgets = self.shared.streams, self.group.responses
+        budgets = self.shared.streams, self.tier.responses
         if not any(self in budget.held for budget in budgets) and not budgets[1].reserve(self, len(data)):
             raise TimeoutError("too many clients do not read their responses")
         rest = memoryview(data)
@@ -225,8 +225,8 @@ class ClientConnection:
 
     def _leave(self, error: type[OSError]) -> None:
         self._ended = error
-        self.group.waiting.pop(self, None)
-        self.group.idle.pop(self, None)
+        self.tier.waiting.pop(self, None)
+        self.tier.idle.pop(self, None)
         if self._queued:
             get_hub().loop.run_callback(self._interrupt)
 

@@ -115,10 +115,10 @@ class Handler:
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
         if refusal is not head.refusal:  # an error, whose traceback would keep what has arrived during the wait
             connection.wait_turn()  # Many can be overdue at once.
-        exchange = Exchange(connection, head, self.address(connection, head, peer))
+        exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
-    def address(self, connection: ClientConnection, head: Head, peer: str) -> str:
+    def identify_client(self, connection: ClientConnection, head: Head, peer: str) -> str:
         """Return the client's address. Behind a proxy, this may be another client, which waits for its turn."""
         if not (trusted := self.config.trusted_proxies):
             return peer
@@ -137,7 +137,7 @@ class Handler:
         headers = [*self.service.limiter.peek().headers, *cors.items()]
         line, headers, content = refusal_response(status, message, headers)
         exchange.info.cause = message
-        self.answer(exchange, (line, headers, b"" if head.method == "HEAD" else content), keep=False)
+        self.send(exchange, (line, headers, b"" if head.method == "HEAD" else content), keep=False)
         return False
 
     def respond(self, exchange: "Exchange", unreader: SocketUnreader) -> bool:
@@ -146,7 +146,7 @@ class Handler:
         body = Body(exchange.head, exchange.info, connection, unreader)
         needs_no_place = not connection.client.is_known or exchange.head.method in READ_METHODS
         if needs_no_place or self.closing:  # When stopping, all requests that have arrived get answers.
-            return self.call(exchange, body)
+            return self.call_application(exchange, body)
         body.is_change = True
         try:
             if body.is_complete:  # It has no body.
@@ -154,11 +154,11 @@ class Handler:
         except TimeoutError:
             return self.refuse(exchange, BUSY[0], MANY_REQUESTS)
         try:
-            return self.call(exchange, body)
+            return self.call_application(exchange, body)
         finally:
             connection.leave_places()
 
-    def call(self, exchange: "Exchange", body: Body) -> bool:
+    def call_application(self, exchange: "Exchange", body: Body) -> bool:
         """Call the application and send its response; return whether another request may follow."""
         connection, info, environ = exchange.connection, exchange.info, self.environ(exchange, body)
         response: list[Any] = []
@@ -181,7 +181,7 @@ class Handler:
             kept = [field for field in headers if field[0].startswith(KEPT_FIELDS)]
             status, headers, content = refusal_response(BUSY[0], info.cause, kept)
             keep = False
-        self.answer(exchange, (status, headers, content), keep)
+        self.send(exchange, (status, headers, content), keep)
         return keep
 
     def reserve(self, exchange: "Exchange", content: Content) -> bool:
@@ -191,7 +191,7 @@ class Handler:
             return self.shared.streams.reserve(connection, 1)
         # The client must learn that its change was committed.
         needed = bool(exchange.info.credential) and exchange.head.method not in READ_METHODS
-        return connection.group.responses.reserve(connection, len(content), needed=needed)
+        return connection.tier.responses.reserve(connection, len(content), needed=needed)
 
     def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:
         """Return the WSGI environment. gunicorn's own is slower, and trusts a SCRIPT_NAME header."""
@@ -209,7 +209,7 @@ class Handler:
             **head.fields,
         }
 
-    def answer(self, exchange: "Exchange", response: WsgiResponse, keep: bool) -> None:
+    def send(self, exchange: "Exchange", response: WsgiResponse, keep: bool) -> None:
         """Send and record a response. With `keep`, the connection stays open."""
         status, headers, content = response
         connection, info = exchange.connection, exchange.info

@@ -91,9 +91,9 @@ class Head:
                 self.method, self.uri, _ = encoded(line).decode("latin-1").split(" ", 2)
             request = parse(encoded(line) + end * 2)
             self.version, self.path, self.query = request.version, request.path, request.query
-        recall = parse_fields if len(block) <= REMEMBERED_BYTES else parse_fields.__wrapped__
+        parse_block = parse_fields if len(block) <= REMEMBERED_BYTES else parse_fields.__wrapped__
         try:
-            self.fields, self.refusal = recall(self.version, block)
+            self.fields, self.refusal = parse_block(self.version, block)
         except errors.ParseException:
             if origin := ORIGIN.search(block):  # so that a page can read why its request is refused
                 self.fields = {"HTTP_ORIGIN": origin[1].decode()}

@@ -19,8 +19,8 @@ from blogapi.storage.models import Author
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.storage import IMAGE_ID
 
-BY = Author("rebase")  # author in the history
-FIELDS = ("content", "excerpt", "cover_image", "params")  # fields that can contain an address
+AUTHOR = Author("rebase")  # author in the history
+WITH_ADDRESSES = ("content", "excerpt", "cover_image", "params")  # fields that can contain an address
 schema = PostInputSchema(partial=True)
 
 
@@ -41,14 +41,14 @@ def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, 
     except PostNotFound:  # deleted meanwhile
         return None
     old = documents.load(post.document)
-    changed = {name: each_text(old[name], replace) for name in FIELDS if name in old}
+    changed = {name: each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}
     try:
         new = documents.in_order(old | schema.load(changed))
     except ValidationError as error:
         return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
     if posts.is_same(old, new):  # The address occurs only in the title, or does not change.
         return None
-    posts.replace(tx, post, old, new, BY, with_events=False)
+    posts.replace(tx, post, old, new, AUTHOR, with_events=False)
     return old["slug"], ""
 
 

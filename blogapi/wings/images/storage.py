@@ -24,10 +24,10 @@ from blogapi.wings.images.models import FetchedImage, Image, ImagePart
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes read at a time
 DELETED_PARTS = 16  # parts deleted per transaction
-POLL_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
+PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
 UPLOAD_TIME = timedelta(days=1)  # parts of an unfinished upload are deleted after this time
-PAGE = 1000  # images read at a time
-NAMED = 3  # at most this many uses of an image are listed
+PAGE_SIZE = 1000  # images read at a time
+MAX_USES = 3  # at most this many uses of an image are listed
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_FILE_NAME = 255  # characters
@@ -109,10 +109,10 @@ def page(
 
 def every(reader: Reader) -> Iterator[StoredImage]:
     """Yield all images, newest first, reading a page at a time."""
-    found = page(reader, PAGE)
+    found = page(reader, PAGE_SIZE)
     yield from found.items
     while found.next:
-        found = page(reader, PAGE, found.next)
+        found = page(reader, PAGE_SIZE, found.next)
         yield from found.items
 
 
@@ -172,7 +172,7 @@ def store(
     try:
         for number, part in enumerate(parts):
             write(add_part, image.upload, number, part)
-            time.sleep(POLL_SECONDS)
+            time.sleep(PAUSE_SECONDS)
         stored = write(add, image, check)
         return stored
     finally:
@@ -242,14 +242,14 @@ REMEMBER = Compiled(
 
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
-    """Return at most NAMED uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
+    """Return at most MAX_USES uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
     return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, UNSAVED_THAT_SHOW)
 
 
 def _shown_by(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
     values = {"address": f"/images/{image_id}.", "since": since}
     found = chain.from_iterable(reader.rows(query, **values) for query in queries)
-    return [Use(*row) for row in islice(found, NAMED)]
+    return [Use(*row) for row in islice(found, MAX_USES)]
 
 
 def still_shown(uses: Iterable[Use]) -> Rejected:
@@ -265,17 +265,18 @@ def _uses(query: str) -> Compiled:
 
 _use = "SELECT 'post', id, 0, slug FROM post WHERE"
 _is_recent = f"status IN {STATUSES} AND updated_at >= :since"
-POSTS_THAT_SHOW = _uses(f"{_use} {{shows}} ORDER BY id LIMIT {NAMED}")
+POSTS_THAT_SHOW = _uses(f"{_use} {{shows}} ORDER BY id LIMIT {MAX_USES}")
 RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
 REVISIONS_THAT_SHOW = _uses(
-    f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {NAMED}"
+    f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {MAX_USES}"
 )
 _unsaved = """
     SELECT 'proposed' AS kind, post_id, created_at AS time, document FROM proposal
     UNION ALL SELECT state, post_id, saved_at, fields FROM draft_copy
 """
 UNSAVED_THAT_SHOW = _uses(
-    f"SELECT kind, post_id FROM ({_unsaved}) AS unsaved WHERE time >= :since AND {{shows}} ORDER BY time LIMIT {NAMED}"
+    f"SELECT kind, post_id FROM ({_unsaved}) AS unsaved "
+    f"WHERE time >= :since AND {{shows}} ORDER BY time LIMIT {MAX_USES}"
 )
 
 
@@ -319,7 +320,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
     """Delete the parts of an upload, some at a time. Pruning deletes those that cannot be deleted now."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
-            time.sleep(POLL_SECONDS)
+            time.sleep(PAUSE_SECONDS)
 
 
 PART_NUMBERS = Compiled(

@@ -20,7 +20,7 @@ from blogapi.storage.engine import Reader
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
 from blogapi.wings.forms import FORM, Form, Receive, pieces
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, ImageFile, InvalidImage, UnsupportedImage
+from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import PART_BYTES, StoredImage
 
 FORM_BYTES = 64 * 1024  # limit for a form besides its file
@@ -28,14 +28,14 @@ MAX_PARTS = 8  # limit for a form
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
-TOO_LARGE = f"an image must have at most {MAX_BYTES:,} bytes"
+TOO_LARGE = f"an image must have at most {MAX_IMAGE_BYTES:,} bytes"
 MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # concurrent uploads: in all, and per client
 
 
 class Upload(NamedTuple):
-    """An uploaded file: the name of its form field, its own name or "", and its content."""
+    """An uploaded file: its form field, its own name or "", and its content."""
 
-    part: str
+    field: str
     name: str
     file: BinaryIO
 
@@ -127,7 +127,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
     opened.enter_context(slots.hold(request.client))
     file = new_file(request, opened)
-    for piece in pieces(request, MAX_BYTES, TOO_LARGE):
+    for piece in pieces(request, MAX_IMAGE_BYTES, TOO_LARGE):
         save(piece, file)
     return Upload("file", "", file)
 
@@ -138,7 +138,7 @@ class FileForm(Form):
     too_large = TOO_LARGE
 
     def __init__(self, request: Request, opened: ExitStack, max_files: int, max_field_bytes: int, max_parts: int):
-        super().__init__(request, max_files * MAX_BYTES + max_field_bytes, max_field_bytes, max_parts)
+        super().__init__(request, max_files * MAX_IMAGE_BYTES + max_field_bytes, max_field_bytes, max_parts)
         self.opened = opened
         self.max_files = max_files
         self.files: list[Upload] = []
@@ -175,7 +175,7 @@ def new_file(request: Request, opened: ExitStack) -> BinaryIO:
 @disk_errors()
 def save(piece: bytes, target: BinaryIO) -> None:
     """Write a piece of a file. Raises RequestEntityTooLarge, Unavailable."""
-    if target.tell() + len(piece) > MAX_BYTES:
+    if target.tell() + len(piece) > MAX_IMAGE_BYTES:
         raise exceptions.RequestEntityTooLarge(TOO_LARGE)
     if target.write(piece) != len(piece):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

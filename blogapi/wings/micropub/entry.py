@@ -19,7 +19,7 @@ from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
 # Properties with a single value, and the fields they become
-FIELDS = {
+FIELDS_BY_PROPERTY = {
     "name": "title",
     "content": "content",
     "summary": "excerpt",
@@ -28,9 +28,9 @@ FIELDS = {
     "published": "published_at",
     "post-status": "status",
 }
-PROPERTIES = {field: name for name, field in FIELDS.items()} | {"tags": "category"}  # by field
+PROPERTIES_BY_FIELD = {field: name for name, field in FIELDS_BY_PROPERTY.items()} | {"tags": "category"}
 CLEARED = ("summary", "featured")  # All other single-valued fields are required.
-KNOWN = {*FIELDS, "category", "photo", "mp-photo-alt", "visibility"}
+KNOWN = {*FIELDS_BY_PROPERTY, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements they can become; at most 0.3 s
 MAX_VALUES = 100  # per property
@@ -48,10 +48,12 @@ def property_names() -> Iterator[None]:
         yield
     except ValidationError as error:
         messages = error.normalized_messages()
-        raise ValidationError({PROPERTIES.get(name, name): said for name, said in messages.items()}) from None
+        raise ValidationError(
+            {PROPERTIES_BY_FIELD.get(name, name): texts for name, texts in messages.items()}
+        ) from None
     except Rejected as error:
         reason = str(error).partition(": ")[2].replace("the status is", "post-status is")
-        raise Rejected(PROPERTIES.get(error.field, error.field), reason) from None
+        raise Rejected(PROPERTIES_BY_FIELD.get(error.field, error.field), reason) from None
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
@@ -69,7 +71,7 @@ def refuse(properties: Iterable[str]) -> None:
 def fields_of(properties: Properties) -> dict[str, Any]:
     """Return the fields for these properties; "" or [] for an empty value. Raises ValidationError."""
     fields: dict[str, Any] = {}
-    for name, field in FIELDS.items():
+    for name, field in FIELDS_BY_PROPERTY.items():
         if name in properties:
             fields[field] = _converted(name, single(properties, name))
     if "category" in properties:
@@ -207,7 +209,7 @@ def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dic
 
 def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes that the `add` part of an update makes to a post."""
-    for name, field in FIELDS.items():
+    for name, field in FIELDS_BY_PROPERTY.items():
         if name in added and post.get(field):
             raise ValidationError("has a value already; replace it", name)
     changes = fields_of(added)
@@ -225,10 +227,10 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
         if name == "category":
             gone = {fold(value) for value in values or () if isinstance(value, str)}
             changes["tags"] = [tag for tag in tags if values is not None and fold(tag) not in gone]
-        elif name in (*FIELDS, "photo") and name not in CLEARED:
+        elif name in (*FIELDS_BY_PROPERTY, "photo") and name not in CLEARED:
             raise ValidationError("cannot be deleted", name)
-        elif name in CLEARED and (values is None or old.get(FIELDS[name]) in values):
-            changes[FIELDS[name]] = ""
+        elif name in CLEARED and (values is None or old.get(FIELDS_BY_PROPERTY[name]) in values):
+            changes[FIELDS_BY_PROPERTY[name]] = ""
     return changes
 
 
@@ -259,7 +261,7 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
 
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
     """Return a post as the properties of an entry; its content is the Markdown."""
-    found = {name: [value] for name in FIELDS if (value := post.get(FIELDS[name]))}
+    found = {name: [post[field]] for name, field in FIELDS_BY_PROPERTY.items() if post.get(field)}
     return found | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
 
 

@@ -27,7 +27,7 @@ MAX_TOKEN_BYTES = 200  # for an `access_token`: longer than any key, even percen
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)
-FIELD = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
+FIELD_NAME = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
 BY_POSITION = "mp-photo-alt"  # Here, empty values count, too.
 RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
 
@@ -94,7 +94,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
     properties: dict[str, list[Any]] = defaultdict(list)
     objects: dict[tuple[str, str], dict[str, str]] = {}
     for field, value in fields:
-        match = FIELD.fullmatch(field)
+        match = FIELD_NAME.fullmatch(field)
         name = match["name"] if match else field
         if not match or not match["part"]:
             properties[name].append(value)
@@ -163,7 +163,7 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
     form.authorize()
     # For a field without a file, a browser sends an empty one.
     files = [file for file in form.files if file.name or file.file.tell()]
-    return form.texts(), [file._replace(part=LIST_INDEX.sub("", file.part)) for file in files]
+    return form.texts(), [file._replace(field=LIST_INDEX.sub("", file.field)) for file in files]
 
 
 class SubmissionForm(FileForm):

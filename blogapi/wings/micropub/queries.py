@@ -43,21 +43,21 @@ def parse_status(text: str) -> str:
     return status
 
 
-of_all: dict[str, fields.Field] = {"q": fields.String(), "offset": parsed_by(parse_offset, "")}
-of_posts: dict[str, fields.Field] = {"post-status": parsed_by(parse_status, ""), **of_all}
+common_params: dict[str, fields.Field] = {"q": fields.String(), "offset": parsed_by(parse_offset, "")}
+post_params: dict[str, fields.Field] = {"post-status": parsed_by(parse_status, ""), **common_params}
 source_query = parameters(
     url=fields.String(),
     properties=Names(fields.String(), post_load=lambda text: text.split(",")),
     limit=page_size("posts"),
     after=parsed_by(parse_id, ""),
-    **of_posts,
+    **post_params,
 )
 category_query = parameters(
-    filter=parsed_by(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed_by(fold, ""), **of_all
+    filter=parsed_by(fold, ""), limit=page_size("tags", MAX_TAGS), after=parsed_by(fold, ""), **common_params
 )
 
 media_query = parameters(
-    limit=page_size("images"), after=matching(images.IMAGE_ID, 32, 32, "", required=False), **of_all
+    limit=page_size("images"), after=matching(images.IMAGE_ID, 32, 32, "", required=False), **common_params
 )
 
 
@@ -132,19 +132,19 @@ def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
     """Return the id of the last of `count` posts before an id, newest first; 0 if there are fewer."""
-    found = reader.row(last_query(status), now=reader.now, before=before, others=count - 1)
+    found = reader.row(last_query(status), now=reader.now, before=before, skipped=count - 1)
     return found[0] if found else 0
 
 
 @cache
 def last_query(status: str | None) -> Compiled:
-    """Return the query for the id of the post after the first `others`; its parameters are now, before and others."""
+    """Return the query for the id of the post after `skipped` others; it also needs `now` and `before`."""
     query = Post.select(Post.id).where(Post.id < Param("before"))
     if status == "published":
         query = query.where((Post.status == status) | POST_IS_DUE)
     elif status:
         query = query.where(Post.status == status, ~POST_IS_DUE)
-    return Compiled(query.order_by(Post.id.desc()).limit(1).offset(Param("others")))
+    return Compiled(query.order_by(Post.id.desc()).limit(1).offset(Param("skipped")))
 
 
 def uploaded(request: Request) -> Fields:

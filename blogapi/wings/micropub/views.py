@@ -150,8 +150,8 @@ def create(request: Request, message: Submission) -> Response:
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)
     others = entry.ignored(message.properties)
-    files = [file for file in message.files if file.part in ("photo", "file")]
-    others += [file.part for file in message.files if file not in files]
+    files = [file for file in message.files if file.field in ("photo", "file")]
+    others += [file.field for file in message.files if file not in files]
     now = request.database.now
     images = [uploads.identify(request, file) for file in files]
     urls = [public(request, image.path) for image, _ in images]
@@ -200,7 +200,7 @@ def upload() -> Response:
             authorize(request)
             raise uploads.Unsupported(f"Content-Type: must be {uploads.FORM}", "Accept", uploads.FORM)
         _, files = read_form(request, opened)
-        found = [file for file in files if file.part == "file"] or files
+        found = [file for file in files if file.field == "file"] or files
         if not found:
             raise ValidationError("missing; the form must have a part of this name", "file")
         image, _ = uploads.store_file(request, found[0])

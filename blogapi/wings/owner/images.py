@@ -68,7 +68,7 @@ def show_image(image_id: str, **shown: Any) -> str:
     image = images.find(request.database, image_id)
     uses = request.database.read_in_thread(request.client, images.shown_by, image_id)
     titles = {use: title_of(use) for use in uses}
-    return render_template("owner/image.html", image=image, uses=titles, most=images.NAMED, **shown)
+    return render_template("owner/image.html", image=image, uses=titles, most=images.MAX_USES, **shown)
 
 
 def title_of(use: Use) -> str:

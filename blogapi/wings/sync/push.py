@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import Any
 
 from blogapi.documents import dump
-from blogapi.wings.images.formats import MAX_BYTES
+from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import NotSynced, RemoteError
@@ -142,7 +142,7 @@ class Push:
         image_id, _, extension = name.partition(".")
         if image_id not in self.uploaded:
             with open_below(file, self.working.images.roots) as opened:
-                data = opened.read(MAX_BYTES + 1)
+                data = opened.read(MAX_IMAGE_BYTES + 1)
             kind = f"image/{extension.replace('jpg', 'jpeg')}"
             self.uploaded[image_id] = self.working.remote.upload(shown(os.path.basename(file)), kind, data)
         return self.uploaded[image_id]

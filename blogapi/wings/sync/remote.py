@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from marshmallow import EXCLUDE, ValidationError
 
 from blogapi.posts.schemas import PostSchema
-from blogapi.wings.images.formats import MAX_BYTES
+from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.sync.client import MAX_JSON_BYTES, MAX_REASON, PACE, ApiClient, ApiResponse, RemoteError
 
@@ -124,7 +124,7 @@ class Remote:
 
     def image(self, path: str) -> bytes | None:
         """Return the bytes of an image, or None if it does not exist."""
-        answer = self.client.send("GET", path, also=(404,), max_bytes=MAX_BYTES)
+        answer = self.client.send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
         return None if answer.status == 404 else answer.data
 
     def upload(self, name: str, kind: str, data: bytes) -> str:

@@ -13,7 +13,7 @@ from urllib3.util import parse_url
 
 from blogapi.documents import MAX_URL
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.formats import MAX_BYTES
+from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import PART_BYTES
 from blogapi.wings.transfer.content import host_of, with_images
@@ -123,8 +123,8 @@ class Fetcher:
         target = parse_url(url)
         if target.scheme not in ("http", "https") or not target.host or len(url) > MAX_URL:
             raise NotFetched("redirected to an address that is not http or https")
-        left = min(MAX_BYTES, self.store.bytes_left())
-        with closing(endpoint.connect(target, self.private, SECONDS, until, 2 * MAX_BYTES)) as connection:
+        left = min(MAX_IMAGE_BYTES, self.store.bytes_left())
+        with closing(endpoint.connect(target, self.private, SECONDS, until, 2 * MAX_IMAGE_BYTES)) as connection:
             headers = REQUEST_HEADERS | {"Host": target.netloc or ""}
             connection.request("GET", target.request_uri, headers=headers, preload_content=False, decode_content=False)
             response = connection.getresponse()

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from blogapi.storage.database import Database
 from blogapi.wings.history.batches import write_patiently
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.formats import EXTENSIONS, MAX_BYTES, InvalidImage, UnsupportedImage
+from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, InvalidImage, UnsupportedImage
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
@@ -136,8 +136,8 @@ class LocalImages:
             self._addresses[file] = ""
             try:
                 with open_below(file, self.roots) as opened:
-                    if os.path.getsize(file) > MAX_BYTES:
-                        raise InvalidImage(f"must have at most {MAX_BYTES // 1024**2} MiB")
+                    if os.path.getsize(file) > MAX_IMAGE_BYTES:
+                        raise InvalidImage(f"must have at most {MAX_IMAGE_BYTES // 1024**2} MiB")
                     self._addresses[file] = self.url + images.identify(opened, file)[0].path
             except IMAGE_ERRORS as error:
                 self.refused[file] = reason_of(error)

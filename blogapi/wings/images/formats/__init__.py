@@ -14,7 +14,7 @@ from blogapi.wings.images.formats.chunks import read_gif, read_png, read_webp
 from blogapi.wings.images.formats.file import FileReader, ImageFile, InvalidImage, Size, UnsupportedImage
 from blogapi.wings.images.formats.jpeg import read_jpeg
 
-MAX_BYTES = 20 * 1024 * 1024
+MAX_IMAGE_BYTES = 20 * 1024 * 1024
 MAX_SIDE, MAX_PIXELS = 16_384, 100_000_000
 EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/avif": "avif"}
 SIGNATURES: list[tuple[re.Pattern[bytes], str, Callable[[FileReader], Size]]] = [
