@@ -37,12 +37,6 @@ def test_a_search_finds_the_current_text_and_not_the_old_one(client, found, post
     assert (found("gamma"), found("one")) == ("", "2")
 
 
-def test_a_refused_post_is_not_found(client, found, post):
-    post(slug="taken")
-    assert client.post("/v1/posts", json={"title": "Words", "content": "x", "slug": "taken"}).status_code == 400
-    assert found("x") == ""
-
-
 def test_a_post_whose_time_has_come_is_found_as_published(client, found, post, clock, database, config):
     post(title="Early", status="published")
     post(title="Early and due", tags=["a"])
@@ -82,21 +76,11 @@ def test_a_renamed_tag_is_found_at_once_and_no_words_are_written(client, found, 
     with statements() as collected:
         assert client.patch("/v1/tags/grey%20sky", json={"name": "Blue sea"}).status_code == 200
     assert not any("INTO search_published" in each or "INTO search_others" in each for each in collected)
-    assert (found("blue"), found("grey"), found("se*"), found('"blue sea"'), found("sky")) == (
-        "321",
-        "",
-        "321",
-        "321",
-        "",
-    )
+    assert [found(q) for q in ("blue", "se*", '"blue sea"', "grey", "sky")] == ["321", "321", "321", "", ""]
     assert (found("fog", tag="blue sea"), found("fog", tag="grey sky"), found("fog blue")) == ("1", "", "1")
     assert client.patch("/v1/tags/blue%20sea", json={"name": "Day", "merge": True}).status_code == 200
-    assert (found("day"), found("day", status="published"), found("blue"), found("sun", tag="day")) == (
-        "321",
-        "21",
-        "",
-        "3",
-    )
+    assert (found("day"), found("day", status="published")) == ("321", "21")
+    assert (found("blue"), found("sun", tag="day")) == ("", "3")
     assert client.delete("/v1/tags/day").status_code == 204
     assert (found("day"), found("sun", tag="day"), found("sun")) == ("", "", "3")
     assert post(title="Rain", tags=["Grey sky"])["id"] == "4"
@@ -124,11 +108,8 @@ def test_labels_that_no_post_has_any_more_are_pruned(client, database, found, po
     client.delete("/v1/tags/c")
     assert list(database.rows(known)) == [(0, 1), (0, 2), (1, 3), (1, 4)]
     assert database.write(labels.prune, 0) == 0
-    assert list(database.rows(known)) == [
-        (0, 2),
-        (1, 3),
-        (1, 4),
-    ]  # The words of post 2 still contain the deleted tag's.
+    # The words of post 2 still contain the deleted tag's.
+    assert list(database.rows(known)) == [(0, 2), (1, 3), (1, 4)]
     client.patch("/v1/posts/2", json={"content": "Other"})
     database.write(labels.prune, 0)
     assert list(database.rows(known)) == [(0, 2), (1, 3)]
@@ -231,15 +212,8 @@ def test_the_last_change_of_a_transaction_is_the_one_that_is_found(database, fou
         change(tx, 4, tags=["Green"])
 
     database.write(write)
-    assert [found(q) for q in ("fog", "lake", "rain", "sun", "blue", "grey", "green")] == [
-        "1",
-        "",
-        "2",
-        "",
-        "21",
-        "",
-        "4",
-    ]
+    assert [found(q) for q in ("fog", "rain", "blue", "green")] == ["1", "2", "21", "4"]
+    assert [found(q) for q in ("lake", "sun", "grey")] == ["", "", ""]
     assert (found("words", status="published"), found("words", status="draft")) == ("1", "42")
 
 
@@ -293,17 +267,14 @@ def test_an_index_is_built_again_newest_post_first(client, found, outdated, stra
     monkeypatch.setattr(index, "BATCH_SECONDS", 0)
     answer = client.get("/v1/posts?q=fog")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert message(answer, 503).startswith(
-        "the search index is being built again, and the search would miss old posts;"
-    )
+    expected = "the search index is being built again, and the search would miss old posts;"
+    assert message(answer, 503).startswith(expected)
     assert (next(outdated), stranger.get("/healthz").json) == (3, {"status": "ok", "indexed_percent": 0})
     assert client.get("/v1/posts?q=lake").status_code == 503  # Perhaps an older post has the word.
     assert next(outdated) == 2
     assert (found("fog", limit="1"), stranger.get("/healthz").json["indexed_percent"]) == ("3", 34)
-    assert [client.get(f"/v1/posts?q=fog&limit={query}").status_code for query in ("2", "1&sort=relevance")] == [
-        503,
-        503,
-    ]
+    for query in ("limit=2", "limit=1&sort=relevance"):
+        assert client.get(f"/v1/posts?q=fog&{query}").status_code == 503
     assert [*outdated] == [1]
     assert (found("fog"), found("lake"), found("fog", sort="relevance")) == ("321", "3", "321")
     assert stranger.get("/healthz").json == {"status": "ok"}
