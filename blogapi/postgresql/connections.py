@@ -190,7 +190,11 @@ class PostgresConnection(psycopg.Connection):
 
     # For copies
 
-    TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    @property
+    def tables(self) -> set[str]:
+        """The names of its tables."""
+        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+        return {name for (name,) in self.execute(query)}
 
     @property
     def version(self) -> int:

@@ -30,7 +30,7 @@ TRANSLATED = {
     "BLOB": "bytea",
 }
 # Not information_schema, which hides what this user has no rights to, as if the database were empty.
-COLUMNS = """
+FIND_COLUMNS = """
 SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
 WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
 """
@@ -50,7 +50,7 @@ def schema() -> list[str]:
 
 def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
     """Set up or upgrade the database in the open transaction, as `storage.setup.set_up` does."""
-    found = set(connection.execute(COLUMNS))
+    found = set(connection.execute(FIND_COLUMNS))
     if found and ("blogapi", "version") not in found:
         raise Unavailable("it belongs to another program")
     if not found:
@@ -66,7 +66,7 @@ def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
             raise Unavailable(OLDER)
         upgrade_from(version, executor(connection), statements)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
-    check_tables(schema(), {table for table, _ in connection.execute(COLUMNS)}, version)
+    check_tables(schema(), {table for table, _ in connection.execute(FIND_COLUMNS)}, version)
     (unicode,) = connection.execute("SELECT unicode FROM blogapi").fetchone()
     if unicode != UNICODE:
         if not (create or upgrade):

@@ -54,12 +54,12 @@ def digest_of(key: str) -> bytes:
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
     """Return the key with this SHA-256 and, if the engine counts them, its hits; None if there is no such key."""
     found = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
-    count = len(COLUMNS)
+    count = len(KEY_COLUMNS)
     return found and (KnownKey._make(found[:count]), Hits._make(found[count:]) if found[count:] else None)
 
 
-COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]
-KEY_WITH_DIGEST = Compiled(ApiKey.select(*COLUMNS).where(ApiKey.digest == Param("digest")))
+KEY_COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]
+KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Param("digest")))
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:
@@ -69,7 +69,7 @@ def record_use(tx: Transaction, digest: bytes) -> None:
 
 def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[KnownKey]:
     """Return at most `limit` keys in order of name, starting after `after`."""
-    query = ApiKey.select(*COLUMNS).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
+    query = ApiKey.select(*KEY_COLUMNS).where(ApiKey.name > after).order_by(ApiKey.name).limit(limit)
     return list(map(KnownKey._make, reader.rows(query)))
 
 

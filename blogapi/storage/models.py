@@ -26,19 +26,19 @@ class BaseModel(Model):
         legacy_table_names = False
 
 
-TABLES = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA.read_text(), re.MULTILINE | re.DOTALL))
+DEFINITIONS = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA.read_text(), re.MULTILINE | re.DOTALL))
 COLUMN = re.compile(r"^    (\w+) (TEXT|INTEGER|BLOB)( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?", re.MULTILINE)
 KEY = re.compile(r"^    PRIMARY KEY \((.+)\)", re.MULTILINE)  # a key of several columns
-FIELDS = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
+FIELD_TYPES = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 
 
 def model(table: str) -> Any:
     """Build the Peewee model of a table from its definition in schema.sql."""
     attributes: dict[str, Any] = {}
-    for name, kind, required, key, unique in COLUMN.findall(TABLES[table]):
-        field = AutoField if (name, kind) == ("id", "INTEGER") else FIELDS[kind]
+    for name, kind, required, key, unique in COLUMN.findall(DEFINITIONS[table]):
+        field = AutoField if (name, kind) == ("id", "INTEGER") else FIELD_TYPES[kind]
         attributes[name] = field(null=not required, primary_key=bool(key), unique=bool(unique))
-    if keys := KEY.search(TABLES[table]):
+    if keys := KEY.search(DEFINITIONS[table]):
         attributes["Meta"] = type("Meta", (), {"primary_key": CompositeKey(*keys[1].split(", "))})
     return type(table.title().replace("_", ""), (BaseModel,), attributes)
 

@@ -31,7 +31,6 @@ FILL = (
     REBUILD,
 )
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
-TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 INDEX_OUTDATED = (
     "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
 )
@@ -94,7 +93,7 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
         # Both again, because another process may have been faster.
-        is_empty = not connection.execute(TABLES).fetchone()
+        is_empty = not tables(connection)
         ((version,),) = connection.execute("PRAGMA user_version")
         if is_empty:
             for statement in statements(SCHEMA.read_text()):
@@ -121,7 +120,7 @@ def clear_index(connection: sqlite3.Connection) -> None:
 
 def tables(connection: sqlite3.Connection) -> set[str]:
     """Return the names of the tables and views."""
-    return {name for (name,) in connection.execute(TABLES)}
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
 
 
 def is_current(connection: sqlite3.Connection, create: bool, upgrade: bool) -> bool:

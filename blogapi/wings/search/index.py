@@ -16,9 +16,9 @@ from blogapi.storage.engine import Compiled, Param, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import labels, words
-from blogapi.wings.search.labels import TABLES
+from blogapi.wings.search.labels import INDEX_TABLES
 
-FIELDS = ("title", "content", "excerpt", "tags", "status")  # the fields that the index depends on
+INDEXED_FIELDS = ("title", "content", "excerpt", "tags", "status")  # the fields that the index depends on
 BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no more of them after this time
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
@@ -35,7 +35,7 @@ def prepare(database: Database, content: str) -> None:
 
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Index the words of a changed post; {} stands for no post."""
-    if any(old.get(name) != new.get(name) for name in FIELDS):
+    if any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
         before, after = (post.get("status") == "published" for post in (old, new))
         if old and (before != after or not new):
             _remove(tx, before, post_id)
@@ -60,7 +60,7 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
 
 def remove(tx: Transaction, post_id: int) -> None:
     """Remove a post whose status is unknown."""
-    for is_published in TABLES:
+    for is_published in INDEX_TABLES:
         _remove(tx, is_published, post_id)
 
 
@@ -74,7 +74,7 @@ REMOVE = {
     is_published: Compiled(
         sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id"
     )
-    for is_published, table in TABLES.items()
+    for is_published, table in INDEX_TABLES.items()
 }
 ADD = {
     is_published: Compiled(
@@ -88,7 +88,7 @@ ADD = {
         title = excluded.title, text = excluded.text, words = excluded.words, labels = excluded.labels
         """,
     )
-    for is_published, table in TABLES.items()
+    for is_published, table in INDEX_TABLES.items()
 }
 
 
@@ -153,7 +153,7 @@ CLEAN = Compiled("SELECT gin_clean_pending_list('search_published'), gin_clean_p
 # By itself, SQLite would merge too many pages of its index at a time.
 MERGE = {
     is_published: Compiled(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', {MERGED_PAGES})")
-    for is_published, table in TABLES.items()
+    for is_published, table in INDEX_TABLES.items()
 }
 UNINDEXED = Compiled("SELECT below FROM search_rebuild")
 PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")

@@ -15,7 +15,10 @@ from blogapi.wings.search import words
 
 MAX_LABELS = 2000  # a search looks for at most this many: each is one more list to merge
 PRUNED_LABELS = 1000  # at most this many are looked at in one transaction
-TABLES = {True: "search_published", False: "search_others"}  # SQLite's tables, by whether they contain published posts
+INDEX_TABLES = {
+    True: "search_published",
+    False: "search_others",
+}  # SQLite's, by whether their posts are published
 AFTER_ALL = "\U0010ffff"  # sorts after all other characters
 REBUILD_ROW, DUE_ROW = -1, -2  # stand in for the number of a phrase
 
@@ -105,7 +108,7 @@ INDEXED = {
         AND array_to_tsvector(string_to_array(words, ' ')) @@ :word::text::tsquery LIMIT 1
         """,
     )
-    for is_published, table in TABLES.items()
+    for is_published, table in INDEX_TABLES.items()
 }
 
 

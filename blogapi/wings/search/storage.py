@@ -13,7 +13,7 @@ from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.labels import TABLES, MatchingTags, look_up, parts, spaced, with_due
+from blogapi.wings.search.labels import INDEX_TABLES, MatchingTags, look_up, parts, spaced, with_due
 
 FIRST_READ = 200  # posts that are read in order before the index
 QUICK_LABELS = 20  # a quick search looks for at most this many tags
@@ -178,11 +178,11 @@ def _sqlite_query(order: Order, status: str | None, part: str) -> str:
     The word index is in the order of creation. When sorting by time, all matches are read only if too few of the first
     posts match. Due posts are indexed among the others.
     """
-    lists, tables = _lists(status, f"id IN ({DUE})"), [TABLES[published] for published in parts(status)]
+    lists, tables = _lists(status, f"id IN ({DUE})"), [INDEX_TABLES[published] for published in parts(status)]
     few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
     found = [f"(SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)" for table in tables]
     if status == "published":
-        found.append(f"(SELECT rowid AS id FROM {TABLES[False]} WHERE rowid IN ({DUE}) AND {_has_all(part)})")
+        found.append(f"(SELECT rowid AS id FROM {INDEX_TABLES[False]} WHERE rowid IN ({DUE}) AND {_has_all(part)})")
     ids = [
         f"""
         SELECT id, {order.key} FROM {few} {each}
@@ -210,9 +210,9 @@ def _has_all(part: str) -> str:
 
 def _sqlite_first(order: Order, status: str | None, part: str, lists: list[str]) -> str:
     """Return the tables of the first posts in the order, and of those among them that match."""
-    indexed = [(TABLES[published], "") for published in parts(status)]
+    indexed = [(INDEX_TABLES[published], "") for published in parts(status)]
     if status == "published":
-        indexed.append((TABLES[False], f"id IN ({DUE}) AND "))
+        indexed.append((INDEX_TABLES[False], f"id IN ({DUE}) AND "))
     condition = _has_all(part)
     matches = " OR ".join(
         f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {due}{condition})" for table, due in indexed

@@ -16,7 +16,8 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import APPLICATION_ID, EMPTY, MISSING, SCHEMA, TABLE, TABLES, complete_copy, section, set_up
+from blogapi.storage.setup import APPLICATION_ID, EMPTY, MISSING, SCHEMA, TABLE, complete_copy, section, set_up
+from blogapi.storage.setup import tables as tables_of
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
@@ -39,7 +40,7 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
     `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
     """
     with snapshot(source) as contents, filling(target) as filled:
-        found = {table for (table,) in contents.rows(contents.TABLES)}  # An older version has fewer.
+        found = contents.tables  # An older version has fewer.
         if "post" not in found:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in found]:
@@ -87,9 +88,8 @@ def filling(engine: Any) -> Any:
 class SqliteContents(sqlite3.Connection):
     """A SQLite database to copy from or to fill."""
 
-    TABLES = TABLES
-
     rows = sqlite3.Connection.execute
+    tables = property(tables_of)
 
     @property
     def version(self) -> int:
