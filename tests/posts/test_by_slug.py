@@ -5,7 +5,7 @@ import pytest
 from blogapi.posts import publication
 from blogapi.storage.models import Post
 from blogapi.wings.webhooks.models import Event
-from tests.api.fixtures import EARLIER, LATER, NOW, listed
+from tests.api.fixtures import LATER, NOW
 from tests.cases import cases
 from tests.conftest import message
 
@@ -72,12 +72,6 @@ def test_put_replaces_an_existing_post(client, put, clock):
     assert client.get("/v1/tags").json == [{"name": "Z", "posts": 1}]
 
 
-@pytest.mark.parametrize("empty", [{"excerpt": "", "cover_image": "", "slug": ""}, {}])
-def test_put_clears_fields_that_are_left_out_or_empty(put, empty):
-    put(excerpt="E", tags=["x"], cover_image="https://a/b")
-    assert put(**empty).json == MADE
-
-
 @cases(
     ("fields", "wrong"),
     [
@@ -107,26 +101,6 @@ def test_an_impossible_slug_is_404_whatever_the_body_says(client, count, slug):
     assert count(Post) == 0
 
 
-@pytest.mark.both_engines
-@cases(
-    ("asked", "after"),
-    [
-        ({}, ("draft", None)),
-        ({"published_at": EARLIER}, ("draft", EARLIER)),
-        ({"status": "published"}, ("published", NOW)),
-        ({"status": "published", "published_at": EARLIER}, ("published", EARLIER)),
-        ({"status": "scheduled", "published_at": LATER}, ("scheduled", LATER)),
-        ({"status": "archived"}, ("archived", None)),
-        ({"status": "archived", "published_at": EARLIER}, ("archived", EARLIER)),
-    ],
-)
-def test_put_creates_a_post_with_any_status(client, put, asked, after):
-    answer = put(tags=["t"], **asked)
-    assert (answer.status_code, answer.json["status"], answer.json.get("published_at")) == (201, *after)
-    assert listed(client, f"status={after[0]}&tag=t") == [answer.json["id"]]
-    client.delete(f"/v1/posts/{answer.json['id']}")
-
-
 # No change
 
 
@@ -154,17 +128,6 @@ def test_put_of_the_same_post_writes_nothing_and_sends_no_event(client, full, st
         assert (answer.status_code, answer.data, answer.headers["ETag"]) == (200, first.data, first.headers["ETag"])
         assert [each for each in collected if each.startswith(WRITES)] == ["BEGIN IMMEDIATE", "COMMIT"]
     assert (events, count(Event)) == (2, 2)
-
-
-@cases("field", ["excerpt", "tags", "cover_image"])
-def test_a_put_without_one_of_the_fields_is_a_change(full, put, field):
-    rest = {name: value for name, value in full().json.items() if name in {"excerpt", "tags", "cover_image"} - {field}}
-    assert put(**rest).json.get(field) == ([] if field == "tags" else None)
-
-
-def test_an_unknown_field_is_refused_even_if_nothing_else_changes(full):
-    full()
-    assert message(full(x=None)).startswith('"x": unknown field')
 
 
 def test_another_spelling_or_order_of_tags_is_a_change(full):

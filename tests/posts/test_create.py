@@ -141,16 +141,6 @@ def test_null_in_a_change_clears_what_can_be_cleared_and_leaves_the_rest(client)
         assert message(client.patch("/v1/posts/1", json={name: None})) == f"{name}: must not be null"
 
 
-def test_an_offset_needs_no_colon(client):
-    fields = {"title": "A", "content": "B", "published_at": "2026-11-20T12:00:00+0200"}
-    assert client.post("/v1/posts", json=fields).json["published_at"] == "2026-11-20T10:00:00Z"
-    asked = "/v1/posts?sort=published_at&published_after=2026-11-20T12:00:00%2B0200"
-    assert len(client.get(asked).json) == 1
-    for time in ("2026-11-20T12:00:00+02", "2026-11-20T12:00:00+2500", "2026-11-20T12:00:00+02:0"):
-        wrong = "published_at: must be a time in RFC 3339 with an offset, such as 2026-11-20T10:10:00Z"
-        assert message(client.patch("/v1/posts/1", json={"published_at": time})) == wrong, time
-
-
 @pytest.mark.parametrize(("method", "path"), [("POST", "/v1/posts"), ("PUT", "/v1/posts/by-slug/a")])
 def test_required_fields_are_named(client, method, path):
     assert message(client.open(path, method=method, json={})) == "title: missing; content: missing"
@@ -175,8 +165,8 @@ def test_the_longest_of_everything_is_accepted(post):
 
 def test_an_empty_optional_field_counts_as_left_out(post):
     without = post()
-    for number, field in enumerate(("excerpt", "slug", "cover_image"), 2):
-        assert post(**{field: ""}) == without | {"id": str(number), "slug": f"a-title-{number}"}
+    for number, empty in enumerate(({"excerpt": ""}, {"slug": ""}, {"cover_image": ""}, {"params": {}}), 2):
+        assert post(**empty) == without | {"id": str(number), "slug": f"a-title-{number}"}
 
 
 @cases(

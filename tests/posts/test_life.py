@@ -47,13 +47,6 @@ def test_fields_left_out_stay(patch, post):
     assert patch(content="x", tags=["D", "d"]).json == before | {"title": "New", "content": "x", "tags": ["D"]}
 
 
-def test_null_clears_optional_fields(client, patch, post):
-    before = post()
-    assert patch(excerpt="B", tags=["c"], cover_image="https://d/e").json["tags"] == ["c"]
-    assert patch(excerpt=None, tags=None, cover_image=None).json == before
-    assert client.get("/v1/tags").json == []
-
-
 def test_an_empty_text_clears_fields_that_can_be_cleared(patch, post):
     before = post(slug="c")
     assert patch(excerpt="B", cover_image="https://d/e").json["excerpt"] == "B"
@@ -97,6 +90,7 @@ def test_a_bad_change_is_refused_and_nothing_changed(client, put, patch, post, c
     [
         *("", "2026-11-20", "2026-11-20T12:00:00", "2026-11-20 12:00:00Z", "2026-11-20T12:00Z", "2026-W47-5T12:00:00Z"),
         *("2026-13-20T12:00:00Z", "2026-11-20T24:00:00Z", "2026-11-20T12:00:60Z", "2026-11-20T12:00:00+24:00"),
+        *("2026-11-20T12:00:00+02", "2026-11-20T12:00:00+2500", "2026-11-20T12:00:00+02:0"),
         *("0001-01-01T00:00:00+01:00", "２026-11-20T12:00:00Z", 1, True),
     ],
 )
@@ -106,7 +100,7 @@ def test_a_time_must_be_rfc_3339_with_an_offset(patch, post, moment):
     assert message(patch(status="published", published_at=moment)) == wrong
 
 
-@cases("moment", ["2026-11-20T11:00:00Z", "2026-11-20t12:30:00.999999999+01:30", "2026-11-20T10:00:00-01:00"])
+@cases("moment", ["2026-11-20T11:00:00Z", "2026-11-20t12:30:00.999999999+01:30", "2026-11-20T10:00:00-0100"])
 def test_a_time_is_kept_in_utc_and_whole_seconds(patch, post, moment):
     post()
     assert patch(status="published", published_at=moment).json["published_at"] == EARLIER

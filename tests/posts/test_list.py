@@ -47,6 +47,7 @@ def some(post):
     ("query", "found"),
     [
         ("", "654321"),
+        ("sort=created_at", "654321"),
         ("status=published", "642"),
         ("status=draft", "531"),
         ("status=archived", ""),
@@ -125,6 +126,13 @@ def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found):
         ("sort=published_at&published_after=2021-02-30", f"published_after: {TIME}"),
         ("sort=published_at&published_before=2021", f"published_before: {TIME}"),
         ("sort=published_at&published_before=2021-01-01T00:00:00", f"published_before: {TIME}"),
+        ("updated_after=2026-11-20&sort=published_at", "updated_after: needs sort=updated_at"),
+        ("updated_after=2026-11-20&tag=a", "tag: cannot be combined with sort=updated_at or updated_after"),
+        ("sort=updated_at&q=a", "q: cannot be combined with sort=updated_at or updated_after"),
+        ("sort=updated_at&published_after=2026-11-20", "published_after: needs sort=published_at"),
+        ("sort=updated_at&before=7", f"{LINK}=updated_at"),
+        ("updated_after=2026-11-20&before=7", f"{LINK}=updated_at"),
+        ("updated_after=now", f"updated_after: {TIME}"),
         *((f"fields={fields}", NAMES) for fields in ["", ",", "id,", "id,id", "id,%20title", "id,tags,id"]),
         *((f"fields={fields}", NAMES) for fields in ["Id", "name", "id;title"]),
     ],
@@ -179,6 +187,7 @@ def test_a_list_by_publication_uses_its_indexes_by_time(plan, status, by_tag, of
 def test_a_list_by_change_uses_indexes_by_time(plan, of_second, compared):
     for status in (None, *STATUSES):
         steps = plan(lists.time_query("updated_at", status, False, of_second))
+        assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps
         for step in [step for step in steps if step.startswith("SEARCH")]:
             _, _, used = step.partition(" (status=? AND ")
             assert used.startswith((f"updated_at{compared}", f"published_at{compared}")), (status, steps)

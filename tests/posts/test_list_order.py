@@ -66,11 +66,6 @@ def test_the_links_visit_each_post_once_in_that_order(client, clock):
 
 
 @pytest.mark.usefixtures("dated")
-def test_created_at_is_the_default_order(client):
-    assert client.get("/v1/posts?sort=created_at").data == client.get("/v1/posts").data
-
-
-@pytest.mark.usefixtures("dated")
 def test_a_due_post_already_has_its_final_place(client, database, clock, change, post):
     change(2, tags=["new"])
     post(title="X", status="published", tags=["new"], published_at="2026-11-20T11:00:00Z")
@@ -126,7 +121,7 @@ def years_2020_to_2023(post):
         ("&published_after=2021-01-01", "321"),
         ("&published_before=2022-01-01", "10"),
         ("&published_after=2021-01-01&published_before=2023-01-01T00:00:00Z", "21"),
-        ("&published_after=2021-01-01T01:00:00%2B01:00", "321"),
+        ("&published_after=2021-01-01T01:00:00%2B0100", "321"),
         ("&published_after=2021-01-01T00:00:01Z", "32"),
         ("&published_after=2021-01-01T00:00:00.0Z", "321"),
         ("&published_after=2021-01-01T00:00:00.01Z", "32"),
@@ -232,12 +227,3 @@ def test_the_tag_stays_if_nothing_in_the_list_changes(client, post, change, etag
     clock.now += 60
     client.delete("/v1/posts/3")
     assert list(map(etag, paths)) == before
-
-
-def test_publishing_a_due_post_in_the_database_does_not_change_the_tag(post, change, etag, clock, database):
-    post()
-    change(1, status="scheduled", published_at=LATER)
-    clock.now += 3600
-    before = etag()
-    database.write(posts.publish_due)
-    assert etag() == before

@@ -4,7 +4,7 @@ import pytest
 
 from tests.api.fixtures import LATER, answers, with_key
 from tests.conftest import message
-from tests.posts.test_list import TIME, walk
+from tests.posts.test_list import walk
 
 BY_CHANGE = "/v1/posts?sort=updated_at"
 
@@ -64,19 +64,6 @@ def test_a_due_post_changed_when_it_became_due(client, app, clock):
     assert found(client, f"updated_after={LATER}&status=published") == "7"
     assert found(client, "sort=updated_at&status=scheduled") == ""
     assert found(with_key(app, "published-only"), f"updated_after={LATER}") == "7"
-
-
-def test_what_cannot_be_combined_is_refused(client):
-    for query, reason in {
-        "updated_after=2026-11-20&sort=published_at": "updated_after: needs sort=updated_at",
-        "updated_after=2026-11-20&tag=a": "tag: cannot be combined with sort=updated_at or updated_after",
-        "sort=updated_at&q=a": "q: cannot be combined with sort=updated_at or updated_after",
-        "sort=updated_at&published_after=2026-11-20": "published_after: needs sort=published_at",
-        "sort=updated_at&before=7": "before: must be the value that Link gave for sort=updated_at",
-        "updated_after=2026-11-20&before=7": "before: must be the value that Link gave for sort=updated_at",
-        "updated_after=now": f"updated_after: {TIME}",
-    }.items():
-        assert message(client.get(f"/v1/posts?{query}")) == reason
 
 
 def test_the_trash_lists_what_was_deleted_since(client, post, clock):

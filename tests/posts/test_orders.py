@@ -133,10 +133,3 @@ def test_posts_are_listed_by_latest_change(client, post, clock, database, q):
         query = {"status": status} | ({"q": q} if q else {})
         for limit in (1, 3):
             assert walk(page, database, sort="updated_at", limit=limit, **query) == expected
-
-
-@cases("status", [None, *STATUSES])
-@cases("of_second", [True, False])
-def test_no_list_by_latest_change_scans_or_sorts(plan, status, of_second):
-    steps = plan(lists.time_query("updated_at", status, False, of_second))
-    assert {step.split()[0] for step in steps} <= {"SEARCH", "MERGE", "LEFT", "RIGHT"}, steps

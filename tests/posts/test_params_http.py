@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.cases import cases
 from tests.conftest import NOON, message
 
@@ -54,10 +52,6 @@ def test_a_yaml_number_too_large_for_json_becomes_text(client):
         client, f"tweet: 1234567890123456789\nlong: {'9' * 500}\nexact: -9007199254740992", "?unknown=params"
     )
     assert answer.json["params"] == {"tweet": "1234567890123456789", "long": "9" * 500, "exact": -(2**53)}
-
-
-def test_an_empty_object_counts_as_left_out(client):
-    assert "params" not in client.post("/v1/posts", json=POST | {"params": {}}).json
 
 
 def test_a_patch_merges_params_at_every_level(client):
@@ -150,27 +144,14 @@ def test_yaml_scalars_are_what_they_look_like(client):
     }
 
 
-def test_toml_values_are_kept_and_dates_become_text(client):
-    data = "+++\ntitle = 'A'\n[params]\na = true\nb = 1_0\nc = 1.5\nd = 2024-05-01\ne = ['x', {f = 0x10}]\n+++\nB"
+def test_toml_values_are_kept_dates_become_text_and_dotted_names_tables(client):
+    values = (
+        "a = true\nb = 1_0\nc = 1.5\nd = 2024-05-01\ne = ['x', {f = 0x10}]\ng.h = 2\ng.i = [{j = 3, k.l = 2026-11-20}]"
+    )
+    data = f"+++\ntitle = 'A'\n[params]\n{values}\n+++\nB"
+    tables = {"g": {"h": 2, "i": [{"j": 3, "k": {"l": "2026-11-20"}}]}}
     answer = client.post("/v1/posts", data=data, content_type="text/markdown")
-    assert answer.json["params"] == {"a": True, "b": 10, "c": 1.5, "d": "2024-05-01", "e": ["x", {"f": 16}]}
-
-
-def test_dotted_names_in_toml_are_tables(client):
-    file = '+++\ntitle = "A"\nparams = {a = 1, b.c = 2, b.d = [{e = 3, f.g = 2026-11-20}]}\n+++\nB'
-    answer = client.post("/v1/posts", data=file, content_type="text/markdown")
-    assert answer.json["params"] == {"a": 1, "b": {"c": 2, "d": [{"e": 3, "f": {"g": "2026-11-20"}}]}}
-
-
-@pytest.mark.parametrize(
-    ("front_matter", "expected"),
-    [
-        ("params: a", "body: line 3: `params` must be names with values"),
-        ("params:\n  a: .inf", "params.a: must be a finite number (line 3)"),
-    ],
-)
-def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter, expected):
-    assert message(post_file(client, front_matter)) == expected
+    assert answer.json["params"] == {"a": True, "b": 10, "c": 1.5, "d": "2024-05-01", "e": ["x", {"f": 16}]} | tables
 
 
 def test_other_names_go_to_params_if_the_query_asks_for_that(client):
@@ -192,9 +173,11 @@ def test_other_names_go_to_params_if_the_query_asks_for_that(client):
         (f"{'a' * 65}: 1", "?unknown=params", "params: a name must be one line of 1 to 64 characters, at least one"),
         ("a: {b: .nan}", "?unknown=params", "params.a.b: must be a finite number (line 3)"),
         ("layout: a", "?unknown=ignored", "unknown: must be params"),
+        ("params: a", "", "body: line 3: `params` must be names with values"),
+        ("params:\n  a: .inf", "", "params.a: must be a finite number (line 3)"),
     ],
 )
-def test_other_names_are_refused_with_the_line(client, front_matter, query, expected):
+def test_invalid_params_in_a_file_are_refused_with_the_line(client, front_matter, query, expected):
     assert message(post_file(client, front_matter, query)).startswith(expected)
 
 
