@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.wings.owner.proposals import SHOWN
+from blogapi.wings.owner.proposals import PROPOSALS_PER_PAGE
 from tests.api.fixtures import with_key
 from tests.owner.pages import pages, view
 
@@ -72,7 +72,7 @@ def test_it_is_refused(owner, client, proposed):
 
 def test_only_the_newest_are_compared_and_a_link_leads_to_the_others(owner, post, client):
     post(content="Flour.")
-    for number in range(SHOWN + 1):
+    for number in range(PROPOSALS_PER_PAGE + 1):
         client.post("/v1/posts/1/proposals", json={"content": f"{number}"})
     first, second = pages(owner, POST, "Older proposals")
-    assert [len(page.all("section ins")) for page in (first, second)] == [SHOWN, 1]
+    assert [len(page.all("section ins")) for page in (first, second)] == [PROPOSALS_PER_PAGE, 1]

@@ -37,8 +37,8 @@ OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
 MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
-CHANGES = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]  # methods that need the token of a form
-WORDS = {  # for a writer, in place of messages for clients of the API, which begin like this
+UNSAFE_METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+FOR_WRITERS = {  # what the page says in place of the messages of the API that begin like this
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
@@ -259,7 +259,7 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
                 name = getattr(error, "field", "name")
                 wrong = {name: str(error).removeprefix(f"{name}: ")}
             for name, said in wrong.items():
-                wrong[name] = next((words for start, words in WORDS.items() if said.startswith(start)), said)
+                wrong[name] = next((words for start, words in FOR_WRITERS.items() if said.startswith(start)), said)
             return show(**arguments, wrong=wrong), 400
 
         return answer

@@ -22,8 +22,8 @@ from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
 from blogapi.wings.owner.posts import title_by
 
-IMAGES = 12  # shown at once
-MAX_SOUGHT_NAME = 100  # at most this many characters of a name to search for
+IMAGES_PER_PAGE = 12
+MAX_SEARCHED_NAME = 100  # characters
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Blueprint("images", __name__)
 
@@ -48,8 +48,8 @@ def add_image() -> str:
 def show_images() -> str:
     """Show the images, newest first, or those whose name matches, and a form to upload another."""
     query = asked()
-    name = query.pop("q", "")[:MAX_SOUGHT_NAME]
-    page = images.page(request.database, IMAGES, **list_query.load(query), name=name)
+    name = query.pop("q", "")[:MAX_SEARCHED_NAME]
+    page = images.page(request.database, IMAGES_PER_PAGE, **list_query.load(query), name=name)
     return render_template("owner/images.html", page=page, **paging(page.next))
 
 

@@ -28,7 +28,7 @@ owner.context_processor(frame.context)
 for module in (views, posts, proposals, writing, images, tags, webhooks, preview):
     owner.register_blueprint(module.views)
 for path in ("", "/"):
-    owner.add_url_rule(path, "unknown", frame.unknown, methods=frame.CHANGES)
-owner.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.CHANGES])
+    owner.add_url_rule(path, "unknown", frame.unknown, methods=frame.UNSAFE_METHODS)
+owner.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.UNSAFE_METHODS])
 for name, function in FILTERS.items():
     owner.add_app_template_filter(function, name)

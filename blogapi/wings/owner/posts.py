@@ -31,12 +31,12 @@ from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, ty
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 from blogapi.wings.proposals.storage import posts_with_proposals
 
-POSTS, TRASHED_POSTS = 20, 50  # shown at once
-MAX_WORDS = 200  # characters of a search
+POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
+MAX_QUERY = 200  # characters of a search
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
-COMPARED = 5  # how many recent versions to search for the one that a form displayed
-SHOWN = "id,title,status,tags,published_at,updated_at"
+SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a form displayed
+LIST_FIELDS = "id,title,status,tags,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
 
@@ -61,13 +61,13 @@ def show_posts() -> str:
     words = given.get("q", "")
     if words and not any(map(str.isalnum, words)):
         del given["q"]  # The page says what to type instead.
-    elif words[-1:].isalnum() and len(words) < MAX_WORDS:
+    elif words[-1:].isalnum() and len(words) < MAX_QUERY:
         given["q"] = f"{words}*"  # The last word may not be complete.
     if "tag" in given:  # Posts with a tag cannot be sorted by their latest change.
         query = list_query.load(given)
     else:  # Cursors of both orders begin with a time.
         query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
-    page = find_page(request.database, query | {"limit": POSTS, "fields": SHOWN}, client="owner")
+    page = find_page(request.database, query | {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}, client="owner")
     values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
     values |= {"unsaved": copies.posts_with_copies(request.database)} | paging(page.next)
     values["proposed"] = posts_with_proposals(request.database)
@@ -96,7 +96,7 @@ def show_changed(post_id: int) -> tuple[str, int]:
 
 def version_with(post_id: int, etag: str) -> bytes | None:
     """Return the version of a post that has this entity tag, if it is one of the latest."""
-    for kept in revisions.page(request.database, post_id, COMPARED).items:
+    for kept in revisions.page(request.database, post_id, SEARCHED_VERSIONS).items:
         document = revisions.find(request.database, post_id, kept.version)
         if etag_of(document) == etag:
             return document
@@ -258,9 +258,9 @@ def undo_change(post_id: int) -> Any:
 def show_trash() -> str:
     """Show the posts in the trash, most recently deleted first, or those that contain a text."""
     query = asked()
-    text = query.pop("q", "")[:MAX_WORDS]
+    text = query.pop("q", "")[:MAX_QUERY]
     given = trash_query.load(query) | {"text": text}
-    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_POSTS, **given)
+    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_PER_PAGE, **given)
     return render_template("owner/trash.html", page=page, **paging(page.next))
 
 

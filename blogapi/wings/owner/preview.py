@@ -175,7 +175,7 @@ def rendered(content: str, client: str = "") -> Markup:
     """Return Markdown as HTML, which contains no scripts. Another thread renders it, once for each text."""
     text = bounded(content)
     work = partial(render, text)
-    return Markup(cached(digest_of(text)) or request.database.in_background(client or request.client, work))
+    return Markup(cached(text) or request.database.in_background(client or request.client, work))
 
 
 def without_others(html: str) -> Markup:
@@ -186,22 +186,18 @@ def without_others(html: str) -> Markup:
 
 def render(text: str) -> str:
     """Render Markdown, and cache the HTML: strangers can ask for a shared post again and again."""
-    digest = digest_of(text)
-    html = cached(digest)
+    html = cached(text)
     if html is None:
         html = markdown.render(text)
-        pages[digest] = zlib.compress(html.encode(), 1)
+        pages[etag_of(text.encode())] = zlib.compress(html.encode(), 1)
         while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
             del pages[next(iter(pages))]
     return html
 
 
-def digest_of(text: str) -> str:
-    return etag_of(text.encode())
-
-
-def cached(digest: str) -> str | None:
+def cached(text: str) -> str | None:
     """Return the HTML of a text, if it was rendered."""
+    digest = etag_of(text.encode())
     page = pages.pop(digest, None)
     if page is None:
         return None

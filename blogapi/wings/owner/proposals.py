@@ -24,7 +24,7 @@ from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
 
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
-SHOWN = 4  # at once: comparing and showing one can take 10 MB
+PROPOSALS_PER_PAGE = 4  # comparing and showing one can take 10 MB
 waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
@@ -32,7 +32,7 @@ views = Blueprint("proposals", __name__)
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
     database = request.database
-    page = proposals.page(database, post_id, SHOWN, **waiting_query.load(asked()))
+    page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     shown = [{name: json.loads(each)[name] for name in ("id", "by", "created_at")} for each in page.items]
     next_page = paging(page.next)
     del page  # Its documents can have a megabyte each.

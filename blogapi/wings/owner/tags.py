@@ -15,7 +15,7 @@ from blogapi.wings.owner.frame import asked, done, shows_errors
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.tags.views import TagChangeSchema
 
-TAGS, SEARCHED_TAGS = 100, 5000  # how many are shown at once, and how many are searched
+TAGS_PER_PAGE, SEARCHED_TAGS = 100, 5000
 tag_change = TagChangeSchema()
 views = Blueprint("tags", __name__)
 
@@ -24,10 +24,10 @@ views = Blueprint("tags", __name__)
 def show_tags(**shown: Any) -> str:
     """Show the tags by name, with the number of posts."""
     query, after = request.args.get("q", ""), fold(request.args.get("after", ""))
-    limit = SEARCHED_TAGS if query else TAGS
+    limit = SEARCHED_TAGS if query else TAGS_PER_PAGE
     page = request.database.read_in_thread(request.client, tags.page, limit, after)
     if query:
-        page = Page([tag for tag in page.items if fold(query) in fold(tag.name)][:TAGS], None)
+        page = Page([tag for tag in page.items if fold(query) in fold(tag.name)][:TAGS_PER_PAGE], None)
     return render_template("owner/tags.html", page=page, asked=asked(), **shown)
 
 

@@ -19,7 +19,7 @@ from blogapi.wings.owner.frame import address, done, form_secret, set_cookie, sh
 from blogapi.wings.pages import page
 
 STATIC = Path(__file__).resolve().parent / "static"
-KEYS = 100  # shown at once
+KEYS_PER_PAGE = 100
 # Words in a User-Agent and what they stand for; the first that it contains counts, because many also send later ones.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
@@ -85,10 +85,10 @@ def end_sessions() -> Response:
 @views.get("/keys")
 def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
-    found = keys.listing(request.database, KEYS + 1, request.args.get("after", ""))
+    found = keys.listing(request.database, KEYS_PER_PAGE + 1, request.args.get("after", ""))
     peek = request.service.limiter.peek
-    rows = [(key, peek(key.digest, request.database.engine.hits(key.digest))) for key in found[:KEYS]]
-    last = rows[-1][0].name if len(found) > KEYS else None
+    rows = [(key, peek(key.digest, request.database.engine.hits(key.digest))) for key in found[:KEYS_PER_PAGE]]
+    last = rows[-1][0].name if len(found) > KEYS_PER_PAGE else None
     return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 
 

@@ -15,7 +15,7 @@ from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.models import DEFAULT_EVENTS
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
-DELIVERIES = 10  # shown at once
+SHOWN_DELIVERIES = 10  # of each webhook
 new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
 PRESETS = {
     "published": ["post.published"],
@@ -45,7 +45,9 @@ def show_webhooks(**shown: Any) -> str:
     """Show the webhooks with their latest deliveries, and a form for another one, which `for` in the query fills in."""
     known = webhooks.listing(request.database)
     read = (webhooks.deliveries, webhooks.subjects)
-    rows = [(webhook, *(listing(request.database, webhook.id, DELIVERIES) for listing in read)) for webhook in known]
+    rows = [
+        (webhook, *(listing(request.database, webhook.id, SHOWN_DELIVERIES) for listing in read)) for webhook in known
+    ]
     if not g.form:
         shown["typed"] = MultiDict(HOSTS.get(request.args.get("for", ""), {}))
     return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **choices(), **shown)
