@@ -13,9 +13,9 @@ from blogapi.wings.markdown.html import markdown_of, paragraphs
 from blogapi.wings.transfer.items import Failure, Item
 from tests.blogs import SAMPLES, read, slugs_in
 from tests.cases import cases
+from tests.transfer.conftest import WXR_HEAD
 
 WORDPRESS = SAMPLES / "exports/wordpress.xml"
-HEAD = WORDPRESS.read_text().partition("<item>")[0]
 GHOST = SAMPLES / "exports/ghost.json"
 
 
@@ -46,23 +46,6 @@ def test_wordpress_posts_are_read():
     assert (tomorrow.fields["status"], tomorrow.created_at) == ("scheduled", None)
 
 
-@pytest.fixture
-def wordpress(write):
-    """Read an export with one published post, with these additional elements and this content."""
-
-    def read_one(elements="", content="Words.", title="A", **options):
-        item = (
-            f"<title>{title}</title><wp:post_name>a</wp:post_name>"
-            f"<content:encoded><![CDATA[{content}]]></content:encoded>"
-            f"<wp:post_date_gmt>2020-01-02 03:04:05</wp:post_date_gmt><wp:post_type>post</wp:post_type>{elements}"
-        )
-        item += "" if "wp:status" in elements else "<wp:status>publish</wp:status>"
-        (post,) = read(write({"a.xml": f"{HEAD}<item>{item}</item></channel></rss>"}) / "a.xml", **options)
-        return post
-
-    return read_one
-
-
 def meta(name, value):
     value = f"<wp:meta_key>{name}</wp:meta_key><wp:meta_value><![CDATA[{value}]]></wp:meta_value>"
     return f"<wp:postmeta>{value}</wp:postmeta>"
@@ -70,7 +53,7 @@ def meta(name, value):
 
 def test_old_wordpress_slugs_become_former_slugs_newest_first(wordpress):
     old = [meta("_wp_old_slug", value) for value in ("first", "second", "%e3%83%96", "Not one", "a" * 101)]
-    assert wordpress("".join(old)).fields["former_slugs"] == ["second", "first"]
+    assert wordpress(elements="".join(old)).fields["former_slugs"] == ["second", "first"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +67,7 @@ def test_old_wordpress_slugs_become_former_slugs_newest_first(wordpress):
 def test_local_wordpress_times_are_in_the_zone(write, dates, when):
     item = "<wp:post_name>a</wp:post_name><wp:post_type>post</wp:post_type><wp:status>draft</wp:status>"
     item += f"{dates}<wp:post_date_gmt>0000-00-00 00:00:00</wp:post_date_gmt>"
-    file = write({"a.xml": f"{HEAD}<item>{item}</item></channel></rss>"}) / "a.xml"
+    file = write({"a.xml": f"{WXR_HEAD}<item>{item}</item></channel></rss>"}) / "a.xml"
     (post,) = read(file, zone=zone_named("Asia/Tokyo"))
     assert post.created_at == when
 
@@ -94,14 +77,17 @@ def test_values_for_wordpress_templates_go_to_params(wordpress):
     elements += '<category domain="post_format" nicename="post-format-quote">Quote</category>'
     elements += meta("enclosure", "https://a.example/b.mp3\n9\naudio/mpeg")
     elements += meta("_hidden", "x") + meta("mood", "a") + meta("mood", "b")
-    assert wordpress(elements).fields["params"] == {
+    assert wordpress(elements=elements).fields["params"] == {
         "enclosure": "https://a.example/b.mp3\n9\naudio/mpeg",
         "mood": ["a", "b"],
         "author": "ann",
         "sticky": True,
         "format": "quote",
     }
-    assert wordpress(elements, drop={"mood", "enclosure", "format", "sticky", "author"}).fields.get("params") is None
+    assert (
+        wordpress(elements=elements, drop={"mood", "enclosure", "format", "sticky", "author"}).fields.get("params")
+        is None
+    )
 
 
 def test_wordpress_footnotes_become_markdown_footnotes(wordpress):
@@ -111,8 +97,8 @@ def test_wordpress_footnotes_become_markdown_footnotes(wordpress):
     )
     notes = json.dumps([{"id": "x-1", "content": "A <em>note</em>."}, {"id": "y", "content": "Another."}])
     made = "One[^1], two[^2], none<sup>3</sup>.\n\n[^1]: A *note*.\n\n[^2]: Another.\n"
-    assert wordpress(meta("footnotes", notes), content).fields["content"] == made
-    assert "[^1]" not in wordpress(meta("footnotes", "[{"), content).fields["content"]
+    assert wordpress(content, meta("footnotes", notes)).fields["content"] == made
+    assert "[^1]" not in wordpress(content, meta("footnotes", "[{")).fields["content"]
 
 
 def test_a_wordpress_caption_gets_its_own_line(wordpress):
@@ -120,7 +106,7 @@ def test_a_wordpress_caption_gets_its_own_line(wordpress):
         'a\n\n[caption id="b" width="9"]<a href="/c"><img src="https://d/e.png" /></a> A <em>loaf</em>[/caption]\n\nf'
     )
     expected = "a\n\n[![](https://d/e.png)](/c)\n\nA *loaf*\n\nf\n"
-    assert wordpress(content=content).fields["content"] == expected
+    assert wordpress(content).fields["content"] == expected
 
 
 def test_ghost_posts_are_read():
@@ -253,7 +239,7 @@ def test_hostile_html_is_read_quickly(text):
 
 
 def test_a_control_character_in_a_wordpress_export_is_dropped(wordpress):
-    assert wordpress(content="So" + "\x0b" * 100_000 + "on.").fields["content"] == "Soon.\n"
+    assert wordpress("So" + "\x0b" * 100_000 + "on.").fields["content"] == "Soon.\n"
 
 
 def test_a_title_is_plain_text_without_elements_and_references(wordpress):
@@ -278,7 +264,7 @@ def test_a_large_wordpress_export_takes_little_memory(tmp_path):
         "</wp:post_name><wp:status>publish</wp:status><wp:post_type>post</wp:post_type></item>"
         for number in range(300)
     )
-    (tmp_path / "a.xml").write_text(f"{HEAD}{items}</channel></rss>")
+    (tmp_path / "a.xml").write_text(f"{WXR_HEAD}{items}</channel></rss>")
     tracemalloc.start()
     try:
         assert len(slugs_in(tmp_path / "a.xml")) == 300

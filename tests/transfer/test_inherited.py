@@ -100,21 +100,6 @@ def test_a_script_with_data_is_named(tmp_path):
         assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only plain values in it count)"]
 
 
-def test_front_matter_that_cannot_be_read_is_refused(tmp_path):
-    texts = {
-        "---ruby\nfront_matter do\n  draft true\nend\n---\nA": "front matter in `ruby`",
-        "```ruby\nfront_matter do\n  draft true\nend\n```\nA": "front matter in Ruby",
-        "~~~<%\n{ draft: true }\n~~~\nA": "front matter in Ruby",
-        "---js\n{ draft: true }\n---\nA": "front matter in JavaScript",
-        "---coffee\ndraft: true\n---\nA": "front matter in `coffee`",
-        "import A from 'a'\n\nexport const metadata = {\n  draft: true,\n}\n\nA": "metadata in JavaScript",
-        "AUTHOR: me\nTITLE: A\n-----\nBODY:\nA": "an export of Movable Type",
-    }
-    for text, reason in texts.items():
-        (failure,) = read(write_files(tmp_path, {"2020-01-02-a.md": text}))
-        assert reason in failure.reason, text
-
-
 def test_an_ordinary_draft_is_not_reported(tmp_path):
     for text in ("draft: true", "published: false", "status: draft"):
         (item,) = read(write_files(tmp_path, {"a.md": f"---\ntitle: A\ndate: 2020-01-02\n{text}\n---\nA"}))

@@ -4,7 +4,7 @@ import os
 
 from blogapi.wings.transfer.items import Failure
 from tests.blogs import open_sources, read, write_files
-from tests.transfer.test_exports import HEAD
+from tests.transfer.conftest import WXR_HEAD
 
 MEDIUM = """<!DOCTYPE html><html><head><title>Rye bread</title></head><body><article class="h-entry"><header>
 <h1 class="p-name">Rye bread</h1></header><section data-field="subtitle" class="p-summary">Short.</section>
@@ -76,7 +76,7 @@ def test_other_files_in_html_and_csv_are_not_posts(tmp_path):
 def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):
     (tmp_path / "a.json").touch()
     os.truncate(tmp_path / "a.json", 200 * 1024**2)
-    (tmp_path / "b.xml").write_text(f"{HEAD}<item><title>{'a' * 33 * 1024**2}</title></item></channel></rss>")
+    (tmp_path / "b.xml").write_text(f"{WXR_HEAD}<item><title>{'a' * 33 * 1024**2}</title></item></channel></rss>")
     assert [str(item) for item in read(tmp_path / "a.json", tmp_path / "b.xml")] == [
         f"{tmp_path}/a.json: must have at most 128 MiB",
         f"{tmp_path}/b.xml: an item must have at most 32 MiB",

@@ -8,7 +8,6 @@ from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.transfer.items import Item
 from tests.blogs import open_sources, read
 from tests.cases import cases
-from tests.transfer.test_exports import HEAD
 
 # Status and dates
 
@@ -203,17 +202,6 @@ def test_text_that_only_looks_like_an_image_stays(item, content):
 # WordPress and Ghost
 
 
-def wordpress(write, content, elements="", **options):
-    item = (
-        "<title>A</title><wp:post_name>a</wp:post_name><link>https://a.example/2020/a/</link><wp:post_id>1</wp:post_id>"
-        f"<content:encoded><![CDATA[{content}]]></content:encoded><wp:post_type>post</wp:post_type>"
-        "<wp:post_date_gmt>2020-01-02 03:04:05</wp:post_date_gmt><wp:status>publish</wp:status>"
-    )
-    text = f"{HEAD}<item>{item}{elements}</item>{options.get('more', '')}</channel></rss>"
-    (post,) = read(write({"a.xml": text}) / "a.xml")
-    return post
-
-
 @cases(
     ("content", "markdown"),
     [
@@ -225,20 +213,20 @@ def wordpress(write, content, elements="", **options):
         ("<script src='https://a.example/b.js'></script>", '<script src="https://a.example/b.js"></script>\n'),
     ],
 )
-def test_wordpress_shortcodes_become_their_content(write, content, markdown):
-    assert wordpress(write, content).fields["content"] == markdown
+def test_wordpress_shortcodes_become_their_content(wordpress, content, markdown):
+    assert wordpress(content).fields["content"] == markdown
 
 
-def test_reusable_wordpress_blocks_are_inserted_or_reported(write):
+def test_reusable_wordpress_blocks_are_inserted_or_reported(wordpress):
     block = "<item><wp:post_type>wp_block</wp:post_type><wp:post_id>7</wp:post_id>"
     block += "<content:encoded><![CDATA[<!-- wp:paragraph --><p>Again</p>]]></content:encoded></item>"
-    post = wordpress(write, '<!-- wp:block {"ref":7} /--><!-- wp:block {"ref":8} /-->', more=block)
+    post = wordpress('<!-- wp:block {"ref":7} /--><!-- wp:block {"ref":8} /-->', more=block)
     assert (post.fields["content"], post.notes) == ("Again\n", {"blocks": None})
 
 
-def test_older_wordpress_slugs_become_old_addresses(write):
+def test_older_wordpress_slugs_become_old_addresses(wordpress):
     meta = "<wp:postmeta><wp:meta_key>_wp_old_slug</wp:meta_key><wp:meta_value>b</wp:meta_value></wp:postmeta>"
-    assert wordpress(write, "x", meta).old_paths == ("/2020/a/", "/2020/b/")
+    assert wordpress("x", meta).old_paths == ("/2020/a/", "/2020/b/")
 
 
 def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):

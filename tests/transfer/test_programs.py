@@ -126,18 +126,12 @@ def test_the_posts_of_each_program_have_their_dates_and_tags(tmp_path):
     for name, (files, expected) in BLOGS.items():
         found = read(write_files(tmp_path / name, files))
         assert all(isinstance(item, Item) for item in found), (name, found)
+        contents = [item.fields["content"].strip("#- \n") for item in found]  # without headers
+        assert name == "Notion" or {*contents} <= {*"ABCDE"}, (name, contents)
         fields = {item.fields["slug"]: item.fields for item in found}
         assert {
             slug: (each.get("status"), each.get("published_at"), each.get("tags")) for slug, each in fields.items()
         } == expected, name
-
-
-def test_headers_are_no_part_of_the_content(tmp_path):
-    for name in ("Hexo", "Nikola", "Pelican", "Logseq"):
-        for item in read(
-            tmp_path / name if (tmp_path / name).exists() else write_files(tmp_path / name, BLOGS[name][0])
-        ):
-            assert item.fields["content"].strip() in ("B", "- B"), name
 
 
 def test_addresses_follow_the_rules_of_the_program(tmp_path):
@@ -200,22 +194,32 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
     assert (dated["a"], dated["b"], dated["h"]) == ("2020-01-02T00:00:00Z", None, "2020-01-02T00:00:00Z")
 
 
+REFUSED = {
+    '"title": "A"\n;;;\nWords.': "front matter must be YAML or JSON between lines of ---, or TOML between",
+    ';;;\n"title": "A"\n;;;\nWords.': "front matter must be YAML or JSON between lines of ---, or TOML between",
+    "---js\n{ draft: true }\n---\nA": "front matter in JavaScript cannot be read: write it as YAML",
+    "---coffee\ndraft: true\n---\nA": "front matter in `coffee`",
+    "---ruby\nfront_matter do\n  draft true\nend\n---\nA": "front matter in `ruby`",
+    "```ruby\nfront_matter do\n  draft true\nend\n```\nA": "front matter in Ruby",
+    "~~~<%\n{ draft: true }\n~~~\nA": "front matter in Ruby",
+    "import A from 'a'\n\nexport const metadata = {\n  draft: true,\n}\n\nA": "metadata in JavaScript",
+    "import {\n  B,\n} from 'b'\n\nexport const article = {\n  title: 'A',\n}\n\nText.": "metadata in JavaScript",
+    "AUTHOR: me\nTITLE: A\n-----\nBODY:\nA": "an export of Movable Type",
+    "標題: x\n\nText.": "these look like headers",
+    "Autor: A\nDatum: 2024-01-02\n\nText.": "these look like headers",
+    "#+TITLE: A\n\nText.": "headers of Org, Pandoc or ikiwiki",
+    "% A\n% B\n\nText.": "headers of Org, Pandoc or ikiwiki",
+    '[[!meta title="A"]]\nText.': "headers of Org, Pandoc or ikiwiki",
+    "---\rtitle: A\r---\rText.": "line breaks must be LF",
+}
+TEXTS = ("Note: a text.\n\nText.", "\nPeople: 4\nTime: 1 h\n\nText.", "See: a\nand more.\n\nText.")
+
+
 def test_headers_that_are_not_read_are_refused_and_a_paragraph_with_a_colon_is_text(write):
-    refused = {
-        "標題: x\n\nText.": "these look like headers",
-        "Autor: A\nDatum: 2024-01-02\n\nText.": "these look like headers",
-        "#+TITLE: A\n\nText.": "headers of Org, Pandoc or ikiwiki",
-        "% A\n% B\n\nText.": "headers of Org, Pandoc or ikiwiki",
-        '[[!meta title="A"]]\nText.': "headers of Org, Pandoc or ikiwiki",
-        "---\rtitle: A\r---\rText.": "line breaks must be LF",
-        "import {\n  B,\n} from 'b'\n\nexport const article = {\n  title: 'A',\n}\n\nText.": "metadata in JavaScript",
-    }
-    texts = ("Note: a text.\n\nText.", "\nPeople: 4\nTime: 1 h\n\nText.", "See: a\nand more.\n\nText.")
-    files = {f"{number}.md": text for number, text in enumerate((*refused, *texts))}
-    found = {item.source.rpartition("/")[2]: item for item in read(write(files))}
-    for number, reason in enumerate(refused.values()):
-        assert found[f"{number}.md"].reason.startswith(reason)
-    assert [found[f"{number}.md"].fields["content"] for number in range(7, 10)] == [*texts]
+    for text, reason in REFUSED.items():
+        (failure,) = read(write({"2020-01-02-a.md": text}))
+        assert (failure.line, failure.reason[: len(reason)]) == (1, reason), text
+    assert [read(write({"2020-01-02-a.md": text}))[0].fields["content"] for text in TEXTS] == [*TEXTS]
 
 
 def test_properties_of_any_name_are_read(write):
@@ -230,6 +234,7 @@ def test_properties_of_any_name_are_read(write):
         ("[{name: a, slug: b}, {title: c}]", ["a", "c"]),
         ("'#a #b'", ["a", "b"]),
         ("[[a, [{label: b}]], c]", ["a", "b", "c"]),
+        (f"[{', '.join(f't{n % 50}' for n in range(51))}]", [f"t{n}" for n in range(50)]),  # repeated ones count once
     ],
 )
 def test_tags_have_many_forms(item, tags, expected):
@@ -237,21 +242,11 @@ def test_tags_have_many_forms(item, tags, expected):
 
 
 def test_archetypes_of_hugo_are_not_content(write):
-    files = {
-        "hugo.toml": "baseURL = 'x'",
-        "archetypes/default.md": "+++\ndate = {{ .Date }}\n+++\n",
-        "content/a.md": "A",
-    }
+    files = {"hugo.toml": "baseURL = 'x'", "archetypes/a.md": "+++\ndate = {{ .Date }}\n+++\n", "content/a.md": "A"}
     with open_sources(write(files)) as sources:
         assert [item.fields["slug"] for item in sources] == ["a"]
         assert [*sources.unread] == ["folder called archetypes"]
     assert [item.fields["slug"] for item in read(write({"notes/archetypes/b.md": "B"}) / "notes")] == ["b"]
-
-
-def test_a_repeated_tag_counts_once(item):
-    assert item(f"title: A\ntags: [{', '.join(f't{n % 50}' for n in range(51))}]").fields["tags"] == [
-        f"t{n}" for n in range(50)
-    ]
 
 
 def test_a_title_that_ends_with_a_line_break_is_not_reported(item):
