@@ -229,10 +229,7 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "unwanted"),
-    [
-        ("commands", ["flask", "turbohtml", "yaml", "gevent", "urllib3"]),
-        ("transfer", ["flask", "werkzeug", "gevent"]),
-    ],
+    [("commands", ["flask", "turbohtml", "yaml", "gevent", "urllib3"]), ("transfer", ["flask", "werkzeug", "gevent"])],
 )
 def test_commands_import_only_what_they_need(module, unwanted):
     code = f"import sys, blogapi.cli.{module}; print(*set({unwanted}) & set(sys.modules))"

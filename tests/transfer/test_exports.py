@@ -201,10 +201,7 @@ NO_HTML = "without HTML: publish it in Ghost, or export it with HTML"
         ({"mobiledoc": "{"}, "its fields are not those of a post"),
         ({"created_at": {"a": 1}}, "its fields are not those of a post"),
         ({"lexical": '{"root":{"children":[{"text":"a"}]}}'}, f"its content is `lexical` {NO_HTML}"),
-        (
-            {"mobiledoc": '{"cards":[],"sections":[[1,"p",[[0,[],0,"a"]]]]}'},
-            f"its content is `mobiledoc` {NO_HTML}",
-        ),
+        ({"mobiledoc": '{"cards":[],"sections":[[1,"p",[[0,[],0,"a"]]]]}'}, f"its content is `mobiledoc` {NO_HTML}"),
     ],
 )
 def test_an_unreadable_post_does_not_keep_the_others_out(tmp_path, ghost, row, reason):
