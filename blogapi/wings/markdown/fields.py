@@ -11,7 +11,6 @@ from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.front_matter import MarkdownError, Plain, typed
 from blogapi.wings.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Program
 
-NULLS = ("null", "Null", "NULL", "~")
 TRUTH_VALUES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 TRUTH_NUMBERS = {"1": "true", "0": "false"}
 # Other programs' words for a status, and ours
@@ -32,11 +31,10 @@ def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
     values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
         lifted = {each: value for each, value in values[name].items() if each.lower() in BY_LOWER_CASE}
-        left = {each: value for each, value in values[name].items() if each not in lifted}
+        others = {each: value for each, value in values[name].items() if each not in lifted}
         lines = dict.fromkeys(lifted, lines[name]) | lines
-        values = (
-            lifted | {each: value for each, value in values.items() if each != name} | ({name: left} if left else {})
-        )
+        at_top = {each: value for each, value in values.items() if each != name}
+        values = lifted | at_top | ({name: others} if others else {})
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
     lower = {name.lower(): name for name in values}
     given = {FIELD_CONVERTERS[known][0] for name, known in names.items() if known in FIELD_CONVERTERS and values[name]}
@@ -55,7 +53,7 @@ def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
 
 
 def _is_null(value: Any) -> bool:
-    return isinstance(value, Plain) and value in NULLS
+    return isinstance(value, Plain) and value != "" and value.value is None
 
 
 def _as_time(value: Any) -> Any:

@@ -94,13 +94,13 @@ def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
             name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
             raise MarkdownError(f"front matter in {name} cannot be read: write it as YAML", 1)
         data = b"---" + data[language.end() :]
-    marks, text, content, line = split(data, skip_blank=not rules.strict)
+    delimiter, text, content, line = split(data, skip_blank=not rules.strict)
     if language and language[1] == b"toml":
-        marks = b"+++"
-    if not marks and not rules.strict:
-        marks, text, content, line = split_headers(content)
+        delimiter = b"+++"
+    if not delimiter and not rules.strict:
+        delimiter, text, content, line = split_headers(content)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(marks, text, rules)
+    file = read(delimiter, text, rules)
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := heading(content)):
         fields["title"] = title
@@ -108,13 +108,13 @@ def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
 
 
 @lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
-def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
-    values, lines = PARSERS.get(marks, read_headers)(text)
-    said, said_lines, program, zone = values, lines, rules.program, rules.zone
+def _read(delimiter: bytes, text: str, rules: Rules) -> MarkdownFile:
+    values, lines = PARSERS.get(delimiter, read_headers)(text)
+    all_values, all_lines, program, zone = values, lines, rules.program, rules.zone
     keeps_others = rules.keeps_others or not rules.strict
     if not rules.strict:
         if program is ANY:
-            program = BY_HEADER_FORM.get(marks.decode()) or program_with_names(values)
+            program = BY_HEADER_FORM.get(delimiter.decode()) or program_with_names(values)
             zone = zone_named(program.zone) or zone
         program = OURS if lines.keys() >= EXPORTED_NAMES else program
         values, lines = adapted(values, lines, with_date_name(program, rules.date_from) if rules.date_from else program)
@@ -135,7 +135,7 @@ def _read(marks: bytes, text: str, rules: Rules) -> MarkdownFile:
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
     created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0
-    found = fields, created_at, own_id, others, said | values, sources, said_lines | lines
+    found = fields, created_at, own_id, others, all_values | values, sources, all_lines | lines
     return MarkdownFile(*found, program=program, is_exported=is_exported)
 
 

@@ -243,9 +243,11 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         texts = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
-        said = re.match(r"line (\d+)", place)
+        position = re.match(r"line (\d+)", place)
         last = text.rstrip("\n").count("\n") + 2
-        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", int(said[1]) + 1 if said else last) from None
+        raise MarkdownError(
+            f"not valid TOML: {_hinted(reason[:200])}", int(position[1]) + 1 if position else last
+        ) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]

@@ -146,9 +146,9 @@ class Preparation:
         return Element("div", {}, [Text(self._keep(_one_block(html)))])
 
     def _prepare(self, tree: Node) -> None:
-        left: list[tuple[Node, bool]] = [(tree, False)]
-        while left:
-            parent, is_heading = left.pop()
+        pending: list[tuple[Node, bool]] = [(tree, False)]
+        while pending:
+            parent, is_heading = pending.pop()
             for node in list(parent.children):
                 if isinstance(node, Text):
                     node.data = UNESCAPED.sub(lambda match: self._keep(match[0]), node.data.replace("\r", "\n"))
@@ -163,7 +163,7 @@ class Preparation:
                     node.replace_with(Text(self._keep("<br>")))
                 elif isinstance(node, Element):
                     self._prepare_element(node)
-                    left.append((node, is_heading or node.tag in HEADINGS))
+                    pending.append((node, is_heading or node.tag in HEADINGS))
 
     def _prepare_element(self, element: Element) -> None:
         match element.tag:
@@ -236,13 +236,13 @@ def _link_parts(link: Element) -> None:
 def _language(parts: list[Element]) -> str:
     """Return the language of a code block, as plugins and the comments of WordPress's blocks name it."""
     before = parts[0].previous_sibling
-    said = [before.data] if isinstance(before, Comment) else []
+    texts = [before.data] if isinstance(before, Comment) else []
     for each in parts:
-        said += [" ".join(each.attrs.get("class") or [])]
+        texts += [" ".join(each.attrs.get("class") or [])]
         for name in ("lang", "data-lang", "data-language", "data-enlighter-language"):
             if LANGUAGE_NAME.fullmatch(value := each.attr(name) or ""):
                 return value
-    found = LANGUAGE_CLASS.search(" ".join(said))
+    found = LANGUAGE_CLASS.search(" ".join(texts))
     return found[1] or found[2] if found else ""
 
 

@@ -51,40 +51,40 @@ class Inherited(NamedTuple):
     hidden_tags: frozenset[str] = frozenset()
 
 
-def _on(said: str, now: str) -> bool:
-    return said in ON or bool(HIDING.fullmatch(said))
+def _on(value: str, now: str) -> bool:
+    return value in ON or bool(HIDING.fullmatch(value))
 
 
-def _off(said: str, now: str) -> bool:
-    return said in OFF or bool(HIDING.fullmatch(said))
+def _off(value: str, now: str) -> bool:
+    return value in OFF or bool(HIDING.fullmatch(value))
 
 
-def _given(said: str, now: str) -> bool:
-    return said not in OFF
+def _given(value: str, now: str) -> bool:
+    return value not in OFF
 
 
-def _is_false(said: str, now: str) -> bool:
-    return said == "false"
+def _is_false(value: str, now: str) -> bool:
+    return value == "false"
 
 
-def _hiding(said: str, now: str) -> bool:
-    return bool(HIDING.fullmatch(said))
+def _hiding(value: str, now: str) -> bool:
+    return bool(HIDING.fullmatch(value))
 
 
-def _not_public(said: str, now: str) -> bool:
-    return said not in PUBLIC_WORDS and not re.match("[1-9]", said)  # A date is public, too.
+def _not_public(value: str, now: str) -> bool:
+    return value not in PUBLIC_WORDS and not re.match("[1-9]", value)  # A date is public, too.
 
 
-def _past(said: str, now: str) -> bool:
-    if re.fullmatch(r"\d{10}(\d{3})?", said, re.ASCII):  # seconds or milliseconds since 1970
-        return rfc3339(int(said[:10])) <= now
-    return said not in OFF and time_or_nothing(said) <= now  # One that is not understood is "", and past.
+def _past(value: str, now: str) -> bool:
+    if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # seconds or milliseconds since 1970
+        return rfc3339(int(value[:10])) <= now
+    return value not in OFF and time_or_nothing(value) <= now  # One that is not understood is "", and past.
 
 
-def _future(said: str, now: str) -> bool:
+def _future(value: str, now: str) -> bool:
     if now == LATEST:
-        return bool(time_or_nothing(said))
-    return time_or_nothing(said) > now or (looks_like_date(said) and not time_or_nothing(said))
+        return bool(time_or_nothing(value))
+    return time_or_nothing(value) > now or (looks_like_date(value) and not time_or_nothing(value))
 
 
 class Rule(NamedTuple):
@@ -181,8 +181,8 @@ def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: st
     for source, found, is_default, hidden_tags in inherited:
         if found is None:
             return False, f"{source} cannot be read"
-        left = {name: value for name, value in found.items() if not (is_default and _plain(name) in own)}
-        if why := next(_reasons(left, now), ""):
+        counting = {name: value for name, value in found.items() if not (is_default and _plain(name) in own)}
+        if why := next(_reasons(counting, now), ""):
             return False, f"{why} in {source}"
         if hidden := hidden_tags & tags:
             return False, f"the tag {min(hidden)} in {source}"
@@ -204,8 +204,8 @@ def without_passwords(value: Any) -> Any:
 
 
 def _is_password(name: str, value: Any) -> bool:
-    plain, said = _plain(name), str(value).strip().lower()
-    is_word = said in ON | OFF | EMPTY_WORDS or bool(HIDING.fullmatch(said[:MAX_PARAM_NAME]))
+    plain, word = _plain(name), str(value).strip().lower()
+    is_word = word in ON | OFF | EMPTY_WORDS or bool(HIDING.fullmatch(word[:MAX_PARAM_NAME]))
     return bool(PASSWORD.fullmatch(plain)) or (plain in MAY_BE_PASSWORD and not is_word)
 
 
@@ -229,9 +229,9 @@ def _reasons(values: Mapping[str, Any], now: str) -> Iterator[str]:
         if isinstance(value, dict):
             yield from _reasons_in(name, value, now)
         for each in value if isinstance(value, list) else [value]:
-            said = str(each).strip()[:1000] if not isinstance(each, dict | list) else ""
-            if said.lower() not in EMPTY_WORDS and any(rule.hides(said.lower(), now) for rule in _rules(name)):
-                yield shown(name if _is_password(name, each) else f"{name}: {said[:40]}")
+            word = str(each).strip()[:1000] if not isinstance(each, dict | list) else ""
+            if word.lower() not in EMPTY_WORDS and any(rule.hides(word.lower(), now) for rule in _rules(name)):
+                yield shown(name if _is_password(name, each) else f"{name}: {word[:40]}")
     yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS)
 
 
@@ -239,10 +239,10 @@ def _reasons_in(name: str, value: Mapping[str, Any], now: str) -> Iterator[str]:
     """Yield what hides a post in a mapping under this name: `build` in Hugo, one of NESTED, or a password."""
     plain = _plain(name)
     if plain == "build":
-        limits = {each: str(said) for each, said in value.items() if each in ("render", "list")}
-        yield from (f"{name}.{each}: {said}" for each, said in limits.items() if said.lower() in NOT_BUILT)
+        limits = {part: str(value[part]) for part in value if part in ("render", "list")}
+        yield from (f"{name}.{part}: {word}" for part, word in limits.items() if word.lower() in NOT_BUILT)
     elif plain in NESTED:
-        flat = {each: said for each, said in value.items() if not isinstance(said, dict)}
+        flat = {part: value[part] for part in value if not isinstance(value[part], dict)}
         yield from (f"{name}.{why}" for why in _reasons(flat, now))
     elif value and PASSWORD.fullmatch(plain):
         yield shown(name)

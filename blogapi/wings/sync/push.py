@@ -16,9 +16,10 @@ from blogapi.wings.sync.comparison import Comparison
 from blogapi.wings.sync.decisions import Action
 from blogapi.wings.sync.state import Entry, entry_of, identity
 from blogapi.wings.sync.working import Result
-from blogapi.wings.transfer.images import open_below, with_addresses
+from blogapi.wings.transfer.images import with_addresses
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.paths import open_below
 from blogapi.wings.transfer.report import examples
 
 MAX_SLUG = 70  # characters that are kept of a slug in a free one

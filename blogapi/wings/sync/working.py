@@ -19,9 +19,10 @@ from blogapi.wings.sync.ignored import Ignored
 from blogapi.wings.sync.remote import LISTED, Post, Remote
 from blogapi.wings.sync.state import STATE, Entry, SyncState, entry_of, identity, synced_folder
 from blogapi.wings.transfer.folder import Folder
-from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages, reason_of
+from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages
 from blogapi.wings.transfer.importer import checked
 from blogapi.wings.transfer.items import Failure, Item
+from blogapi.wings.transfer.paths import reason_of
 from blogapi.wings.transfer.sources import Sources
 
 CHANGING = "it is changing right now"

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
-from blogapi.wings.transfer.images import open_below
+from blogapi.wings.transfer.paths import open_below
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
 MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive

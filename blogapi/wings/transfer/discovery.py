@@ -6,8 +6,8 @@ from pathlib import Path
 
 from blogapi.wings.markdown.programs import HUGO_CONFIGS
 from blogapi.wings.transfer.formats import is_part
-from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.items import Failure, LeftOut
+from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.sites import files_in
 
 OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin

@@ -18,9 +18,10 @@ from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import PART_BYTES
 from blogapi.wings.transfer.content import host_of, with_images
 from blogapi.wings.transfer.deadline import deadline
-from blogapi.wings.transfer.images import IMAGE_ERRORS, IN_PARAMS, ImageStore, LocalImages, reason_of
+from blogapi.wings.transfer.images import IMAGE_ERRORS, IN_PARAMS, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import Checked, checked
 from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.paths import reason_of
 from blogapi.wings.webhooks import endpoint
 
 MAX_FETCHES = 10_000  # in one import
@@ -123,7 +124,7 @@ class Fetcher:
         target = parse_url(url)
         if target.scheme not in ("http", "https") or not target.host or len(url) > MAX_URL:
             raise NotFetched("redirected to an address that is not http or https")
-        left = min(MAX_IMAGE_BYTES, self.store.bytes_left())
+        max_bytes = min(MAX_IMAGE_BYTES, self.store.bytes_left())
         with closing(endpoint.connect(target, self.private, SECONDS, until, 2 * MAX_IMAGE_BYTES)) as connection:
             headers = REQUEST_HEADERS | {"Host": target.netloc or ""}
             connection.request("GET", target.request_uri, headers=headers, preload_content=False, decode_content=False)
@@ -131,6 +132,6 @@ class Fetcher:
             data = BytesIO()
             while response.status == 200 and (piece := response.read(PART_BYTES)):
                 data.write(piece)
-                if data.tell() > left:
-                    raise NotFetched(f"more than {left:,} bytes")
+                if data.tell() > max_bytes:
+                    raise NotFetched(f"more than {max_bytes:,} bytes")
             return response.status, response.headers.get("Location", ""), data

@@ -10,7 +10,7 @@ from stat import S_IMODE, S_ISREG
 from typing import IO
 
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.transfer.images import exists
+from blogapi.wings.transfer.paths import exists
 
 
 class Folder:

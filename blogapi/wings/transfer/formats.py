@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blogapi.wings.transfer import feeds, ghost, medium, substack, wordpress
-from blogapi.wings.transfer.images import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
+from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 
 ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
@@ -109,4 +109,4 @@ def advice_on(path: Path) -> str:
         return ""
     if found:
         return f"{found.name}: {found.way}"
-    return next((said for pattern, said in ADVICE_BY_NAME.items() if pattern.search(str(path))), "")
+    return next((advice for pattern, advice in ADVICE_BY_NAME.items() if pattern.search(str(path))), "")

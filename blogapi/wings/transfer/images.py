@@ -1,15 +1,12 @@
 """Find the image files to which the addresses in imported posts lead, and store them."""
 
-import errno
 import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, BinaryIO
 from unicodedata import normalize
 from urllib.parse import unquote
@@ -22,9 +19,9 @@ from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
 from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of
 
 ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
-MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
 IMAGE_FOLDER = "images"  # the folder of images in an export, and the first part of the path in addresses
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
@@ -42,40 +39,9 @@ IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, S
 IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 
 
-def reason_of(error: Exception) -> str:
-    """Return the reason for an error, without the name of the file."""
-    return getattr(error, "strerror", None) or str(error)
-
-
 def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
     """Return a function that replaces the addresses of images in a text; the new ones are keyed by file name."""
     return lambda text: IMAGE_ADDRESS.sub(lambda match: addresses.get(match[1], match[0]), text.encode()).decode()
-
-
-def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the real paths of the folders among these paths, each with a slash at its end."""
-    return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
-
-
-def exists(path: Path | str, folder: int | None = None) -> bool:
-    """Return whether a file exists, or may exist: its folder cannot be read. The path can begin in an open folder."""
-    try:
-        os.lstat(path, dir_fd=folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-@contextmanager
-def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`, safely even if a link replaces it. Raises OSError."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
-        real, state = os.path.realpath(path), os.fstat(file.fileno())
-        if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
-            raise OSError(errno.EPERM, "it is not a file in the folders that were given")
-        yield file
 
 
 class LocalImages:

@@ -59,11 +59,12 @@ def _of_folders(folder: Path, bound: Path) -> tuple[Inherited, ...]:
 @cache
 def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
     """Return the values in the data files of a folder. Those of every program count."""
-    there = names_in(folder)
-    if there is None:
+    entries = names_in(folder)
+    if entries is None:
         return (Inherited(folder.name, None),)
-    names = [*(name.format(folder.name) for name in ANY.data_files), *sorted(filter(TRANSLATED_INDEX.fullmatch, there))]
-    return tuple(each for file in files_in(folder, names) for each in _read(file, roots_of(bound)))
+    names = [name.format(folder.name) for name in ANY.data_files]
+    translated = sorted(filter(TRANSLATED_INDEX.fullmatch, entries))
+    return tuple(each for file in files_in(folder, [*names, *translated]) for each in _read(file, roots_of(bound)))
 
 
 def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
@@ -73,10 +74,9 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             found = LITERAL.findall(read_text(file, roots))
             yield Inherited(file.name, {name: value.strip("\"'") for name, value in found})
         elif file.suffix == ".md":
-            marks, text, _, _ = split(read_text(file, roots).encode(), skip_blank=True)
-            values = {
-                name.lower(): value for name, value in (read_toml if marks == b"+++" else read_yaml)(text)[0].items()
-            }
+            delimiter, text, _, _ = split(read_text(file, roots).encode(), skip_blank=True)
+            read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
+            values = {name.lower(): value for name, value in read.items()}
             yield Inherited(file.name, values, is_default=False)
             yield from (Inherited(file.name, each) for each in _mappings(values.get("cascade")))
         else:

@@ -55,8 +55,8 @@ def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: t
 
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
     """Return the language of a translation, from the name of its file or from its front matter."""
-    said = (path.stem.partition(".")[2], *map(values.get, ("lang", "language", "locale")))
-    return next((text for text in said if isinstance(text, str) and LANGUAGE_CODE.fullmatch(text)), "")
+    candidates = (path.stem.partition(".")[2], *map(values.get, ("lang", "language", "locale")))
+    return next((text for text in candidates if isinstance(text, str) and LANGUAGE_CODE.fullmatch(text)), "")
 
 
 def title_of(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from blogapi.config import zone_named
 from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
 from blogapi.wings.transfer.data import DataError, read_data, read_text
-from blogapi.wings.transfer.images import exists, real_folders
+from blogapi.wings.transfer.paths import exists, real_folders
 from blogapi.wings.transfer.permalinks import pattern_of
 
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
@@ -128,7 +128,7 @@ def names_in(folder: Path) -> frozenset[str] | None:
 
 def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     """Yield those files that are in a folder, or may be: it cannot be read."""
-    there = names_in(folder)
-    for name in names if there is None else (name for name in names if name.partition("/")[0] in there):
+    entries = names_in(folder)
+    for name in names if entries is None else (name for name in names if name.partition("/")[0] in entries):
         if exists(path := folder / name):
             yield path

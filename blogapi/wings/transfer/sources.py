@@ -24,10 +24,11 @@ from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
 from blogapi.wings.transfer.discovery import files_below
 from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on
-from blogapi.wings.transfer.images import LocalImages, Placement, open_below, real_folders
+from blogapi.wings.transfer.images import LocalImages, Placement
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut
 from blogapi.wings.transfer.notes import Note, Where
+from blogapi.wings.transfer.paths import open_below, real_folders
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
 from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, distinct, valid_slug
 

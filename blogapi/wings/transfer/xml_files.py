@@ -16,16 +16,16 @@ CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
 
 class CleanFile(io.FileIO):
-    """A file without control characters. Reading more than `left` bytes raises MarkdownError."""
+    """A file without control characters. Reading more than `remaining` bytes raises MarkdownError."""
 
-    left = MAX_ITEM_BYTES
+    remaining = MAX_ITEM_BYTES
 
     def read(self, size: int | None = -1) -> bytes:
         """Read up to `size` bytes: fewer if some were control characters, none only at the end."""
         while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
             pass
-        self.left -= len(data)
-        if self.left < 0:
+        self.remaining -= len(data)
+        if self.remaining < 0:
             raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
         return clean if data else b""
 
@@ -45,7 +45,7 @@ def elements(path: Path) -> Iterator[Element]:
                 if len(parents) == depth:
                     yield element
                     parents[-1].clear()
-                    file.left = MAX_ITEM_BYTES
+                    file.remaining = MAX_ITEM_BYTES
     except ParseError as error:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
