@@ -69,7 +69,7 @@ class ClientConnection:
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
         self.linger = False  # whether there may be unread input when it is closed
-        self._allowance: Allowance
+        self._allowance = Allowance(shared.header_seconds, HEADER_BYTES, is_extended=False)
         self._places: list[RoundRobinSemaphore] = []  # where it has a place for its change
         self._queued: greenlet | None = None  # waits in a queue with its request
         self._ended: type[OSError] | None = None  # why its wait was cut short

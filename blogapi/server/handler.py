@@ -101,7 +101,7 @@ class Handler:
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, peer: str) -> bool:
         """Answer the next request of a connection; return whether another may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
-        head, refusal = Head(), None
+        head, refusal, has_failed = Head(), None, False
         try:
             data = read_head(connection, unreader)
             if not data:  # The client closed the connection between two requests.
@@ -113,7 +113,8 @@ class Handler:
             if not connection.started or self.closing:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
-        if refusal is not head.refusal:  # an error, whose traceback would keep what has arrived during the wait
+            has_failed = True
+        if has_failed:  # no longer within `except`, because the traceback keeps what has arrived
             connection.wait_turn()  # Many can be overdue at once.
         exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)

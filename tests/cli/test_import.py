@@ -20,7 +20,7 @@ from blogapi.wings.tags import storage as tags
 from blogapi.wings.transfer import importer
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import Event
+from blogapi.wings.webhooks.storage import Event
 from tests.cli.conftest import many, stored
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually

@@ -9,7 +9,7 @@ import pytest
 from PIL.Image import frombytes
 
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.models import Image, ImagePart
+from blogapi.wings.images.storage import Image, ImagePart
 from tests.cases import cases
 from tests.cli.conftest import stored
 from tests.images.pictures import SECRET, gif, jpeg, png, webp

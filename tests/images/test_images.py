@@ -10,7 +10,7 @@ from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DraftCopy
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
-from blogapi.wings.images.models import ImagePart
+from blogapi.wings.images.storage import ImagePart
 from blogapi.wings.owner import copies
 from tests.api.fixtures import NOW, with_key
 from tests.cases import cases
@@ -258,7 +258,7 @@ def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, c
 
 
 def test_too_many_concurrent_uploads_are_503(client):
-    place = uploads.slots.hold
+    place = uploads.slot
     with place("other"), place("other"), place("another"), place("one more"):
         answer = upload(client, jpeg())
         assert without_id(message(answer, 503)) == "too many uploads at a time; try again"

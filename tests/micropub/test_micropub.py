@@ -5,7 +5,7 @@ import re
 import pytest
 
 from blogapi.storage.models import Post
-from blogapi.wings.images.models import Image
+from blogapi.wings.images.storage import Image
 from tests.api.fixtures import with_key
 from tests.cases import cases
 from tests.images.pictures import jpeg, png
@@ -68,19 +68,15 @@ def test_json_creates_a_post(create, number, properties, expected, ignored):
     assert names == ignored
 
 
-def test_300_a_form_has_a_photo(create, client):
+def test_300_301_a_form_has_photos_with_alternative_texts_or_nothing_else(create, client, clock):
     post, _ = create(**form(h="entry", content="Nice sunset", photo=("sunset.jpg", jpeg())))
     (address,) = re.findall(r"!\[\]\(http://127\.0\.0\.1:8000(/images/[0-9a-f]{32}\.jpg)\)", post["content"])
     assert client.get(address).status_code == 200
-
-
-def test_301_a_form_has_several_photos_with_alternative_texts(create):
     photos = {"photo[]": [("a.jpg", jpeg()), ("b.png", png())], "mp-photo-alt[]": ["B", "C"]}
     post, _ = create(**form(h="entry", content="A", **photos))
     assert re.fullmatch(r"A\n\n!\[B\]\(\S+\.jpg\)\n\n!\[C\]\(\S+\.png\)\n", post["content"])
-
-
-def test_a_photo_alone_is_a_post(create, clock):
+    assert "![](" in create(**form(content="A", **{"photo[0]": ("a.jpg", jpeg())}))[0]["content"]  # as PHP names it
+    assert create(**form(content="A", photo=("", b"")))[0]["content"] == "A"  # left empty
     post, _ = create(**form(photo=("a.jpg", jpeg())))
     assert (post["title"], post["content"][:4]) == ("2026-11-20", "![](")
 
@@ -230,10 +226,6 @@ def test_empty_values_in_json_count_as_left_out(create):
     empty = {"in-reply-to": [""], "like-of": [], "bookmark-of": [None], "name": [{"value": ""}], "category[0]": ["a"]}
     post, ignored = create(json=entry(content=["A"], **empty))
     assert (post["title"], post["tags"], ignored) == ("A", ["a"], [])
-
-
-def test_a_file_may_be_named_as_php_does(create):
-    assert "![](" in create(**form(content="A", **{"photo[0]": ("a.jpg", jpeg())}))[0]["content"]
 
 
 def test_a_draft_keeps_a_future_date(client, create, clock):

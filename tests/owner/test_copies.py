@@ -8,7 +8,7 @@ from urllib3.filepost import encode_multipart_formdata
 from blogapi.storage.models import DraftCopy, Post, Revision
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import Copy
-from blogapi.wings.webhooks.models import Event
+from blogapi.wings.webhooks.storage import Event
 from tests.cases import cases
 from tests.owner.pages import follow, send, view
 

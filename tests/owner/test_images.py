@@ -3,7 +3,7 @@
 import pytest
 
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.models import Image, ImagePart
+from blogapi.wings.images.storage import Image, ImagePart
 from tests.cases import cases
 from tests.images.pictures import gif, jpeg, png, webp
 from tests.owner.pages import follow, pages, send, view

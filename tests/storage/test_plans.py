@@ -6,7 +6,7 @@ from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import outbox
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import Delivery
+from blogapi.wings.webhooks.storage import Delivery
 from tests.cases import cases
 
 EACH = [None, *STATUSES]

@@ -8,7 +8,7 @@ from peewee import SQL
 from blogapi.posts.idempotency import Idempotency
 from blogapi.server.background import FAULT_SECONDS
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import Delivery, Event
+from blogapi.wings.webhooks.storage import Delivery, Event
 from tests.conftest import NOON
 from tests.storage.fixtures import locked
 

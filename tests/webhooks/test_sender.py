@@ -11,8 +11,8 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from blogapi.wings.webhooks import sender as sender_module
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import Delivery, Event
 from blogapi.wings.webhooks.sender import RETRIES
+from blogapi.wings.webhooks.storage import Delivery, Event
 from tests.conftest import NOON
 
 

@@ -22,7 +22,7 @@ from blogapi.documents import STATUSES
 from blogapi.storage.keys import may
 from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
-from blogapi.wings.webhooks.models import EVENTS
+from blogapi.wings.webhooks.storage import EVENTS
 
 # What an agent needs to write drafts and propose changes: tools for more operations would confuse it
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}

@@ -17,9 +17,8 @@ from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
-from blogapi.storage.models import DraftCopy, Post, Proposal, Revision
+from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
-from blogapi.wings.images.models import FetchedImage, Image, ImagePart
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes read at a time
@@ -33,6 +32,8 @@ ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
 MAX_FILE_NAME = 255  # characters
 UploadCheck = Callable[[Reader], None] | None  # called before an image is added; raises to refuse it
 NOT_IN_NAME = re.compile(r'^.*[/\\]|[\x00-\x1f\x7f-\x9f"\u2028\u2029\ud800-\udfff]', re.DOTALL)
+
+Image, ImagePart, FetchedImage = map(model, ("image", "image_part", "fetched_image"))
 
 
 class StoredImage(NamedTuple):

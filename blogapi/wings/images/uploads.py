@@ -40,28 +40,22 @@ class Upload(NamedTuple):
     file: BinaryIO
 
 
-class Slots:
-    """Limits the number of concurrent uploads, in total and per client."""
-
-    def __init__(self) -> None:
-        self._of_clients: Counter[Hashable] = Counter()
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def hold(self, client: Hashable) -> Iterator[None]:
-        """Hold a place. Raises ServiceUnavailable if all are taken."""
-        with self._lock:
-            if self._of_clients.total() >= MAX_UPLOADS or self._of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
-                raise exceptions.ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
-            self._of_clients[client] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._of_clients[client] -= 1
+uploads_of_clients: Counter[Hashable] = Counter()  # concurrent ones
+_lock = threading.Lock()
 
 
-slots = Slots()
+@contextmanager
+def slot(client: Hashable) -> Iterator[None]:
+    """Count a concurrent upload. Raises ServiceUnavailable if there are too many, in all or of the client."""
+    with _lock:
+        if uploads_of_clients.total() >= MAX_UPLOADS or uploads_of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
+            raise exceptions.ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
+        uploads_of_clients[client] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            uploads_of_clients[client] -= 1
 
 
 def store_body(request: Request, name: str) -> tuple[StoredImage, bool]:
@@ -125,7 +119,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
         return form.files[0]
     if request.mimetype and not request.mimetype.startswith("image/"):
         raise Unsupported(f"Content-Type: must be {CONTENT_TYPES}", "Accept", f"{FORM}, image/*")
-    opened.enter_context(slots.hold(request.client))
+    opened.enter_context(slot(request.client))
     file = new_file(request, opened)
     for piece in pieces(request, MAX_IMAGE_BYTES, TOO_LARGE):
         save(piece, file)
@@ -148,7 +142,7 @@ class FileForm(Form):
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:
-            self.opened.enter_context(slots.hold(self.request.client))
+            self.opened.enter_context(slot(self.request.client))
         file = new_file(self.request, self.opened)
         self.files.append(Upload(part.name.removesuffix("[]"), part.filename or "", file))
         return partial(save, target=file)

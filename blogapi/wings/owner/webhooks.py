@@ -12,7 +12,7 @@ from blogapi.wings.owner import once
 from blogapi.wings.owner.frame import done, form_secret, shows_errors
 from blogapi.wings.owner.views import add_action
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.models import DEFAULT_EVENTS
+from blogapi.wings.webhooks.storage import DEFAULT_EVENTS
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 SHOWN_DELIVERIES = 10  # of each webhook

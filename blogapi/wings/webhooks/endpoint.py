@@ -94,14 +94,14 @@ class Endpoint:
     seconds: int  # limit for an attempt
     timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
     headers: str = "{}"  # JSON; the owner's headers
-    form: str = EVENT_BODY  # format of the body
+    body_format: str = EVENT_BODY
 
     def send(self, message_id: str, body: bytes | None, now: float) -> AttemptResult:
         """Send a message once."""
         deadline = time.monotonic() + self.seconds
         try:
             assert body is not None  # None if the stored event is damaged
-            body = as_dispatch(body) if self.form == DISPATCH_BODY else body
+            body = as_dispatch(body) if self.body_format == DISPATCH_BODY else body
             headers = {
                 "Content-Type": "application/json",
                 "User-Agent": "blogapi",

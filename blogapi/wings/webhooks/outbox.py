@@ -7,8 +7,7 @@ from peewee import Case, fn
 
 from blogapi.storage.engine import AsBytes, Compiled, Param, Reader, Transaction
 from blogapi.storage.models import WITH_OPTIONS, Webhook, WebhookOptions
-from blogapi.wings.webhooks.models import Delivery, Event
-from blogapi.wings.webhooks.storage import EVENT_BODY
+from blogapi.wings.webhooks.storage import EVENT_BODY, Delivery, Event
 
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 GONE = 410  # status with which a receiver turns its webhook off

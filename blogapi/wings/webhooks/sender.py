@@ -54,11 +54,11 @@ class Sender:
         """Record the results of attempts, and start sending what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because a message without a recorded result would be sent again
-        for webhook_id, url, secret, headers, form in outbox.due_webhooks(self.database):
+        for webhook_id, url, secret, headers, body_format in outbox.due_webhooks(self.database):
             if webhook_id not in self.sending:
                 messages = outbox.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
                 private, seconds = self.config.webhook_private, self.config.webhook_seconds
-                endpoint = Endpoint(url, secret, private, seconds, self.timeout, headers, form)
+                endpoint = Endpoint(url, secret, private, seconds, self.timeout, headers, body_format)
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
                 self.sending[webhook_id] = thread
                 thread.start()

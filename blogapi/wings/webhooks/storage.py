@@ -19,9 +19,12 @@ from blogapi import documents
 from blogapi.clock import earlier, later
 from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
 from blogapi.storage.errors import NotFound, Rejected
-from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions
-from blogapi.wings.webhooks.models import PROPOSED, Delivery, Event
+from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions, model
 
+# What a webhook gets unless it names its events
+DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
+PROPOSED = "post.proposed"
+EVENTS = (*DEFAULT_EVENTS, PROPOSED)
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
 MAX_PENDING = 10_000  # pending deliveries per webhook
@@ -32,6 +35,9 @@ INACTIVE = "active", "the webhook is inactive; set `active` to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, GitHub's repository_dispatch
 SECRET_PREFIX = "whsec_"
 OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
+
+Event = model("event")
+Delivery = model("delivery")
 
 
 class KnownWebhook(NamedTuple):

@@ -30,8 +30,7 @@ from blogapi.api.views import Views
 from blogapi.documents import ID
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
-from blogapi.wings.webhooks.models import DEFAULT_EVENTS, EVENTS
-from blogapi.wings.webhooks.storage import KnownDelivery, KnownWebhook
+from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
 DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # left out of answers
