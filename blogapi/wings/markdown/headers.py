@@ -38,25 +38,20 @@ KNOWN_NAMES = {
 }
 NO_OPENING = re.compile(r"(?!---)((?:[\w-]+:(?:[ \t].*)?\n|[ \t]*- .*\n|[ \t]+.*\n|#.*\n)++)---[ \t]*(?:\n\n?|\Z)")
 HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)
-# Front matter that is not read, and what to do
+AS_YAML = "write it as YAML between lines of ---"
+DELIMITERS = "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++"
+JAVASCRIPT = f"metadata in JavaScript cannot be read: {AS_YAML}"
+MOVABLE_TYPE = "an export of Movable Type cannot be read: import it into WordPress, and use the export of that"
+OTHER_HEADERS = "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---"
+# Front matter that is not read, as a regular expression, and what to do
 NOT_READ = {
-    re.compile(
-        r";;;[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;"
-    ): "front matter must be YAML or JSON between lines of ---, or TOML between lines of +++",
-    re.compile(
-        r"(?:```|~~~|---|###)[ \t]*(?:ruby[ \t]*\n\s*front_matter|<%)"
-    ): "front matter in Ruby cannot be read: write it as YAML between lines of ---",
-    re.compile(
-        r"(?:\s*import [^'\"]*['\"][^'\"\n]*['\"].*\n)*\s*export (?:const|let|default) "
-        r"(?:(?:(?:meta|front)\w* *= *)?\{|\w+ *= *\{(?=[^{}]*\b(?:title|date)\b))"
-    ): "metadata in JavaScript cannot be read: write it as YAML between lines of ---",
-    re.compile(
-        r"(?:[A-Z][A-Z ]{0,30}: .*\n){2,}(?:(?!-----).*\n)*-----$", re.MULTILINE
-    ): "an export of Movable Type cannot be read: import it into WordPress, and use the export of that",
-    re.compile(
-        r"#\+[A-Za-z_]+: |% .+\n%|\[\[!meta "
-    ): "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---",
-    re.compile(r"(?:---|\+\+\+)[ \t]*\r"): "line breaks must be LF or CRLF, not CR",
+    r";;;[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;": DELIMITERS,
+    r"(?:```|~~~|---|###)[ \t]*(?:ruby[ \t]*\n\s*front_matter|<%)": f"front matter in Ruby cannot be read: {AS_YAML}",
+    r"(?:\s*import [^'\"]*['\"][^'\"\n]*['\"].*\n)*\s*export (?:const|let|default) "
+    r"(?:(?:(?:meta|front)\w* *= *)?\{|\w+ *= *\{(?=[^{}]*\b(?:title|date)\b))": JAVASCRIPT,
+    r"(?m)(?:[A-Z][A-Z ]{0,30}: .*\n){2,}(?:(?!-----).*\n)*-----$": MOVABLE_TYPE,
+    r"#\+[A-Za-z_]+: |% .+\n%|\[\[!meta ": OTHER_HEADERS,
+    r"(?:---|\+\+\+)[ \t]*\r": "line breaks must be LF or CRLF, not CR",
 }
 # Two lines that look like headers, or one with the word for a title in another language; other lines may be text
 LIKE_HEADERS = re.compile(
@@ -81,7 +76,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
         rest = BREAKS.sub("", content[end:], count=1)
         return b"{", content[:end], rest, content.count("\n", 0, len(content) - len(rest)) + 1
     text = head.replace("\r\n", "\n")
-    if reason := next((reason for pattern, reason in NOT_READ.items() if pattern.match(text)), ""):
+    if reason := next((reason for pattern, reason in NOT_READ.items() if re.match(pattern, text)), ""):
         raise MarkdownError(reason, 1)
     if (match := NO_OPENING.match(text)) and HAS_KNOWN.search(match[1]):
         # A line before it, for the delimiter that is missing: lines are counted from the second.

@@ -42,14 +42,14 @@ class Program:
     """A program. Names in front matter and configurations are in lower case.
 
     It is recognized by one of its `config_files`, which has one of the `config_names` if there are any; else by one of
-    the `post_folders`; else by all of the `front_matter_names`, or by a `header_form`.
+    the `post_folders`; else by all of its `own_names`, or by a `header_form`.
     """
 
     name: str
     config_files: tuple[str, ...] = ()
     config_names: tuple[str, ...] = ()
     post_folders: tuple[str, ...] = ()
-    front_matter_names: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()  # in front matter
     header_form: str = ""  # key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # besides NAMES_OF_FIELDS, best first
     flattened: tuple[str, ...] = ()  # mappings whose names count like those at the top
@@ -204,24 +204,24 @@ PROGRAMS = (
     ),
     Program(
         "Hashnode",
-        front_matter_names=("cuid", "datepublished"),
+        own_names=("cuid", "datepublished"),
         field_names={"published_at": ("datepublished",), "excerpt": ("seodescription",)},
     ),
-    Program("Zenn", front_matter_names=("emoji", "topics"), field_names={"tags": ("topics",)}, zone="Asia/Tokyo"),
+    Program("Zenn", own_names=("emoji", "topics"), field_names={"tags": ("topics",)}, zone="Asia/Tokyo"),
     Program(
         "Dendron",
-        front_matter_names=("desc", "created", "updated"),
+        own_names=("desc", "created", "updated"),
         field_names={"published_at": ("created",), "excerpt": ("desc",)},
     ),
     Program(
         "nanoc",
-        front_matter_names=("kind", "created_at"),
+        own_names=("kind", "created_at"),
         field_names={"published_at": ("created_at",)},
         post_data_files=("{}.yaml",),
     ),
     Program(
         "Bear",
-        front_matter_names=("is_page", "published_date"),
+        own_names=("is_page", "published_date"),
         field_names={"published_at": ("published_date",), "excerpt": ("meta_description",), "tags": ("all_tags",)},
     ),
 )
@@ -257,8 +257,8 @@ STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # where a prog
 def program_with_names(names: Iterable[str]) -> Program:
     """Return the program that has all of its names among these, or ANY."""
     lower = {name.lower() for name in names}
-    has_own = (each for each in PROGRAMS if each.front_matter_names)
-    return next((each for each in has_own if lower.issuperset(each.front_matter_names)), ANY)
+    has_own = (each for each in PROGRAMS if each.own_names)
+    return next((each for each in has_own if lower.issuperset(each.own_names)), ANY)
 
 
 @cache

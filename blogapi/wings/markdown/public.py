@@ -55,20 +55,8 @@ def _on(value: str, now: str) -> bool:
     return value in ON or bool(HIDING.fullmatch(value))
 
 
-def _off(value: str, now: str) -> bool:
-    return value in OFF or bool(HIDING.fullmatch(value))
-
-
 def _given(value: str, now: str) -> bool:
     return value not in OFF
-
-
-def _is_false(value: str, now: str) -> bool:
-    return value == "false"
-
-
-def _hiding(value: str, now: str) -> bool:
-    return bool(HIDING.fullmatch(value))
 
 
 def _not_public(value: str, now: str) -> bool:
@@ -120,9 +108,9 @@ RULES = (
             "(is)?(visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released)"
             "|show(in|on)(home|list|blog|index|posts?|archives?)(page)?"
         ),
-        _off,
+        lambda value, now: value in OFF or bool(HIDING.fullmatch(value)),
     ),
-    Rule("Eleventy", re.compile("permalink"), _is_false),  # In Jekyll, `none` is a style.
+    Rule("Eleventy", re.compile("permalink"), lambda value, now: value == "false"),  # In Jekyll, `none` is a style.
     Rule("Eleventy", re.compile("eleventyexcludefromcollections"), _given),
     Rule(
         "Hugo, dev.to, various themes",
@@ -149,7 +137,7 @@ RULES = (
             "(post|page|article|entry|content|document|publish(ing)?|publication)?"
             "(status|state|stage|phase|type|kind|layout|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess"
         ),
-        _hiding,
+        lambda value, now: bool(HIDING.fullmatch(value)),
     ),
     Rule(
         "Hugo, PublishPress Future, Joomla",

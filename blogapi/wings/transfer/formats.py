@@ -17,13 +17,17 @@ NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors begin that a
 BY_PATH = "give it by its own path"
 BY_FEED = "import the feed of the blog"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"
+BY_GITHUB = "use its backup to GitHub, which has Markdown files"
+BY_BODY = "make a Markdown file of each `body_markdown`, which has front matter"
+BY_DASHBOARD = "use the export as Markdown files in Bear's dashboard"
+OR_BY_FEED = f"(its importer reads the blog), or {BY_FEED}, /rss"
 BY_PANDOC = "a text that `pandoc -t gfm` converts to Markdown"
 
 
 class Format(NamedTuple):
     """A format that is recognized by the beginning of a file."""
 
-    beginning: re.Pattern[bytes]
+    beginning: bytes  # a regular expression
     name: str
     way: str = BY_PATH  # what to do with a file that is not read
     read_xml: ExportReader | None = None
@@ -31,44 +35,24 @@ class Format(NamedTuple):
 
 # The first that matches counts.
 FORMATS = (
-    Format(re.compile(rb"wordpress\.org/export"), "an export of WordPress", read_xml=wordpress.read_posts),
-    Format(re.compile(rb"<feed(?s:.)*?[Bb]logger"), "an export of Blogger", read_xml=feeds.read_posts),
-    Format(re.compile(rb"<(?:feed|rss|rdf:RDF)[\s>]"), "a feed", read_xml=feeds.read_posts),
-    Format(re.compile(rb"^\s*\{\s*\"(?:db|meta|data)\""), "an export of Ghost"),
-    Format(re.compile(rb"jsonfeed\.org/version"), "a feed"),
-    Format(
-        re.compile(rb"^\s*\{\s*\"posts\"\s*:\s*\[(?s:.)*\"cuid\""),
-        "an export of Hashnode",
-        "use its backup to GitHub, which has Markdown files",
-    ),
-    Format(re.compile(rb"^\s*\{\s*\"username\"(?s:.)*\"collections\""), "an export of Write.as", f"{BY_FEED}, /feed/"),
-    Format(
-        re.compile(rb"^\s*\[(?s:.)*\"body_markdown\""),
-        "articles of dev.to",
-        "make a Markdown file of each `body_markdown`, which has front matter",
-    ),
-    Format(re.compile(rb"^(?:AUTHOR|TITLE|BASENAME): "), "an export of Movable Type or TypePad", BY_WORDPRESS),
-    Format(
-        re.compile(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b"),
-        "a CSV file of Bear",
-        "use the export as Markdown files in Bear's dashboard",
-    ),
-    Format(
-        re.compile(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b"),
-        "an export of Wix",
-        f"{BY_FEED}, /blog-feed.xml, instead",
-    ),
+    Format(rb"wordpress\.org/export", "an export of WordPress", read_xml=wordpress.read_posts),
+    Format(rb"<feed(?s:.)*?[Bb]logger", "an export of Blogger", read_xml=feeds.read_posts),
+    Format(rb"<(?:feed|rss|rdf:RDF)[\s>]", "a feed", read_xml=feeds.read_posts),
+    Format(rb"^\s*\{\s*\"(?:db|meta|data)\"", "an export of Ghost"),
+    Format(rb"jsonfeed\.org/version", "a feed"),
+    Format(rb"^\s*\{\s*\"posts\"\s*:\s*\[(?s:.)*\"cuid\"", "an export of Hashnode", BY_GITHUB),
+    Format(rb"^\s*\{\s*\"username\"(?s:.)*\"collections\"", "an export of Write.as", f"{BY_FEED}, /feed/"),
+    Format(rb"^\s*\[(?s:.)*\"body_markdown\"", "articles of dev.to", BY_BODY),
+    Format(rb"^(?:AUTHOR|TITLE|BASENAME): ", "an export of Movable Type or TypePad", BY_WORDPRESS),
+    Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bmake[_ ]discoverable\b", "a CSV file of Bear", BY_DASHBOARD),
+    Format(rb"^(?:\xef\xbb\xbf)?[\w,\" ]*\bInternal ID\b", "an export of Wix", f"{BY_FEED}, /blog-feed.xml, instead"),
 )
-# What a file is and what to do, by its name
+# What a file is and what to do, by regular expressions for its path
 ADVICE_BY_NAME = {
-    re.compile(r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$"): (
-        f"an export of Tumblr: {BY_WORDPRESS} (its importer reads the blog), or {BY_FEED}, /rss"
-    ),
-    re.compile(r"\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$", re.IGNORECASE): "Markdown: rename it to .md",
-    re.compile(
-        r"\.(?:rst|org|textile|adoc|asciidoc|ipynb|docx|odt|epub|html?|wiki|mediawiki|opml)$", re.IGNORECASE
-    ): BY_PANDOC,
-    re.compile(r"\.zip$", re.IGNORECASE): "an archive: unpack it, and give the folder",
+    r"/html/\d{9,}\.html$|/payload-\d+\.json$|/posts_index\.html$": f"an export of Tumblr: {BY_WORDPRESS} {OR_BY_FEED}",
+    r"(?i)\.(?:mdown|mkd|mkdn|mkdown|mdwn|qmd|rmd)$": "Markdown: rename it to .md",
+    r"(?i)\.(?:rst|org|textile|adoc|asciidoc|ipynb|docx|odt|epub|html?|wiki|mediawiki|opml)$": BY_PANDOC,
+    r"(?i)\.zip$": "an archive: unpack it, and give the folder",
 }
 
 
@@ -98,7 +82,7 @@ def format_of(path: Path) -> Format | None:
     """Return the format of a file, by its beginning. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    return next((each for each in FORMATS if each.beginning.search(head)), None)
+    return next((each for each in FORMATS if re.search(each.beginning, head)), None)
 
 
 def advice_on(path: Path) -> str:
@@ -109,4 +93,4 @@ def advice_on(path: Path) -> str:
         return ""
     if found:
         return f"{found.name}: {found.way}"
-    return next((advice for pattern, advice in ADVICE_BY_NAME.items() if pattern.search(str(path))), "")
+    return next((advice for pattern, advice in ADVICE_BY_NAME.items() if re.search(pattern, str(path))), "")

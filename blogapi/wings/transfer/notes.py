@@ -5,22 +5,21 @@ from enum import StrEnum
 # The first line that a note is about, perhaps with the names of values
 Where = int | tuple[int | None, str] | None
 
+# Parts of the texts below
+DATE_FROM = "--date-from NAME takes a name in front matter for the date, and they are published; else add `date`"
+PUBLISHED_NOW = "Published at the time of this import:"
+PARAMS_BOUNDS = "params have at most 500 values and 32 KiB, names 64 characters"
+STATIC = "--static DIR finds those of the site's root"
+REPLACE = "only the old site knows them, so replace them"
+
 
 class Note(StrEnum):
     """A note: its name, how a report begins its line, and what to know or do."""
 
     HIDDEN = "hidden", "Kept as drafts:", "they were not public; publish those that may be read"
-    OTHER_DATES = (
-        "other dates",
-        "Drafts without a date, although something looks like one:",
-        "--date-from NAME takes a name in front matter for the date, and they are published; else add `date`",
-    )
-    NO_DATES = "no dates", "Published at the time of this import:", "no date was understood; `date` would be"
-    NO_DATES_IN_EXPORTS = (
-        "no dates in exports",
-        "Published at the time of this import:",
-        "the export has no date for them",
-    )
+    OTHER_DATES = "other dates", "Drafts without a date, although something looks like one:", DATE_FROM
+    NO_DATES = "no dates", PUBLISHED_NOW, "no date was understood; `date` would be"
+    NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
     TITLES = "titles", "Titles made from the text, of", "`title` would be the title"
     TITLES_FROM_NAMES = (
         "titles from names",
@@ -34,16 +33,12 @@ class Note(StrEnum):
         "an excerpt has at most 1,000 characters; params keep it",
     )
     MANY_TAGS = "many tags", "Tags are left out or shortened in", "a post has at most 50, each of 64 characters"
-    LARGE_PARAMS = (
-        "large params",
-        "Values in params are left out of",
-        "params have at most 500 values and 32 KiB, names 64 characters",
-    )
+    LARGE_PARAMS = "large params", "Values in params are left out of", PARAMS_BOUNDS
     CONTROL_CHARACTERS = "control characters", "Control characters are removed from", "they cannot be shown"
     RELATIVE_IMAGES = (
         "relative images",
         "Images not found, in",
-        "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute",
+        f"{STATIC}, --base-url URL makes their addresses absolute",
     )
     LOST_IMAGES = (
         "lost images",
@@ -53,16 +48,16 @@ class Note(StrEnum):
     IMAGES_IN_PARAMS = (
         "images in params",
         "Images named only in params and not found, in",
-        "params keep them; --static DIR finds those of the site's root",
+        f"params keep them; {STATIC}",
     )
-    COVERS = "covers", "Covers not found, in", "params keep them; --static DIR finds those of the site's root"
+    COVERS = "covers", "Covers not found, in", f"params keep them; {STATIC}"
     DATES_TO_COME = (
         "dates to come",
         "Dates to come that are dropped in",
         "a draft has none; publish or schedule it with a date",
     )
-    SHORTCODES = "shortcodes", "Shortcodes or imports in", "only the old site knows them, so replace them"
-    WIKI_LINKS = "wiki links", "Wiki links in", "only the old site knows them, so replace them"
+    SHORTCODES = "shortcodes", "Shortcodes or imports in", REPLACE
+    WIKI_LINKS = "wiki links", "Wiki links in", REPLACE
     LINKS_TO_FILES = (
         "links to files",
         "Links to files in",
@@ -71,11 +66,7 @@ class Note(StrEnum):
     BLOCKS = "blocks", "Reusable blocks that are missing in", "export all content, not only posts"
     HTML = "HTML", "HTML in", "it stays in the Markdown"
     SCRIPTS = "scripts", "Scripts or forms in", "they stay in the Markdown; the site decides whether they work"
-    FORMER_SLUGS = (
-        "former slugs",
-        "Former slugs left out of",
-        "other posts have or had them, or there are more than 20",
-    )
+    FORMER_SLUGS = "former slugs", "Former slugs left out of", "other posts have or had them, or there are more than 20"
     TIME_ZONES = (
         "time zones",
         "Times of BLOGAPI_TIMEZONE in",
