@@ -24,7 +24,7 @@ from blogapi.postgresql.connections import (
 )
 from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
 from blogapi.postgresql.setup import set_up
-from blogapi.storage.engine import Clock, Compiled, Compiler, Engine, Hits, Query, Statement, Transaction
+from blogapi.storage.engine import Clock, Compiled, Engine, Hits, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
@@ -46,6 +46,9 @@ class ServerDatabase(PostgresqlDatabase):
         super().__init__(connections.name, prefer_psycopg3=True, thread_safe=thread_safe)
         self._connections = connections
 
+    def get_context_options(self) -> dict[str, Any]:
+        return super().get_context_options() | {"as_bytes": ("convert_to(", ", 'UTF8')")}
+
     def _connect(self) -> PostgresConnection:
         return self._connections.take()
 
@@ -63,12 +66,9 @@ class Postgresql(Engine):
 
     def __init__(self, url: str, connections: int, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.url = url
-        self.loop = loop
         self.connections = Connections(url, connections, loop, is_limited=not wait_seconds)
-        self.name = self.connections.name  # without a password
-        as_bytes = "convert_to(", ", 'UTF8')"
-        self.peewee = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
-        self.statement = Compiler("postgresql", self.peewee, as_bytes=as_bytes).statement
+        database = ServerDatabase(self.connections, thread_safe=not loop.is_cooperative)
+        super().__init__(self.connections.name, database, loop)
         self._wait_seconds = wait_seconds
         self._leader: PostgresConnection | None = None  # holds the leader's lock if this process is the leader
 

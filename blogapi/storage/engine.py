@@ -77,30 +77,6 @@ class Statement(NamedTuple):
     values: list[Any]
 
 
-class Compiler:
-    """Compiles queries for a dialect, and caches `Compiled` ones."""
-
-    def __init__(self, dialect: str, database: peewee.Database, **options: Any):
-        self._dialect = dialect
-        self._database = database
-        self._options = options
-        self._statements: dict[Compiled, Statement] = {}
-
-    def statement(self, query: Query) -> Statement:
-        """Return the text of a query."""
-        if type(query) is not Compiled:
-            text, values = self._context().sql(query).query()
-            return Statement(text, None, values)
-        statement = self._statements.get(query)
-        if statement is None:
-            text, values = self._context(value_literals=True).sql(query.query(self._dialect)).query()
-            statement = self._statements[query] = Statement(text, list(dict.fromkeys(NAME.findall(text))), values)
-        return statement
-
-    def _context(self, **options: Any) -> Context:
-        return self._database.get_sql_context(**self._options, **options)
-
-
 # The engine, its readers and its transactions
 
 
@@ -118,11 +94,25 @@ class Engine(ABC):
     dialect: str  # name of the SQL dialect
     slow_reads: int  # how many slow reads may run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
-    name: str  # path of the file, or URL without its password
-    loop: Loop
-    peewee: peewee.Database
     key_query: Compiled | None = None  # finds a key and counts the request, if several processes share the rate limit
-    statement: Callable[[Query], Statement]  # compiles a query
+
+    def __init__(self, name: str, database: peewee.Database, loop: Loop):
+        self.name = name  # path of the file, or URL without its password
+        self.peewee = database
+        self.loop = loop
+        self._statements: dict[Compiled, Statement] = {}
+
+    def statement(self, query: Query) -> Statement:
+        """Compile a query, unless it is `Compiled` and known."""
+        if type(query) is not Compiled:
+            text, values = self.peewee.get_sql_context().sql(query).query()
+            return Statement(text, None, values)
+        statement = self._statements.get(query)
+        if statement is None:
+            context = self.peewee.get_sql_context(value_literals=True)
+            text, values = context.sql(query.query(self.dialect)).query()
+            statement = self._statements[query] = Statement(text, list(dict.fromkeys(NAME.findall(text))), values)
+        return statement
 
     @abstractmethod
     def open(self, create: bool = True, upgrade: bool = False) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Self
 from peewee import SQL, SqliteDatabase
 
 from blogapi.storage.codes import DISTRUSTED, ERRORS, FATAL, NOT_UNIQUE, PASSING_CODES, REMEDIES, code_of
-from blogapi.storage.engine import Compiler, Engine, Query, Transaction
+from blogapi.storage.engine import Engine, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
@@ -58,11 +58,8 @@ class Sqlite(Engine):
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.path = path.absolute()
-        self.name = str(self.path)
-        self.loop = loop
-        self.peewee = FileDatabase(self, thread_safe=not loop.is_cooperative)
+        super().__init__(str(self.path), FileDatabase(self, thread_safe=not loop.is_cooperative), loop)
         self.write_failed = False
-        self.statement = Compiler("sqlite", self.peewee).statement
         self._wal = Path(f"{self.path.resolve()}-wal")  # next to the file itself, not next to a symlink
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
