@@ -20,6 +20,7 @@ from blogapi.storage.models import Author, BaseModel, Post
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.history import revisions
 from blogapi.wings.search import storage as search
+from tests.cases import cases
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.slow
 # Tables
 
 
-@pytest.mark.parametrize("model", BaseModel.__subclasses__())
+@cases("model", BaseModel.__subclasses__())
 def test_the_models_mirror_the_schema(postgresql_url, model):
     with psycopg.connect(postgresql_url) as connection:
         query = """

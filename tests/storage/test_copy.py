@@ -72,11 +72,13 @@ def test_a_copy_there_and_back_is_identical_to_the_byte(filled, postgresql_serve
     source.close()
 
 
-def test_a_copy_refuses_a_target_that_is_not_empty(filled, url, tmp_path):
-    path = tmp_path / "blog.db"
-    path.touch()
+def test_a_backup_is_a_sqlite_file_and_neither_it_nor_a_copy_overwrites_anything(filled, url, tmp_path):
+    path = tmp_path / "backup.db"
+    backup(engine_for(url), path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(sound_posts(path)) == 49
     with pytest.raises(OSError, match="File exists"):
-        copy(engine_for(url), engine_for(path))
+        backup(engine_for(url), path)
     with pytest.raises(Unavailable, match="it is not empty"):
         copy(engine_for(url), engine_for(url))
 
@@ -101,9 +103,3 @@ def test_an_interrupted_copy_leaves_nothing_and_can_be_repeated(filled, url, pos
         copy(engine_for(url), engine_for(target))
         sound_posts(target)
         (tmp_path / "blog.db").unlink(missing_ok=True)
-
-
-def test_a_backup_is_a_sqlite_file(filled, url, tmp_path):
-    backup(engine_for(url), tmp_path / "backup.db")
-    assert (tmp_path / "backup.db").stat().st_mode & 0o777 == 0o600
-    assert len(sound_posts(tmp_path / "backup.db")) == 49

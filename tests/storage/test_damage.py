@@ -24,8 +24,7 @@ def damage(request, damage, client, post):
     return damage_post
 
 
-@pytest.mark.parametrize("status", ["draft", "scheduled"])
-@pytest.mark.parametrize("headers", [{}, {"If-None-Match": '"x"'}])
+@pytest.mark.parametrize(("status", "headers"), [("draft", {}), ("scheduled", {"If-None-Match": '"x"'})])
 def test_a_damaged_post_can_be_deleted_and_its_tags_are_counted_down(client, damage, status, headers):
     damage(status)
     assert client.delete("/v1/posts/1", headers=headers).status_code == 204

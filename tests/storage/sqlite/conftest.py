@@ -2,7 +2,6 @@
 
 import gc
 import sqlite3
-from contextlib import contextmanager
 
 import pytest
 
@@ -21,18 +20,6 @@ class OneConnection(Loop):
 def add(tx, slug):
     """Add a row for a post."""
     return tx.insert(Post.insert(slug=slug, status="draft", document="{}"))
-
-
-@contextmanager
-def locked_by(other):
-    """Let another program hold the lock of the database."""
-    other.execute("BEGIN IMMEDIATE")
-    yield
-    other.execute("COMMIT")
-
-
-class GoneAway(BaseException):
-    """The exception that a server raises in a request whose client has disconnected."""
 
 
 @pytest.fixture

@@ -46,11 +46,11 @@ def test_the_reserve_is_free_only_while_something_is_deleted(small_disk, monkeyp
     assert taken() == 0
 
 
-def test_a_lost_connection_is_replaced(database, engine, pragma, slugs):
+def test_a_lost_connection_is_replaced_by_one_that_is_durable(database, engine, pragma, slugs):
     engine.close()
     database.write(add, "a")
     assert slugs() == ["a"]
-    assert pragma("synchronous") == 2
+    assert [pragma(name) for name in ("journal_mode", "synchronous", "busy_timeout")] == ["wal", 2, 0]
 
 
 def test_the_disk_behind_a_link_must_have_space(path, small_disk):

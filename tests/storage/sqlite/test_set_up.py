@@ -52,10 +52,6 @@ def test_connecting_waits_for_a_program_that_closes_the_database_in_exclusive_mo
     closes.join()
 
 
-def test_the_connection_is_durable(pragma):
-    assert [pragma(name) for name in ("journal_mode", "synchronous", "busy_timeout")] == ["wal", 2, 0]
-
-
 def test_a_copy_has_the_tables_of_all_models():
     assert {model._meta.table_name for model in BaseModel.__subclasses__()} == set(tables())
 

@@ -14,8 +14,8 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from tests.service import eventually
-from tests.storage.fixtures import write_together
-from tests.storage.sqlite.conftest import add, locked_by
+from tests.storage.fixtures import locked, write_together
+from tests.storage.sqlite.conftest import add
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +39,8 @@ def fail(tx):
     raise LookupError("bad")
 
 
-def test_waiting_writes_share_a_commit_and_one_that_raises_does_not_disturb_the_others(database, other, slugs, commits):
-    *results, error = write_together(database, locked_by(other), *THREE, fail)
+def test_waiting_writes_share_a_commit_and_one_that_raises_does_not_disturb_the_others(database, slugs, commits):
+    *results, error = write_together(database, locked(database), *THREE, fail)
     assert (results, type(error), len(commits)) == ([1, 2, 3], LookupError, 1)
     assert slugs() == ["a", "b", "c"]
 
@@ -51,13 +51,13 @@ def test_waiting_writes_share_a_commit_and_one_that_raises_does_not_disturb_the_
     ids=["operation", "statement"],
 )
 def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_their_own_commits(
-    database, other, slugs, commits, end, error
+    database, slugs, commits, end, error
 ):
     def bad(tx):
         add(tx, "bad")
         end(tx)
 
-    outcomes = write_together(database, locked_by(other), *THREE, bad)
+    outcomes = write_together(database, locked(database), *THREE, bad)
     assert len(commits) == 3
     assert str(outcomes[3]).startswith(error)
     assert slugs() == ["a", "b", "c"]
@@ -66,7 +66,7 @@ def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_their_ow
 
 
 @pytest.mark.usefixtures("uncollected")
-def test_the_arguments_of_failing_operations_are_freed_immediately(database, other):
+def test_the_arguments_of_failing_operations_are_freed_immediately(database):
     class Argument:
         """A large object."""
 
@@ -82,7 +82,7 @@ def test_the_arguments_of_failing_operations_are_freed_immediately(database, oth
     references = []
     write()
     threads = [threading.Thread(target=write) for _ in range(2)]
-    with locked_by(other):
+    with locked(database):
         for thread in threads:
             thread.start()
         eventually(lambda: len(database.commits.waiting) == 2)
@@ -91,13 +91,13 @@ def test_the_arguments_of_failing_operations_are_freed_immediately(database, oth
     assert [reference() for reference in references] == [None] * 3
 
 
-def test_on_a_full_disk_all_writes_sharing_the_commit_fail(database, other, pragma, slugs, commits):
+def test_on_a_full_disk_all_writes_sharing_the_commit_fail(database, pragma, slugs, commits):
     def fill(tx):
         for number in range(99):
             add(tx, f"{number}" + "x" * 999)
 
     pragma(f"max_page_count = {pragma('page_count')}")
-    outcomes = write_together(database, locked_by(other), partial(add, slug="b"), fill)
+    outcomes = write_together(database, locked(database), partial(add, slug="b"), fill)
     assert commits == []
     assert [str(error) for error in outcomes] == ["database or disk is full"] * 2
     pragma("max_page_count = 1000000")
@@ -138,18 +138,18 @@ def fail_after_a_change(tx):
 
 
 @pytest.mark.parametrize("refused", [("ROLLBACK",), ("COMMIT", "ROLLBACK")], ids="-".join)
-def test_nobody_waits_forever_if_the_rollback_fails(database, engine, other, refused):
+def test_nobody_waits_forever_if_the_rollback_fails(database, engine, refused):
     def authorize(action, argument, *_):
         is_refused = action == sqlite3.SQLITE_TRANSACTION and argument in refused
         return sqlite3.SQLITE_DENY if is_refused else sqlite3.SQLITE_OK
 
     engine.connection.set_authorizer(authorize)
     last = partial(add, slug="b") if "COMMIT" in refused else fail_after_a_change
-    outcomes = write_together(database, locked_by(other), partial(add, slug="a"), last)
+    outcomes = write_together(database, locked(database), partial(add, slug="a"), last)
     assert [type(outcome) for outcome in outcomes] == [Unavailable] * 2
 
 
-def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine, other):
+def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine):
     def bad(tx):
         add(tx, "bad")
         engine.close()  # as after a disk error, if reconnecting fails, too
@@ -157,13 +157,13 @@ def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
         raise Unavailable(error) from error
 
-    outcomes = write_together(database, locked_by(other), bad, bad)
+    outcomes = write_together(database, locked(database), bad, bad)
     assert [str(error) for error in outcomes] == ["disk I/O error"] * 2
 
 
-def test_a_shared_transaction_ends_when_it_has_taken_too_long(database, other, slugs, commits, monkeypatch):
+def test_a_shared_transaction_ends_when_it_has_taken_too_long(database, slugs, commits, monkeypatch):
     monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 0)
-    assert write_together(database, locked_by(other), *THREE) == [1, 2, 3]
+    assert write_together(database, locked(database), *THREE) == [1, 2, 3]
     assert (slugs(), len(commits)) == (["a", "b", "c"], 3)
 
 

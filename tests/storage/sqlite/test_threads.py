@@ -15,7 +15,7 @@ from blogapi.storage.database import BUSY_SECONDS
 from blogapi.storage.errors import NeedsThread, Unavailable
 from blogapi.storage.loop import Loop
 from tests.service import eventually
-from tests.storage.sqlite.conftest import GoneAway, add
+from tests.storage.sqlite.conftest import add
 
 
 def test_others_can_read_during_a_write_in_a_thread(database, slugs):
@@ -109,6 +109,9 @@ def test_a_read_in_a_thread_ends_in_time(database, slugs):
 
 
 def test_a_read_in_a_thread_ends_with_its_request(database):
+    class GoneAway(BaseException):
+        """The exception that a server raises in a request whose client has disconnected."""
+
     class Leaving(Loop):
         def run_in_thread(self, function, *, in_background=False):
             self.outcome = pool.submit(function)

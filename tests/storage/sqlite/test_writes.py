@@ -8,7 +8,8 @@ from peewee import SQL
 from blogapi.server.commits import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from tests.service import eventually
-from tests.storage.sqlite.conftest import add, locked_by
+from tests.storage.fixtures import locked
+from tests.storage.sqlite.conftest import add
 
 
 @pytest.mark.parametrize("method", ["write", "write_in_thread"])
@@ -23,11 +24,11 @@ def test_an_operation_that_raises_changes_nothing(database, slugs, method):
     assert database.write(add, "b") == 1
 
 
-def test_a_write_is_dated_when_it_gets_the_lock_and_not_when_it_was_requested(engine, other):
+def test_a_write_is_dated_when_it_gets_the_lock_and_not_when_it_was_requested(engine):
     now = 1000.0
     database = SharedDatabase(engine, lambda: now)
     with ThreadPoolExecutor(1) as pool:
-        with locked_by(other):
+        with locked(database):
             written = pool.submit(database.write, lambda tx: tx.now)
             eventually(lambda: database.commits.waiting)
             now = 2000.0
