@@ -91,9 +91,8 @@ def page_of(
 ) -> Page[Any, Any]:
     """Return a page with an item for each row.
 
-    A row consists of an id, the status of the post (or something else that is not shown), a document, and possibly
-    more. The page ends after `limit` items, or after the one that brings it past PAGE_BYTES. Damaged posts are left
-    out.
+    A row consists of an id, the post's status (or, in the history, its version), a document, and possibly more. The
+    page ends after `limit` items, or after the one that brings it past PAGE_BYTES. Damaged posts are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     items: list[Any] = []

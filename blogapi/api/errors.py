@@ -91,8 +91,8 @@ def with_id(message: str) -> str:
 def invalid(error: ValidationError) -> Response:
     """Answer 400, naming each invalid field and what would be right."""
     error.__traceback__ = None  # breaks a cycle through marshmallow's frame that would keep 4 MB alive
-    said = [sentence + line_of(field) for field, sentence in sentences(error)]
-    return error_response(exceptions.BadRequest("; ".join(said)))
+    messages = [sentence + line_of(field) for field, sentence in sentences(error)]
+    return error_response(exceptions.BadRequest("; ".join(messages)))
 
 
 @errors.app_errorhandler(NotFound)

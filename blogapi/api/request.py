@@ -225,9 +225,9 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise BadRequest("body: must be UTF-8") from None
     except json.JSONDecodeError as error:
-        there = text[error.pos : error.pos + MAX_QUOTED]
-        where = f"line {error.lineno} column {error.colno}, {f'where it has {there}' if there else 'at its end'}"
-        raise BadRequest(f"body: must be JSON: {error.msg.removesuffix(' at')} at {where}") from None
+        rest = text[error.pos : error.pos + MAX_QUOTED]
+        place = f"line {error.lineno} column {error.colno}, {f'where it has {rest}' if rest else 'at its end'}"
+        raise BadRequest(f"body: must be JSON: {error.msg.removesuffix(' at')} at {place}") from None
     except RecursionError:
         raise BadRequest("body: must not be nested so deeply") from None
     except ValueError:  # raised by int()
@@ -292,8 +292,8 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
             why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
             raise exceptions.PreconditionFailed(f"If-Match: {why}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
-            there = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
-            raise exceptions.PreconditionFailed(f"If-None-Match: {there}")
+            why = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
+            raise exceptions.PreconditionFailed(f"If-None-Match: {why}")
 
     return check
 

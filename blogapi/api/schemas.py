@@ -36,9 +36,9 @@ def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
     """Yield each invalid place, such as `tags[2]` or `params.author`, with "place: what would be right"."""
     for field, found in error.normalized_messages().items():
         places = found if isinstance(found, dict) else {"": found}
-        for place, said in places.items():
-            where = f"{field}[{place}]" if isinstance(place, int) else f"{field}{place}"
-            yield where, f"{where[: MAX_SHOWN_NAME + 2]}: {', '.join(said)}"
+        for place, messages in places.items():
+            name = f"{field}[{place}]" if isinstance(place, int) else f"{field}{place}"
+            yield name, f"{name[: MAX_SHOWN_NAME + 2]}: {', '.join(messages)}"
 
 
 def length(minimum: int, maximum: int, unit: str = "characters") -> Length:

@@ -20,7 +20,6 @@ TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # for a key derived from the content
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 
-
 Idempotency = model("idempotency")
 
 

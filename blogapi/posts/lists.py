@@ -131,7 +131,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
                 return query.where(time == before, key < Param("id"))
             return query.where(time < before, time >= Param("after"))
 
-        # Due posts count as published, and as updated when they became due: their place in the list is another.
+        # Due posts count as published, and as updated when they became due, so they have another place in the list.
         lists_due = status is not None or sort == "updated_at"
         lists = [timed(listed) for listed in ([status] if status else STATUSES)]
         if lists_due and status in (None, "published"):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from marshmallow import ValidationError, fields, missing, post_load, validates_schema
+from marshmallow import ValidationError, fields, missing, pre_load, validates_schema
 
 from blogapi import documents
 from blogapi.api.schemas import (
@@ -44,6 +44,8 @@ OPTIONAL_TEXTS = (*CLEARED, "slug")
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
+# the order that each of these parameters needs
+NEEDED_SORTS = dict.fromkeys(("published_after", "published_before"), "published_at") | {"updated_after": "updated_at"}
 TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # those paged by a Cursor
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
@@ -224,7 +226,7 @@ class Before(fields.String):
     """The start of a page of posts: the id of a post or, unless sorted by creation, a Cursor."""
 
     def _deserialize(self, value: str, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        sort = data.get("sort", "updated_at" if "updated_after" in data else "created_at")
+        sort = data.get("sort")
         return parse_cursor(value, f"sort={sort}") if sort in TIMED_ORDERS else parse_id(value)
 
 
@@ -307,22 +309,20 @@ class ListQuerySchema(QuerySchema):
         ),
     )
 
+    @pre_load
+    def set_default_sort(self, query: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Sort by change with `updated_after`."""
+        return {"sort": "updated_at"} | query if "updated_after" in query else query
+
     @validates_schema
     def check_sort(self, data: dict[str, Any], **kwargs: Any) -> None:
         """Refuse parameters that `sort` does not support."""
         sort = data.get("sort")
         if sort == "relevance" and "q" not in data:
             raise ValidationError("relevance needs q", "sort")
-        for name in ("published_after", "published_before"):
-            if name in data and sort != "published_at":
-                raise ValidationError("needs sort=published_at", name)
-        if "updated_after" in data and sort not in (None, "updated_at"):
-            raise ValidationError("needs sort=updated_at", "updated_after")
+        for name, needed in NEEDED_SORTS.items():
+            if name in data and sort != needed:
+                raise ValidationError(f"needs sort={needed}", name)
         for name in ("q", "tag"):
-            if name in data and (sort == "updated_at" or "updated_after" in data):
+            if name in data and sort == "updated_at":
                 raise ValidationError("cannot be combined with sort=updated_at or updated_after", name)
-
-    @post_load
-    def set_default_sort(self, query: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Sort by change with `updated_after`."""
-        return {"sort": "updated_at"} | query if "updated_after" in query else query

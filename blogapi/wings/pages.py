@@ -37,14 +37,14 @@ def readyz() -> Response:
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
-def page(path: Path) -> Response:
+def send_static(path: Path) -> Response:
     """Send a file that may load nothing from elsewhere."""
-    file = load_page(path, request.accept_encodings["gzip"] > 0)
+    file = load_static(path, request.accept_encodings["gzip"] > 0)
     return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
 
 
 @cache
-def load_page(path: Path, compressed: bool) -> dict[str, Any]:
+def load_static(path: Path, compressed: bool) -> dict[str, Any]:
     """Return the arguments of a response with a file, cached because files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag_of(content)

@@ -107,8 +107,8 @@ def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str
         # The description repeats the summary, because some programs show nothing else.
         "description": f"{text}\n\nKeys: {', '.join(operation.scopes)}.",
         "tags": [rule.rule.split("/")[2], *(["agents"] if name in AGENTS else [])],
-        "parameters": list(parameters(rule, operation, known)),
-        "responses": responses(operation),
+        "parameters": list(describe_parameters(rule, operation, known)),
+        "responses": describe_responses(operation),
     }
     if operation.body:
         # With two JSON types, openapi-python-client generates code that fails unless there is an optional parameter.
@@ -125,7 +125,7 @@ def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, A
     return types
 
 
-def parameters(rule: Rule, operation: Operation, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the parameters of an operation in its path, header and query."""
     for converter, name in PLACE.findall(rule.rule):
         yield {"in": "path", "name": name} | known[converter] | {"required": True}
@@ -139,19 +139,19 @@ def has_validator(operation: Operation) -> bool:
     return operation.method == "GET" and "ETag" in operation.answer.headers
 
 
-def responses(operation: Operation) -> dict[str, Any]:
+def describe_responses(operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     found: dict[str, Any] = {"default": "Error"}  # one for all, because programs read each one at length
     for answer in filter(None, (operation.answer, operation.creates)):
-        found[str(answer.status)] = response(answer.description, answer.headers)
+        found[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:
             found[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
     if has_validator(operation):
-        found["304"] = response("Nothing has changed: the ETag is still this one.", operation.answer.headers)
+        found["304"] = describe_response("Nothing has changed: the ETag is still this one.", operation.answer.headers)
     return dict(sorted(found.items()))
 
 
-def response(description: str, headers: Iterable[str]) -> dict[str, Any]:
+def describe_response(description: str, headers: Iterable[str]) -> dict[str, Any]:
     """Return an OpenAPI response with these headers and those of every response."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
     return {"description": description, "headers": references}

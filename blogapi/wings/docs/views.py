@@ -15,7 +15,7 @@ from blogapi.api.responses import json_response, redirect, respond, tagged_respo
 from blogapi.documents import etag_of
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
-from blogapi.wings.pages import page
+from blogapi.wings.pages import send_static
 
 ADDRESSES = {
     "posts": "/v1/posts",
@@ -60,7 +60,7 @@ def openapi() -> Response:
 @views.get("/docs")
 def docs() -> Response:
     """Show the description as a page."""
-    return page(STATIC / "docs.html")
+    return send_static(STATIC / "docs.html")
 
 
 @views.get("/docs/")
@@ -74,7 +74,7 @@ def docs_file(name: str) -> Response:
     """Send one of the page's files."""
     if request.path not in PUBLIC:
         raise NotFound
-    return page((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
+    return send_static((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
 
 
 @cache

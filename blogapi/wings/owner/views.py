@@ -16,7 +16,7 @@ from blogapi.storage import keys
 from blogapi.storage.models import SCOPES
 from blogapi.wings.owner import once, sessions
 from blogapi.wings.owner.frame import address, done, form_secret, set_cookie, shows_errors
-from blogapi.wings.pages import page
+from blogapi.wings.pages import send_static
 
 STATIC = Path(__file__).resolve().parent / "static"
 KEYS_PER_PAGE = 100
@@ -30,7 +30,7 @@ views = Blueprint("views", __name__)
 
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""
-    return page(STATIC / request.path.rpartition("/")[2])
+    return send_static(STATIC / request.path.rpartition("/")[2])
 
 
 for file in STATIC.iterdir():
