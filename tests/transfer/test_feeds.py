@@ -75,19 +75,9 @@ ENTRY = """<entry><title type="html">A &lt;b&gt;b&lt;/b&gt;</title><link href="h
 <published>2024-03-05T10:00:00+01:00</published><category term="t"/>
 <author><name>Ada</name></author><summary>Sum</summary>
 <content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>Hello<br/><em>you</em></p></div></content></entry>"""
-JSON_FEED = {
-    "version": "https://jsonfeed.org/version/1.1",
-    "items": [
-        {
-            "url": "https://k.example/x-y",
-            "title": "X",
-            "content_html": "<p>Hi</p>",
-            "tags": ["a"],
-            "date_published": "2024-03-05",
-        },
-        {"id": "2", "content_text": "Plain text.", "date_published": "2024-03-05T10:00:00Z"},
-    ],
-}
+FIRST = {"url": "https://k.example/x-y", "title": "X", "content_html": "<p>Hi</p>", "tags": ["a"]}
+SECOND = {"id": "2", "content_text": "Plain text.", "date_published": "2024-03-05T10:00:00Z"}
+JSON_FEED = {"version": "https://jsonfeed.org/version/1.1", "items": [FIRST | {"date_published": "2024-03-05"}, SECOND]}
 
 
 def test_feeds_are_read(tmp_path):
@@ -110,10 +100,8 @@ def test_what_a_feed_says_is_hidden_is_a_draft(tmp_path):
     item = {"url": "https://a.example/b", "content_text": "B", "date_modified": "2024-03-05T10:00:00+01:00"}
     files = {
         "a.atom": old_backup(ENTRY.replace("<title", f"{DRAFT}<title", 1)),
-        "b.json": json.dumps(
-            {"version": "https://jsonfeed.org/version/1", "items": [item | {"visibility": "private"}]}
-        ),
-        "c.json": json.dumps({"version": "https://jsonfeed.org/version/1", "items": [item]}),
+        "b.json": json.dumps(JSON_FEED | {"items": [item | {"visibility": "private"}]}),
+        "c.json": json.dumps(JSON_FEED | {"items": [item]}),
     }
     top = write_files(tmp_path, files)
     found = [fields for name in files for fields in (item.fields for item in read(top / name))]

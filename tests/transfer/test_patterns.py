@@ -7,6 +7,8 @@ import pytest
 from blogapi.wings.markdown import files, front_matter, headers, html
 from blogapi.wings.transfer import content, wordpress
 
+ONLY_HERE = ["[", "[[", "](", "[a](", "<a ", "</", "{{", "import a ", "[a b=", "."]
+HTML = ["<a ", "<li", "<pre>", "<table", "\n ", "\n\n", "<b>", "<!--kg-card-begin: html-->", "background-image: url("]
 # Every pattern that searches whole texts, with texts that make it start, and perhaps fail, again and again.
 PATTERNS = [
     (wordpress.FOOTNOTE, ['<sup data-fn="a" ', '<sup data-fn="a">', "<sup ", 'data-fn="a" ']),
@@ -17,35 +19,9 @@ PATTERNS = [
     (content.TAG, ["<img ", '<img src="', "<video", "<"]),
     (content.ATTRIBUTE, [" src=", ' src="', " srcset = ", " "]),
     (content.IN_SET, ["a ", "a 1", "a 1x,", ","]),
-    *(
-        (each, ["[", "[[", "](", "[a](", "<a ", "</", "{{", "import a ", "[a b=", "."])
-        for each in content.NOT_PORTABLE.values()
-    ),
-    *(
-        (
-            each,
-            [
-                "<a ",
-                "<li",
-                "<pre>",
-                "<table",
-                "\n ",
-                "\n\n",
-                "<b>",
-                "<!--kg-card-begin: html-->",
-                "background-image: url(",
-            ],
-        )
-        for each in (
-            html.REOPENED,
-            html.LINE_BREAKS,
-            html.BLOCK_TAG,
-            html.PART,
-            html.LEFT_ALONE,
-            html.BLANK_LINES,
-            html.HTML_CARD,
-        )
-    ),
+    *((each, ONLY_HERE) for each in content.NOT_PORTABLE.values()),
+    *((each, HTML) for each in (html.REOPENED, html.LINE_BREAKS, html.BLOCK_TAG, html.PART, html.LEFT_ALONE)),
+    *((each, HTML) for each in (html.BLANK_LINES, html.HTML_CARD)),
     (front_matter.TOML_STRING, ['"', "'", '"""', "'''", '\\"', "#"]),
     (front_matter.TOML_VALUE, ['"', "= ", "a = ", "2020-01-01 ", "\n", "'"]),
     (front_matter.LONG_NAME, ["a.", "a .", '"a".', "a-"]),
