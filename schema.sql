@@ -66,7 +66,7 @@ CREATE INDEX proposal_post ON proposal (post_id, created_at, number);
 
 CREATE INDEX proposal_created ON proposal (created_at, number);
 
--- Who proposed changes that were applied; undo takes them back
+-- Who proposed each change that was applied, for undo
 CREATE TABLE applied_proposal (
     post_id INTEGER NOT NULL,
     version INTEGER NOT NULL,  -- version of the post that the proposal replaced

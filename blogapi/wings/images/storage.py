@@ -244,7 +244,7 @@ REMEMBER = Compiled(
 
 def shown_by(reader: Reader, image_id: str) -> list[Use]:
     """Return at most MAX_USES uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
-    return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, UNSAVED_THAT_SHOW)
+    return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, WAITING_THAT_SHOW)
 
 
 def _shown_by(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
@@ -271,12 +271,12 @@ RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
 REVISIONS_THAT_SHOW = _uses(
     f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {MAX_USES}"
 )
-_unsaved = """
+_waiting = """
     SELECT 'proposed' AS kind, post_id, created_at AS time, document FROM proposal
     UNION ALL SELECT state, post_id, saved_at, fields FROM draft_copy
 """
-UNSAVED_THAT_SHOW = _uses(
-    f"SELECT kind, post_id FROM ({_unsaved}) AS unsaved "
+WAITING_THAT_SHOW = _uses(
+    f"SELECT kind, post_id FROM ({_waiting}) AS waiting "
     f"WHERE time >= :since AND {{shows}} ORDER BY time LIMIT {MAX_USES}"
 )
 
@@ -299,7 +299,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     then uses it now.
     """
     image = find(tx, image_id)
-    if uses := _shown_by(tx, image_id, RECENT_POSTS_THAT_SHOW, UNSAVED_THAT_SHOW, since=since):
+    if uses := _shown_by(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since):
         raise still_shown(uses)
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(BEGIN_UPLOAD, name=image.upload)
