@@ -35,7 +35,7 @@ class FixedWindow:
         self._clock = clock
         self._lock = threading.Lock()
         self._window = 0
-        self.hits: dict[Any, int] = {}
+        self._hits: dict[Any, int] = {}
 
     def count(self, key: Any, counted: Hits | None = None) -> Quota:
         """Count a request of `key`, unless the database has already `counted` it for all processes."""
@@ -57,8 +57,8 @@ class FixedWindow:
             if window == self._window - 1:  # The clock was set back; a window must not begin twice.
                 window = self._window
             elif window != self._window:
-                self._window, self.hits = window, {}
-            hits = self.hits.get(key, 0) + count
+                self._window, self._hits = window, {}
+            hits = self._hits.get(key, 0) + count
             if count:
-                self.hits[key] = hits
+                self._hits[key] = hits
         return Hits(hits, window, now)

@@ -119,9 +119,9 @@ def add(
     tx: Transaction,
     fields: Fields,
     author: Author,
+    *,
     created_at: str | None = None,
     with_events: bool = True,
-    *,
     allow_future_draft: bool = False,
 ) -> StoredPost:
     """Create a post from validated fields: a draft, with a slug made from the title, unless they say otherwise.
@@ -211,6 +211,7 @@ def put(
     fields: Fields,
     author: Author,
     check: Check = no_check,
+    *,
     created_at: str | None = None,
     with_events: bool = True,
 ) -> Put:
@@ -225,7 +226,8 @@ def put(
         if isinstance(ref, int):
             raise
         check(None)
-        return Put(add(tx, fields | {"slug": ref}, author, created_at, with_events), "created")
+        fields = fields | {"slug": ref}
+        return Put(add(tx, fields, author, created_at=created_at, with_events=with_events), "created")
     old = documents.load(post.document)
     if isinstance(ref, str):
         refuse_former_slug(old, ref)

@@ -65,10 +65,10 @@ def list_posts(request: Request) -> Response:
     return list_response(request, content, page.next)
 
 
-def find_page(db: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
+def find_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page of a list or a search."""
     wanted = ListQuery(**query)
-    return search.find(db, wanted, client) if wanted.q else lists.page(db, wanted)
+    return search.find(database, wanted, client) if wanted.q else lists.page(database, wanted)
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
@@ -151,8 +151,10 @@ def put_post(request: Request, post: str) -> Response:
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")
     check = precondition(request)
-    (post_id, document, _), outcome = request.database.write(posts.put, post, fields, request.author, check)
-    return created_response(request, post_id, document) if outcome == "created" else post_response(request, document)
+    put = request.database.write(posts.put, post, fields, request.author, check)
+    if put.outcome == "created":
+        return created_response(request, put.post.id, put.post.document)
+    return post_response(request, put.post.document)
 
 
 @views.operation("PUT /v1/posts/<id:post>", CHANGED_POST, request_headers=("If-Match", "If-None-Match"), **WHOLE_POST)
