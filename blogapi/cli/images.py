@@ -56,14 +56,14 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
     with opened() as database:
         if former:
             sys.exit(rebase_images(database, former))
-        used = images.shown(database) if unused else ()
+        used = images.used_ids(database) if unused else ()
         write, a_day_ago = database.write_freeing, earlier(database.now, images.UPLOAD_TIME)
         for image in images.every(database):
             if unused and (image.id in used or image.created_at > a_day_ago):
                 continue
             click.echo(shown(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}"))
             since = database.now
-            if deletes and not images.shown_by(database, image.id):  # A post may show it by now.
+            if deletes and not images.uses_of(database, image.id):  # A post may show it by now.
                 with suppress(Rejected):
                     images.delete_upload(write, write(images.delete, image.id, since))
 

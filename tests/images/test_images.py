@@ -222,7 +222,7 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
     assert message(client.delete(path)) == "image: still shown by a proposal for post 1"
     with pytest.raises(Rejected, match="still shown by a proposal for post 1"):
         database.write(images.delete, image["id"], since)
-    assert images.shown(database) == {image["id"]}
+    assert images.used_ids(database) == {image["id"]}
     copy = copies.Copy("copy-of-a-form", None, copies.OPEN, 1, "")
     database.write(copies.put, copy, {"content": text}, "")
     client.delete("/v1/posts/1?permanent=true")

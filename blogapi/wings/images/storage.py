@@ -242,23 +242,23 @@ REMEMBER = Compiled(
 # Deletion
 
 
-def shown_by(reader: Reader, image_id: str) -> list[Use]:
+def uses_of(reader: Reader, image_id: str) -> list[Use]:
     """Return at most MAX_USES uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
-    return _shown_by(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, WAITING_THAT_SHOW)
+    return _find_uses(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, WAITING_THAT_SHOW)
 
 
-def _shown_by(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
+def _find_uses(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
     values = {"address": f"/images/{image_id}.", "since": since}
     found = chain.from_iterable(reader.rows(query, **values) for query in queries)
     return [Use(*row) for row in islice(found, MAX_USES)]
 
 
-def still_shown(uses: Iterable[Use]) -> Rejected:
+def in_use_error(uses: Iterable[Use]) -> Rejected:
     """Return the error for an image that cannot be deleted."""
     return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
 
 
-def _uses(query: str) -> Compiled:
+def _uses_query(query: str) -> Compiled:
     """Return a query; {shows} in it stands for the condition that a document contains an address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
@@ -266,22 +266,22 @@ def _uses(query: str) -> Compiled:
 
 _use = "SELECT 'post', id, 0, slug FROM post WHERE"
 _is_recent = f"status IN {STATUSES} AND updated_at >= :since"
-POSTS_THAT_SHOW = _uses(f"{_use} {{shows}} ORDER BY id LIMIT {MAX_USES}")
-RECENT_POSTS_THAT_SHOW = _uses(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
-REVISIONS_THAT_SHOW = _uses(
+POSTS_THAT_SHOW = _uses_query(f"{_use} {{shows}} ORDER BY id LIMIT {MAX_USES}")
+RECENT_POSTS_THAT_SHOW = _uses_query(f"{_use} {_is_recent} AND {{shows}} LIMIT 1")
+REVISIONS_THAT_SHOW = _uses_query(
     f"SELECT state, post_id, version FROM revision WHERE {{shows}} ORDER BY state DESC, post_id LIMIT {MAX_USES}"
 )
 _waiting = """
     SELECT 'proposed' AS kind, post_id, created_at AS time, document FROM proposal
     UNION ALL SELECT state, post_id, saved_at, fields FROM draft_copy
 """
-WAITING_THAT_SHOW = _uses(
+WAITING_THAT_SHOW = _uses_query(
     f"SELECT kind, post_id FROM ({_waiting}) AS waiting "
     f"WHERE time >= :since AND {{shows}} ORDER BY time LIMIT {MAX_USES}"
 )
 
 
-def shown(reader: Reader) -> set[str]:
+def used_ids(reader: Reader) -> set[str]:
     """Return the ids of all images that posts, revisions, the trash, proposals or unsaved texts use. Raises Damaged."""
     found: set[str] = set()
     for column in (Post.document, Revision.document, Proposal.document, DraftCopy.fields):
@@ -299,8 +299,8 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     then uses it now.
     """
     image = find(tx, image_id)
-    if uses := _shown_by(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since):
-        raise still_shown(uses)
+    if uses := _find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since):
+        raise in_use_error(uses)
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(BEGIN_UPLOAD, name=image.upload)
     tx.execute(ADD_TO_TOTAL, bytes=-image.bytes)

@@ -192,8 +192,8 @@ def delete_image(request: Request, image_id: str) -> Response:
 def delete_unused(request: Request, image_id: str) -> StoredImage:
     """Delete an unused image, and return it. Raises NotFound, Rejected."""
     image, since = images.find(request.database, image_id), request.database.now
-    if shown_by := request.database.read_in_thread(request.client, images.shown_by, image_id):
-        raise images.still_shown(shown_by)
+    if uses := request.database.read_in_thread(request.client, images.uses_of, image_id):
+        raise images.in_use_error(uses)
     write = request.database.write_freeing
     images.delete_upload(write, write(images.delete, image_id, since))
     return image

@@ -29,12 +29,19 @@ from blogapi.wings.micropub.queries import QUERIES, uploaded
 from blogapi.wings.pages import POLICY
 from blogapi.wings.search import index
 
-OTHERS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
+OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
-# In Micropub, a key without permission gets 401, and a missing post makes the request invalid.
-STATUSES = {403: (401, "insufficient_scope"), 404: (400, "invalid_request")}
-WORDS = {401: "unauthorized", 429: "too_many_requests", 500: "server_error", 503: "temporarily_unavailable"}
+# The status and the word of an error, by the status that it has elsewhere. In Micropub, a key without permission gets
+# 401, and a missing post makes the request invalid.
+ERRORS = {
+    401: (401, "unauthorized"),
+    403: (401, "insufficient_scope"),
+    404: (400, "invalid_request"),
+    429: (429, "too_many_requests"),
+    500: (500, "server_error"),
+    503: (503, "temporarily_unavailable"),
+}
 
 views = Blueprint("micropub", __name__, template_folder="templates")
 
@@ -44,8 +51,7 @@ def finish(response: Response) -> Response:
     """Give an error the format that the Recommendation requires (3.7.2)."""
     status = response.status_code
     if status >= 400 and response.mimetype == JSON:
-        code, word = STATUSES.get(status, (status, WORDS.get(status, "invalid_request")))
-        response.status_code = code
+        response.status_code, word = ERRORS.get(status, (status, "invalid_request"))
         response.set_data(f"{documents.dump({'error': word, 'error_description': response.get_json()['message']})}\n")
     return response
 
@@ -218,9 +224,9 @@ def answer_media_query() -> Response:
     return json_response(request, uploaded(request))
 
 
-@views.route(MICROPUB, methods=OTHERS)
-@views.route(f"{MICROPUB}/", methods=OTHERS)
-@views.route(MEDIA, methods=OTHERS)
+@views.route(MICROPUB, methods=OTHER_METHODS)
+@views.route(f"{MICROPUB}/", methods=OTHER_METHODS)
+@views.route(MEDIA, methods=OTHER_METHODS)
 def refuse_method() -> NoReturn:
     """Refuse all other methods; without a key, answer 401."""
     request = current_request()

@@ -66,7 +66,7 @@ def upload_image() -> Response:
 def show_image(image_id: str, **shown: Any) -> str:
     """Show an image, and where it is used."""
     image = images.find(request.database, image_id)
-    uses = request.database.read_in_thread(request.client, images.shown_by, image_id)
+    uses = request.database.read_in_thread(request.client, images.uses_of, image_id)
     titles = {use: title_of(use) for use in uses}
     return render_template("owner/image.html", image=image, uses=titles, most=images.MAX_USES, **shown)
 
