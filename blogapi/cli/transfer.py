@@ -31,7 +31,7 @@ from blogapi.wings.transfer.archives import unpacked
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.images import IMAGE_FOLDER, ImageStore, LocalImages
-from blogapi.wings.transfer.importer import ImportResult, checked, foresee, store, with_stored_images
+from blogapi.wings.transfer.importer import ImportResult, checked, predict, store, with_stored_images
 from blogapi.wings.transfer.report import Report, counted
 from blogapi.wings.transfer.sources import Sources
 
@@ -117,7 +117,7 @@ def import_results(
     posts = map(partial(with_stored_images, keep), map(checked, sources))
     posts = map(fetcher.with_fetched_images, posts) if fetcher else posts
     if images.dry_run:
-        return foresee(database, posts)
+        return predict(database, posts)
     return with_progress(
         store(database, posts, events),
         len(sources),

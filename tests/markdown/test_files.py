@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blogapi.text import VISIBLE
-from blogapi.wings.markdown.files import Rules, block, parse, read_block, render
+from blogapi.wings.markdown.files import ReadOptions, block, parse, read_block, render
 from blogapi.wings.markdown.programs import OURS
 from tests.cases import cases
 
@@ -47,7 +47,7 @@ def front(text, content="Words.", mark="---"):
 
 def fields(text, mark="---"):
     """The fields from this front matter."""
-    read = parse(front(text, mark=mark), Rules(strict=True)).fields
+    read = parse(front(text, mark=mark), ReadOptions(strict=True)).fields
     return {name: read[name] for name in read if name != "content"}
 
 
@@ -137,7 +137,7 @@ POSTS = st.builds(
 
 @given(POSTS)
 def test_a_written_post_reads_as_the_same_post_with_any_text_and_params(post):
-    document = parse(render(post), Rules(program=OURS))
+    document = parse(render(post), ReadOptions(program=OURS))
     assert document.fields | {"created_at": document.created_at} == {"created_at": None} | post
     assert repr(document.fields.get("params")) == repr(post.get("params"))  # 1 is not True
 
@@ -268,7 +268,7 @@ def test_everything_after_the_front_matter_is_content_byte_for_byte(data, conten
 
 def test_in_a_request_front_matter_must_come_first():
     data = b"\n---\ntitle: A\n---\n"
-    assert parse(data, Rules(strict=True)).fields == {"content": data.decode()}
+    assert parse(data, ReadOptions(strict=True)).fields == {"content": data.decode()}
 
 
 @cases(
@@ -314,5 +314,5 @@ def test_unknown_names_in_toml_are_returned_with_their_lines():
 def test_a_flat_file_keeps_names_with_a_meaning_at_the_top_level_under_params(name):
     post = {"title": "A", "slug": "a", "status": "draft", "content": "B", "tags": [], "params": {name: "x", "own": "y"}}
     post |= {"id": "1", "created_at": "2020-01-02T03:04:05Z"}
-    fields = parse(render(post, flat=True), Rules(keeps_others=True)).fields
+    fields = parse(render(post, flat=True), ReadOptions(keeps_others=True)).fields
     assert (fields["params"], fields.get("cover_image"), fields["slug"]) == ({"own": "y", name: "x"}, None, "a")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.wings.markdown.files import Rules, parse
+from blogapi.wings.markdown.files import ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from tests.cases import cases
 from tests.markdown.test_files import front
@@ -29,7 +29,7 @@ def toml(text):
 
 def error(data, strict=True):
     with pytest.raises(MarkdownError) as caught:
-        parse(data, Rules(strict=strict))
+        parse(data, ReadOptions(strict=strict))
     return str(caught.value)
 
 

@@ -55,10 +55,10 @@ def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
 
     A date without a time is midnight; a time without an offset is in the `zone`.
     """
-    return moment_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    return datetime_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
+def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
     """Return the time in a string like `rfc3339_of`; "" if it is not a time."""
     try:
         return rfc3339_of(text, zone)
@@ -66,7 +66,7 @@ def time_or_nothing(text: str, zone: tzinfo = UTC) -> str:
         return ""
 
 
-def moment_of(text: str, zone: tzinfo = UTC) -> datetime:
+def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
     """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
 
     Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the

@@ -26,8 +26,8 @@ IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # a list in a string, as Bear writes 
 EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
 
 
-def adapted(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
-    """Translate the names of another program to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
+def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
+    """Rename the names of another program to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
     values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
         lifted = {each: value for each, value in values[name].items() if each.lower() in BY_LOWER_CASE}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from blogapi.config import zone_named
 from blogapi.documents import ID
 from blogapi.text import CONTROL, VISIBLE
-from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_CONVERTERS, FIELD_NAMES, IGNORED, adapted, read_fields
+from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_CONVERTERS, FIELD_NAMES, IGNORED, read_fields, renamed
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
 from blogapi.wings.markdown.headers import read_headers, read_json, split_headers
 from blogapi.wings.markdown.programs import (
@@ -70,7 +70,7 @@ class MarkdownFile(NamedTuple):
         return control and self.content_line + content.count("\n", 0, control.start())
 
 
-class Rules(NamedTuple):
+class ReadOptions(NamedTuple):
     """How front matter is read: by default, as that of any program.
 
     Then unknown names go to `params`, white space may come first, and of several images or excerpts the first counts.
@@ -83,24 +83,24 @@ class Rules(NamedTuple):
     date_from: str = ""  # a name that gives the date if no other does
 
 
-LENIENT = Rules()
+DEFAULT = ReadOptions()
 
 
-def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
+def parse(data: bytes, options: ReadOptions = DEFAULT) -> MarkdownFile:
     """Read a Markdown file. Raises MarkdownError."""
-    language = None if rules.strict else FRONT_MATTER_LANGUAGE.match(data)
+    language = None if options.strict else FRONT_MATTER_LANGUAGE.match(data)
     if language:
         if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # JSON is read as YAML.
             name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
             raise MarkdownError(f"front matter in {name} cannot be read: write it as YAML", 1)
         data = b"---" + data[language.end() :]
-    delimiter, text, content, line = split(data, skip_blank=not rules.strict)
+    delimiter, text, content, line = split(data, skip_blank=not options.strict)
     if language and language[1] == b"toml":
         delimiter = b"+++"
-    if not delimiter and not rules.strict:
+    if not delimiter and not options.strict:
         delimiter, text, content, line = split_headers(content)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
-    file = read(delimiter, text, rules)
+    file = read(delimiter, text, options)
     fields = {**file.fields, "content": content}
     if "title" not in fields and (title := heading(content)):
         fields["title"] = title
@@ -108,27 +108,28 @@ def parse(data: bytes, rules: Rules = LENIENT) -> MarkdownFile:
 
 
 @lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
-def _read(delimiter: bytes, text: str, rules: Rules) -> MarkdownFile:
+def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     values, lines = PARSERS.get(delimiter, read_headers)(text)
-    all_values, all_lines, program, zone = values, lines, rules.program, rules.zone
-    keeps_others = rules.keeps_others or not rules.strict
-    if not rules.strict:
+    all_values, all_lines, program, zone = values, lines, options.program, options.zone
+    keeps_others = options.keeps_others or not options.strict
+    if not options.strict:
         if program is ANY:
             program = BY_HEADER_FORM.get(delimiter.decode()) or program_with_names(values)
             zone = zone_named(program.zone) or zone
         program = OURS if lines.keys() >= EXPORTED_NAMES else program
-        values, lines = adapted(values, lines, with_date_name(program, rules.date_from) if rules.date_from else program)
+        dated = with_date_name(program, options.date_from) if options.date_from else program
+        values, lines = renamed(values, lines, dated)
     is_exported = lines.keys() >= EXPORTED_NAMES
     if is_exported and keeps_others and ("status" not in values or "draft" in values):
         values = _without_added(values)
-    known = FIELD_CONVERTERS.keys() - IMPORTED if rules.strict else FIELD_CONVERTERS.keys()
+    known = FIELD_CONVERTERS.keys() - IMPORTED if options.strict else FIELD_CONVERTERS.keys()
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
     if others and not keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; known: {names}", lines[name])
-    fields, sources = read_fields(values, lines, others, None if rules.strict else program, zone)
+    fields, sources = read_fields(values, lines, others, None if options.strict else program, zone)
     if keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])

@@ -12,7 +12,7 @@ from werkzeug.http import parse_accept_header
 from blogapi.api.request import JSON, MARKDOWN, Request
 from blogapi.api.responses import Pairs, post_response, tagged_response
 from blogapi.documents import etags
-from blogapi.wings.markdown.files import Rules, parse, render
+from blogapi.wings.markdown.files import ReadOptions, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
@@ -24,8 +24,10 @@ def parse_file(request: Request) -> dict[str, Any]:
     if request.body.startswith(b"---") and b"\n" not in request.body:
         raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
     try:
-        rules = Rules(strict=True, keeps_others="unknown" in request.query, zone=request.service.config.timezone)
-        request.file = parse(request.body, rules)
+        options = ReadOptions(
+            strict=True, keeps_others="unknown" in request.query, zone=request.service.config.timezone
+        )
+        request.file = parse(request.body, options)
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
     return request.file.fields

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from blogapi.clock import rfc3339
 from blogapi.documents import MAX_PARAM_NAME
-from blogapi.wings.markdown.dates import looks_like_date, time_or_nothing
+from blogapi.wings.markdown.dates import looks_like_date, rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
@@ -66,13 +66,13 @@ def _not_public(value: str, now: str) -> bool:
 def _past(value: str, now: str) -> bool:
     if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # seconds or milliseconds since 1970
         return rfc3339(int(value[:10])) <= now
-    return value not in OFF and time_or_nothing(value) <= now  # One that is not understood is "", and past.
+    return value not in OFF and rfc3339_or_empty(value) <= now  # One that is not understood is "", and past.
 
 
 def _future(value: str, now: str) -> bool:
     if now == LATEST:
-        return bool(time_or_nothing(value))
-    return time_or_nothing(value) > now or (looks_like_date(value) and not time_or_nothing(value))
+        return bool(rfc3339_or_empty(value))
+    return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
 class Rule(NamedTuple):

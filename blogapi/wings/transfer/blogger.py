@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
-from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 from blogapi.wings.transfer.xml_files import text
@@ -28,7 +28,7 @@ def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
     links = [child.get("href", "") for child in entry.iterfind("{*}link") if child.get("rel") == "alternate"]
     path = text(entry, "filename", "blogger") or urlsplit(next(iter(links), "")).path
     labels = [child for child in entry.iterfind("{*}category") if "google.com" not in child.get("scheme", "")]
-    when = time_or_nothing(text(entry, "published"))
+    when = rfc3339_or_empty(text(entry, "published"))
     fields = {
         "slug": path.rpartition("/")[2].partition(".")[0],
         "title": text_of(text(entry, "title")),
@@ -42,7 +42,7 @@ def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
         text(entry, "id").rpartition("-")[2],
         fields,
         kind,
-        created_at=time_or_nothing(text(entry, "created", "blogger")) or when,
+        created_at=rfc3339_or_empty(text(entry, "created", "blogger")) or when,
         paths=(path,),
         values={"status": status or fields["status"]},
     )

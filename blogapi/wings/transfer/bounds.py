@@ -8,12 +8,12 @@ from blogapi.posts.params import ParamsError, check_params, is_name
 from blogapi.text import fold
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
-from blogapi.wings.transfer.notes import Note, Where
+from blogapi.wings.transfer.notes import Note, NoteDetails
 
 
-def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, Where]:
+def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetails]:
     """Bring the fields of a post within their bounds; return notes on what was cut."""
-    notes: dict[Note, Where] = {}
+    notes: dict[Note, NoteDetails] = {}
     params = fields.get("params", {})
     lengths = ("title", MAX_TITLE, Note.LONG_TITLES), ("excerpt", MAX_EXCERPT, Note.LONG_EXCERPTS)
     for name, longest, note in lengths:

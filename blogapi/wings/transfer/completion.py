@@ -32,7 +32,7 @@ def set_status_aside(item: Item) -> None:
         item.notes[Note.HIDDEN] = item.file.line_of("status"), shown(f"status: {word[:40]}")
 
 
-def hide(item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> None:
+def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> None:
     """Make a post a draft unless it was public, and remove passwords from it."""
     fields = item.fields
     if "params" in fields:

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element, tostring
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer import blogger
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.xml_files import elements, local, text
+from blogapi.wings.transfer.xml_files import elements, local_name, text
 
 PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts
 # Numbers of items to which programs cut a feed
@@ -26,8 +26,8 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
     """Yield the posts of a feed in XML, or of an export of Blogger. Raises MarkdownError."""
     count, has_next = 0, False
     for element in elements(path):
-        has_next |= local(element) == "link" and element.get("rel") == "next"
-        if local(element) in ("entry", "item"):
+        has_next |= local_name(element) == "link" and element.get("rel") == "next"
+        if local_name(element) in ("entry", "item"):
             kind = blogger.kind_of(element)
             count += not kind
             if kind in ("post", "page"):
@@ -40,7 +40,7 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
 
 def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
     links = [link for link in entry.iterfind("{*}link") if link.get("rel", "alternate") == "alternate"]
-    dates = [time_or_nothing(text(entry, name), zone) for name in ("pubDate", "published", "date", "updated")]
+    dates = [rfc3339_or_empty(text(entry, name), zone) for name in ("pubDate", "published", "date", "updated")]
     html = text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
     summary = _html(entry.find("{*}summary"))
     author = text(entry, "creator") or text(entry, "author/{*}name") or text(entry, "author")
@@ -62,7 +62,7 @@ def _html(element: Element | None) -> str:
     if element is None:
         return ""
     for each in element.iter():
-        each.tag = local(each)
+        each.tag = local_name(each)
     children = [tostring(child, encoding="unicode", method="html") for child in element]
     return "".join((element.text or "", *children)).strip()
 
@@ -86,7 +86,7 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
             values=item,
             link=texts["url"],
             title=texts["title"],
-            when=time_or_nothing(texts["date_published"] or texts["date_modified"]),
+            when=rfc3339_or_empty(texts["date_published"] or texts["date_modified"]),
             html=texts["content_html"],
             content="" if texts["content_html"] else texts["content_text"],
             excerpt=texts["summary"],

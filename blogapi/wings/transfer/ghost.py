@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.clock import rfc3339
-from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.feeds import read_json_feed
@@ -125,7 +125,7 @@ def _markdown_card(mobiledoc: str) -> str:
 
 def _time(value: Any) -> str:
     if not isinstance(value, int):
-        return time_or_nothing(value or "")
+        return rfc3339_or_empty(value or "")
     try:
         return rfc3339(value / 1000)  # Ghost 0: milliseconds
     except (ValueError, OverflowError, OSError):

@@ -45,7 +45,7 @@ def store(database: Database, checked_posts: Iterable[Checked], events: bool) ->
         yield from write_each(database, partial(_result, put), batch)
 
 
-def foresee(database: Database, checked_posts: Iterable[Checked]) -> Iterator[ImportResult]:
+def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[ImportResult]:
     """Yield the results that `store` would yield."""
     return map(partial(_result, _would_put, database), checked_posts)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
-from blogapi.wings.transfer.notes import Note, Where
+from blogapi.wings.transfer.notes import Note, NoteDetails
 
 NO_FILE = MarkdownFile({})
 
@@ -23,12 +23,12 @@ class Item:
     file: MarkdownFile = NO_FILE  # the Markdown file, unless the post is from an export
     old_paths: tuple[str, ...] = ()  # former addresses
     own_path: str = field(default="", compare=False)  # path of the file below the folder that was given
-    notes: dict[Note, Where] = field(default_factory=dict)
+    notes: dict[Note, NoteDetails] = field(default_factory=dict)
     parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
     images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
     missing: tuple[str, ...] = ()  # addresses of images that were not found
     zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
-    front: str = field(default="", compare=False)  # goes there first: the language, or the folder of its own address
+    slug_prefix: str = field(default="", compare=False)  # in front of these: the language, or the folder of its address
 
 
 class LeftOut(NamedTuple):
@@ -43,9 +43,7 @@ class ExportedPost:
     """A post or a page in an export, as its program wrote it."""
 
     id: str
-    fields: dict[
-        str, Any
-    ]  # fields of a post, as in JSON; `html` may be in place of `content`, and a value may be empty
+    fields: dict[str, Any]  # fields of a post, as in JSON, with `html` in place of `content`; empty ones do not count
     kind: str = "post"  # or "page"
     created_at: str = ""  # RFC 3339
     paths: tuple[str, ...] = ()  # its addresses, the current one first

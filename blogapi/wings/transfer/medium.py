@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from turbohtml import Element, parse
 
 from blogapi.posts.slugs import slug_of
-from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import check_size
@@ -41,7 +41,7 @@ def _post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
     if heading and heading.text.strip() == title:  # It is the title, once more.
         heading.decompose()
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
-    when = time_or_nothing(time.attr("datetime") or "") if time else ""
+    when = rfc3339_or_empty(time.attr("datetime") or "") if time else ""
     address = link.attr("href") or "" if link else ""
     author = _text(entry.select_one(".p-author"))
     status = "draft" if match[1] == "draft" else "published"

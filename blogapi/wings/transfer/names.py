@@ -8,14 +8,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from blogapi.text import VISIBLE
-from blogapi.wings.markdown.dates import looks_like_date, time_or_nothing
+from blogapi.wings.markdown.dates import looks_like_date, rfc3339_or_empty
 from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import Program
 from blogapi.wings.markdown.public import OFF
 from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.permalinks import parted
+from blogapi.wings.transfer.permalinks import split_address
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
@@ -39,7 +39,7 @@ PUBLISHED = re.compile("publish", re.IGNORECASE)
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
 
 
-def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
+def name_and_date(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
     """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
     stem, dot, language = path.stem.partition(".")
     name = (path.parent.name or stem) + (dot + language).replace(".", "-") if stem == "index" else path.stem
@@ -48,7 +48,7 @@ def name_and_day(path: Path, folders: tuple[str, ...], program: Program, zone: t
     for text in dict.fromkeys((name, "/".join((*above, name)))):
         if match := program.date_and_name.fullmatch(text):
             year, month, number, rest = filter(None, match.groups())
-            if day := time_or_nothing(f"{year}-{month}-{number}", zone):
+            if day := rfc3339_or_empty(f"{year}-{month}-{number}", zone):
                 return rest, day
     return name, ""
 
@@ -59,15 +59,15 @@ def language_of(path: Path, values: Mapping[str, Any]) -> str:
     return next((text for text in candidates if isinstance(text, str) and LANGUAGE_CODE.fullmatch(text)), "")
 
 
-def title_of(name: str) -> str:
+def title_from_name(name: str) -> str:
     """Return a title made from the name of a file. A date, or a name with spaces (Obsidian), stays as it is."""
-    if any(map(str.isspace, name)) or time_or_nothing(name):
+    if any(map(str.isspace, name)) or rfc3339_or_empty(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
     return words[:1].upper() + words[1:]
 
 
-def title_in(content: str) -> str:
+def title_from_text(content: str) -> str:
     """Return the first heading in a text, else its first sentence, of at most 60 characters; "" for a checklist."""
     text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
     if found := ANY_HEADING.search(text):
@@ -88,14 +88,14 @@ def infer(
     Return the name of the file without a leading date, and a note if a title was made.
     """
     fields, program = file.fields, file.program
-    (name, day), day_in_address = name_and_day(path, folders, program, zone), DATE_IN_PATH.search(address)
-    fields.setdefault("slug", unquote(parted(address)[1]) or shown(name))
+    (name, day), day_in_address = name_and_date(path, folders, program, zone), DATE_IN_PATH.search(address)
+    fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
     note = None
     if not fields.get("title"):
-        title = "" if program.titles_from_names or any(map(str.isspace, name)) else title_in(fields["content"])
-        fields["title"], note = title or title_of(shown(name)), Note.TITLES if title else Note.TITLES_FROM_NAMES
+        title = "" if program.titles_from_names or any(map(str.isspace, name)) else title_from_text(fields["content"])
+        fields["title"], note = title or title_from_name(shown(name)), Note.TITLES if title else Note.TITLES_FROM_NAMES
     if day_in_address and not day:
-        day = time_or_nothing(day_in_address[1], zone)
+        day = rfc3339_or_empty(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
     if DRAFT_FOLDERS & {folder.lower() for folder in (top, *folders)} and not file.is_exported:

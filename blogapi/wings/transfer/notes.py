@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 # The first line that a note is about, perhaps with the names of values
-Where = int | tuple[int | None, str] | None
+NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the texts below
 DATE_FROM = "--date-from NAME takes a name in front matter for the date, and they are published; else add `date`"

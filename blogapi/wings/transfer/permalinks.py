@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.dates import moment_of
+from blogapi.wings.markdown.dates import datetime_of
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
 
@@ -35,7 +35,7 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return paths, aliases
 
 
-def parted(address: str) -> tuple[str, str]:
+def split_address(address: str) -> tuple[str, str]:
     """Return the folder and the last segment of an address, without an extension and `index`."""
     path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/")
     folder, _, name = path.rpartition("/")
@@ -44,8 +44,8 @@ def parted(address: str) -> tuple[str, str]:
 
 def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
     """Return the slugs at the end of older addresses that are otherwise the same as one of the post's addresses."""
-    folders = {parted(address)[0] for address in addresses}
-    return [slug for folder, slug in map(parted, aliases) if folder in folders and is_slug(slug)]
+    folders = {split_address(address)[0] for address in addresses}
+    return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
 
 
 def path_of(value: Any) -> str:
@@ -101,7 +101,7 @@ def address_by_pattern(
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
         names = names if isinstance(names, list) else [names]
         categories += [each for each in names if isinstance(each, str)]
-    moment = moment_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
+    moment = datetime_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
     moment = moment if zone is UTC else moment.astimezone(zone)
     name = own_slug if isinstance(own_slug, str) else name
     styles = STYLES | program.permalink_styles

@@ -21,12 +21,12 @@ class SpoolEntry(NamedTuple):
     number: int = 0
     slug: str = ""  # empty for a Failure
     parents: tuple[str, ...] = ()
-    front: str = ""
+    slug_prefix: str = ""
     day: str = ""  # the date in the site's time zone
     is_given: bool = False  # whether front matter says the slug
 
 
-def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
+def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
     """Put the language, then more and more folders of the path in front of each slug that several posts have.
 
     If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
@@ -34,9 +34,9 @@ def distinct(found: list[SpoolEntry]) -> list[SpoolEntry]:
     """
     counts = Counter(each.slug for each in found)
     given = Counter(each.slug for each in found if each.is_given)
-    fixed = [each.is_given and not each.front and given[each.slug] == 1 for each in found]
+    fixed = [each.is_given and not each.slug_prefix and given[each.slug] == 1 for each in found]
     slugs = [
-        valid_slug(f"{each.front} {each.slug}") if counts[each.slug] > 1 and not is_fixed else each.slug
+        valid_slug(f"{each.slug_prefix} {each.slug}") if counts[each.slug] > 1 and not is_fixed else each.slug
         for each, is_fixed in zip(found, fixed, strict=True)
     ]
     longest = max((len(each.parents) for each in found), default=0)

@@ -13,13 +13,13 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from blogapi.clock import rfc3339
-from blogapi.wings.markdown.dates import moment_of
-from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, Rules, parse
+from blogapi.wings.markdown.dates import datetime_of
+from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.markdown.programs import OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names, permalinks
-from blogapi.wings.transfer.completion import complete, hide, note_dates, set_status_aside
+from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.data import read_text
 from blogapi.wings.transfer.discovery import files_below
@@ -27,10 +27,10 @@ from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, REA
 from blogapi.wings.transfer.images import LocalImages, Placement
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut
-from blogapi.wings.transfer.notes import Note, Where
+from blogapi.wings.transfer.notes import Note, NoteDetails
 from blogapi.wings.transfer.paths import open_below, real_folders
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
-from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, distinct, valid_slug
+from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 
 MAX_ADVISED = 100  # files of each kind that an advice may be about
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
@@ -72,7 +72,7 @@ class Sources:
         self.taken: set[str] = set()  # real paths of files that were read beside posts
         found = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
-        self.found = sorted(distinct(found), key=lambda found: (found.when, found.number))
+        self.found = sorted(with_distinct_slugs(found), key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
@@ -94,9 +94,9 @@ class Sources:
             return SpoolEntry(offset)
         when = item.created_at or item.fields.get("published_at", NO_DATE)
         slug = valid_slug(item.fields["slug"])
-        day = when if when == NO_DATE else moment_of(when, UTC).astimezone(item.zone).date().isoformat()
+        day = when if when == NO_DATE else datetime_of(when, UTC).astimezone(item.zone).date().isoformat()
         is_given = "slug" in item.file.sources
-        return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.front, day, is_given)
+        return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.slug_prefix, day, is_given)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all files below a folder."""
@@ -164,7 +164,9 @@ class Sources:
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
         self.unread_settings |= {site.unread: None} if site.unread else {}
-        file = parse(self._with_meta(data, path), Rules(program=site.program, zone=site.zone, date_from=self.date_from))
+        file = parse(
+            self._with_meta(data, path), ReadOptions(program=site.program, zone=site.zone, date_from=self.date_from)
+        )
         if file.program not in (site.program, OURS):
             self.recognized[f"{file.program.name}, by the names in front matter"] = None
         if file.fields.get("status") == "trash":
@@ -203,7 +205,7 @@ class Sources:
             notes={**without_controls(file.fields)},
             parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] == "index" else -1]),
             zone=site.zone,
-            front=names.language_of(path, file.values) or permalinks.parted(address)[0],
+            slug_prefix=names.language_of(path, file.values) or permalinks.split_address(address)[0],
         )
         item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
         item.notes |= {title_note: None} if title_note else {}
@@ -221,7 +223,7 @@ class Sources:
         note_dates(item, inherited, place.relative_to(bound))
         if not self.is_movable:  # A push refuses such a file: the word may be misspelt, and the post would be hidden.
             set_status_aside(item)
-        hide(item, values, inherited, rfc3339(self.now))
+        hide_unless_public(item, values, inherited, rfc3339(self.now))
 
     def _address_by_pattern(self, item: Item, folder: Path, name: str, site: Site) -> str:
         """Return the address that a post had by the pattern of its site."""
@@ -243,9 +245,9 @@ class Sources:
         fields = {name: value for name, value in post.fields.items() if value}
         slug = fields.setdefault("slug", valid_slug(fields.get("title", f"post-{post.id}")))
         has_title = "title" in fields
-        fields.setdefault("title", names.title_of(slug))
+        fields.setdefault("title", names.title_from_name(slug))
         source = f"{file} ({valid_slug(slug)}{'' if has_title else f', id {post.id}'})"
-        notes: dict[Note, Where] = {Note.BLOCKS: None} if post.has_missing_blocks else {}
+        notes: dict[Note, NoteDetails] = {Note.BLOCKS: None} if post.has_missing_blocks else {}
         notes |= without_controls(fields)
         try:
             if html := fields.pop("html", ""):
@@ -253,12 +255,12 @@ class Sources:
         except MarkdownError as error:
             return Failure(source, None, error.reason)
         if not has_title:
-            title = names.title_in(fields.get("content", ""))
+            title = names.title_from_text(fields.get("content", ""))
             fields["title"] = title or fields["title"]
             notes |= {Note.TITLES if title else Note.TITLES_FROM_NAMES: None}
         paths = tuple(filter(None, map(permalinks.path_of, post.paths)))
         item = Item(source, fields, post.created_at, old_paths=paths, notes=notes, parents=(post.id,))
-        hide(item, post.values, (), rfc3339(self.now))
+        hide_unless_public(item, post.values, (), rfc3339(self.now))
         self._place_images(item)
         complete(item, rfc3339(self.now), self.drop)
         return item

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
@@ -29,7 +29,7 @@ def read_posts(path: Path) -> Iterator[ExportedPost | LeftOut]:
 
 def _post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
     number, _, slug = row.get("post_id", "").partition(".")
-    is_published, when = row.get("is_published", "").lower() == "true", time_or_nothing(row.get("post_date", ""))
+    is_published, when = row.get("is_published", "").lower() == "true", rfc3339_or_empty(row.get("post_date", ""))
     status = "published" if is_published else "draft"
     fields = {"slug": slug, "title": row.get("title", ""), "status": status, "published_at": when}
     fields |= {"excerpt": row.get("subtitle", "")}

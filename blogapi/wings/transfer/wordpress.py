@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from blogapi.documents import is_slug
-from blogapi.wings.markdown.dates import time_or_nothing
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.fields import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import paragraphs, text_of
@@ -106,8 +106,8 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
 
 def _date(item: Element, zone: tzinfo) -> str:
     """Return the date of a post; Squarespace can leave out the first two."""
-    found = time_or_nothing(text(item, "post_date_gmt")) or time_or_nothing(text(item, "post_date"), zone)
-    return found or time_or_nothing(text(item, "pubDate"))
+    found = rfc3339_or_empty(text(item, "post_date_gmt")) or rfc3339_or_empty(text(item, "post_date"), zone)
+    return found or rfc3339_or_empty(text(item, "pubDate"))
 
 
 def _figure(caption: re.Match[str]) -> str:

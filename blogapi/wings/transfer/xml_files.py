@@ -38,7 +38,7 @@ def elements(path: Path) -> Iterator[Element]:
         with CleanFile(path) as file:
             for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
                 if event == "start":
-                    depth = depth if parents else 1 if local(element) in ("feed", "RDF") else 2
+                    depth = depth if parents else 1 if local_name(element) in ("feed", "RDF") else 2
                     parents.append(element)
                     continue
                 parents.pop()
@@ -54,7 +54,7 @@ def elements(path: Path) -> Iterator[Element]:
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
 
 
-def local(element: Element) -> str:
+def local_name(element: Element) -> str:
     """Return the name of an element without its namespace."""
     return element.tag.rpartition("}")[2]
 
