@@ -89,7 +89,7 @@ class SharedDatabase(Database):
             finally:
                 goes_on.clear()
 
-    def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
+    def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
         """Run a slow function that needs no database, while other requests are answered.
 
         Only one runs per client, so that none waits for the work of another, and COMPUTING in all: more would share one

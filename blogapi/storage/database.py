@@ -67,8 +67,11 @@ class Database(Reader):
         with self.engine.limited(lambda: time.monotonic() < until):
             return operation(self, *args, **kwargs)
 
-    def in_background(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that needs no database; our server answers other requests meanwhile."""
+    def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
+        """Run a slow function without the database. Our server answers others meanwhile, and runs one per client.
+
+        It is here because a client waits for its turn as for a slow read.
+        """
         return function()
 
     def begin(self, until: float) -> Transaction:

@@ -102,7 +102,7 @@ def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageF
 def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
     """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
     try:
-        return request.database.in_background(request.client, partial(images.identify, sent.file, sent.name))
+        return request.database.compute_in_thread(request.client, partial(images.identify, sent.file, sent.name))
     except InvalidImage as error:
         raise BadRequest(f"file: {error}") from None
     except UnsupportedImage as error:

@@ -144,7 +144,7 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
     pairs = [pair.partition(b"=") for pair in body.replace(b"+", b" ").split(b"&") if pair]
     tokens = [value for name, _, value in pairs if unquoted(name[:MAX_TOKEN_BYTES]) == b"access_token"]
     authorize_writer(request, [text_of(unquoted(token[:MAX_TOKEN_BYTES])) for token in tokens])
-    return request.database.in_background(
+    return request.database.compute_in_thread(
         request.client, lambda: [(text_of(unquoted(name)), text_of(unquoted(value))) for name, _, value in pairs]
     )
 

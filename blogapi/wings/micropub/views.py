@@ -125,7 +125,7 @@ def convert_content(request: Request, properties: Any) -> None:
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         value = entry.single(properties, "content")
-        content, dropped = request.database.in_background(request.client, partial(entry.as_markdown, value))
+        content, dropped = request.database.compute_in_thread(request.client, partial(entry.as_markdown, value))
         properties["content"] = [content]
         properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # lists them as ignored
 

@@ -81,7 +81,7 @@ def changed_fields(
     dates = (local_time(utc_time(form["published_at"])).replace("T", " ") for form in (before, after))
     old, new = ({**form, "published_at": date} for form, date in zip((before, after), dates, strict=True))
     differing = [name for name in names if old[name] != new[name]]
-    return request.database.in_background(
+    return request.database.compute_in_thread(
         request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing}
     )
 

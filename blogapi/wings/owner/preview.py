@@ -175,7 +175,7 @@ def rendered(content: str, client: str = "") -> Markup:
     """Return Markdown as HTML, which contains no scripts. Another thread renders it, once for each text."""
     text = bounded(content)
     work = partial(render, text)
-    return Markup(cached(text) or request.database.in_background(client or request.client, work))
+    return Markup(cached(text) or request.database.compute_in_thread(client or request.client, work))
 
 
 def without_others(html: str) -> Markup:

@@ -170,7 +170,7 @@ def convert_html() -> Response:
         raise BadRequest("This is too long to be converted.")
     convert = partial(markdown_of, html, MAX_ELEMENTS, dropped=set())
     try:
-        return Response(request.database.in_background(request.client, convert), mimetype="text/plain")
+        return Response(request.database.compute_in_thread(request.client, convert), mimetype="text/plain")
     except MarkdownError as error:
         raise BadRequest(error.reason) from None
 

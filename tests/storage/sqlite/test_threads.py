@@ -138,7 +138,7 @@ def test_clients_with_long_reads_do_not_keep_another_waiting(database):
 def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database):
     def work_during(*clients):
         client, *others = clients
-        return database.in_background(client, lambda: work_during(*others) if others else "done")
+        return database.compute_in_thread(client, lambda: work_during(*others) if others else "done")
 
     assert work_during("a", "other") == "done"
     with pytest.raises(Unavailable):
