@@ -109,8 +109,15 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("backend", ["sqlite", POSTGRESQL], indirect=True)
 
 
+LONG = {"docs", "outside", "owner", "server", "sync"}  # the folders whose slow tests take longest
+
+
 def pytest_collection_modifyitems(config, items):
-    """With another server, leave out the tests that look into the application's thread or need our server."""
+    """Begin with what takes long, so that all workers end at the same time.
+
+    With another server, leave out the tests that look into the application's thread or need our server.
+    """
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
     if config.getoption("--over"):
         looks_inside = {"statements", "plan"}
         items[:] = [
