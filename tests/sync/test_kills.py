@@ -1,4 +1,4 @@
-"""Push and pull, killed at any moment along with the service, and at its limit: nothing is lost or duplicated."""
+"""Push and pull, killed at any moment along with the service: nothing is lost or duplicated."""
 
 import random
 import re
@@ -122,18 +122,6 @@ def revisions(service, posts):
         if count := len(service.request("GET", f"/v1/posts/{post['id']}/revisions")[2]):
             found[count] = found.get(count, 0) + 1
     return found
-
-
-@pytest.mark.sqlite
-def test_at_the_limit_a_push_waits_and_continues(serve, tmp_path):
-    service = serve(BLOGAPI_RATE_LIMIT=5)
-    folder = write_files(tmp_path / "folder", {f"{number}.md": "Words." for number in range(6)})
-    while time.time() % 60 > 50:  # The minute must not end before the limit is reached.
-        time.sleep(1)
-    status, lines = Commands(service, folder).run("push")
-    assert (status, lines[0]) == (0, "6 requests, at 5 a minute: about 1 minute")
-    assert sum(line.startswith("the rate limit is reached; trying again in ") for line in lines) == 1
-    assert lines[-1] == "created 6, updated 0, unchanged 0, conflict 0, failed 0"
 
 
 @pytest.mark.sqlite

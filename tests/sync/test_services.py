@@ -68,7 +68,7 @@ def test_a_post_keeps_its_images_if_only_their_files_are_gone(run, folder, there
 @pytest.mark.parametrize(("scope", "may_delete"), [("read-only", True), ("published-only", False)])
 def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, change, scope, may_delete):
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
-    key = blog.write(add_key, tmp_path.name, scope)
+    key = blog.write(add_key, f"pulls {scope}", scope)
     edit(tmp_path / "folder/a.md", "# A", "# A, newer")
     assert run("push", tmp_path / "folder", key=key) == (
         1,
@@ -239,6 +239,15 @@ def test_commands_wait_at_the_rate_limit_and_after_a_failure(run, hostile, tmp_p
     address = hostile(status=429, Retry_After="0", then=[busy, (200, {}, b"[]")])
     said = ["the rate limit is reached; trying again in 1 s", "busy; trying again in 2 s", counts()]
     assert run("pull", tmp_path / "folder", to=address) == (0, said)
+
+
+def test_a_push_says_how_long_it_takes_and_continues_after_the_limit(run, hostile, folder):
+    address = hostile(body=[], X_RateLimit_Limit="1", X_RateLimit_Remaining="0")
+    hostile("/v1/posts/by-slug/a", 429, then=[(201, {"ETag": '"1"'}, json.dumps(POST).encode())], Retry_After="0")
+    hostile("/v1/posts/by-slug/b", 201, POST | {"slug": "b"}, ETag='"1"')
+    said = ["2 requests, at 1 a minute: about 2 minutes", "the rate limit is reached; trying again in 1 s"]
+    said += ["created a.md", "created b.md", counts(created=2)]
+    assert run("push", folder(a="# A\n", b="# B\n"), to=address) == (0, said)
 
 
 def test_a_missing_permission_is_reported_for_its_file_and_the_others_are_sent(run, hostile, folder):
