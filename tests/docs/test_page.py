@@ -4,7 +4,11 @@ import gzip
 
 import pytest
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.expected_conditions import element_to_be_clickable, text_to_be_present_in_element
+from selenium.webdriver.support.expected_conditions import (
+    element_to_be_clickable,
+    text_to_be_present_in_element,
+    url_to_be,
+)
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.cases import cases
@@ -14,7 +18,7 @@ PAGE = ("/docs", "/docs/docs.css", "/docs/docs.js", "/docs/swagger-ui.css", "/do
 
 @pytest.mark.sqlite
 @pytest.mark.slow
-def test_a_post_is_created_from_the_page_on_a_phone_where_nothing_scrolls_sideways(browser, blog_in_browser):
+def test_a_post_is_created_from_the_page_on_a_phone_and_nothing_scrolls_sideways(browser, blog_in_browser):
     service, url = blog_in_browser
     wait = WebDriverWait(browser, 20, 0.02)
 
@@ -42,6 +46,10 @@ def test_a_post_is_created_from_the_page_on_a_phone_where_nothing_scrolls_sidewa
     browser.get(f"{url}/")
     click(".btn.authorize.locked")  # The page has remembered the key.
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] != "DEBUG"] == []
+    click(".auth-btn-wrapper button.btn-done")
+    click("#owner")
+    wait.until(element_to_be_clickable((By.LINK_TEXT, "API reference"))).click()
+    wait.until(url_to_be(f"{url}/docs"))
 
 
 def test_the_page_cannot_load_anything_from_elsewhere(stranger):

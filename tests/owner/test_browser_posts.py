@@ -108,13 +108,6 @@ def test_without_scripts_a_long_post_is_still_there_after_the_session_has_ended(
     assert shown_after_going_back(window, typed) == typed
 
 
-def test_the_reference_and_the_page_link_to_each_other(window):
-    window.click("API reference")
-    assert window.browser.current_url == f"{window.url}/docs"
-    window.click("Owner’s page")
-    assert window.browser.current_url == f"{window.url}/settings/posts"
-
-
 def test_posts_are_accessible_and_never_scroll_sideways(window, axe):
     window.browser.bypass_policies()  # Previews allow no scripts.
     window.check_each(axe, "/settings/posts")

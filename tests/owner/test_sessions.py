@@ -64,6 +64,9 @@ def test_a_link_works_for_ten_minutes_and_a_session_for_twelve_hours(database, s
     link = database.write(sessions.add, sessions.LINK)
     clock.now += 599
     assert open_session(stranger, link).status_code == 303
+    token = stranger.get_cookie("blogapi", path="/settings").value
+    (row,) = database.rows(OwnerSession.select().where(OwnerSession.kind == "session"))
+    assert (row[0], token in str(row)) == (keys.digest_of(token), False)
     clock.now += 12 * 3600 - 1
     assert stranger.get("/settings/keys").status_code == 200
     clock.now += 1
@@ -99,14 +102,7 @@ def test_ending_a_session_ends_it_for_every_copy_of_its_cookie(app, database, ow
     assert [each.get("/settings/keys").status_code for each in (owner, thief, other)] == [403, 403, 200]
 
 
-@pytest.mark.both_engines
-def test_only_digests_of_sessions_are_stored(database, owner):
-    token = owner.get_cookie("blogapi", path="/settings").value
-    (row,) = database.rows(OwnerSession.select())
-    assert row[:3] == (keys.digest_of(token), "session", "2026-11-21T00:00:00Z")
-
-
-@pytest.mark.parametrize(
+@cases(
     ("user_agent", "name"),
     [
         ("Mozilla/5.0 (Android 15; Mobile; rv:143.0) Gecko/143.0 Firefox/143.0", "Firefox on Android"),
@@ -118,7 +114,7 @@ def test_only_digests_of_sessions_are_stored(database, owner):
 )
 def test_a_session_is_named_after_its_browser_and_system(app, database, user_agent, name):
     client = enter(app, database, browser=user_agent)
-    assert view(client, "/settings/sessions").all("h2") == [f"{name} this one"]
+    assert f"{name} this one" in view(client, "/settings/sessions").all("h2")
 
 
 @pytest.mark.slow
@@ -169,7 +165,7 @@ def test_a_change_needs_the_token_of_its_own_form(app, database, owner, post):
     assert counts(database)["draft"] == 0
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@cases("site", ["cross-site", "same-site"])
 def test_another_site_cannot_send_anything(owner, database, stranger, site):
     headers = {"Sec-Fetch-Site": site}
     action, fields = view(owner, "/settings/keys").form("Create key")

@@ -31,12 +31,14 @@ def press(client, tag, label, **typed):
     return follow(client, send(client, form["action"], fields | typed))
 
 
-def test_tags_are_listed_with_their_number_of_posts_and_link_to_them(owner, tagged):
+def test_tags_are_listed_and_searched_with_their_number_of_posts_and_link_to_them(owner, tagged):
     page = view(owner, "/settings/tags")
     assert page.all("tbody th, tbody td:nth-child(2)") == ["a", "1", "b", "1", "travel", "2"]
     found = view(owner, row(page, "travel").a["href"])
     assert found.titles == ["Two", "One"]
     assert view(owner, "/settings/posts?tag=b").titles == ["Two"]
+    assert view(owner, "/settings/tags?q=RAV").all("tbody th") == ["travel"]
+    assert view(owner, "/settings/tags?q=zz").said[0] == "No tag has this in its name."
 
 
 @pytest.mark.both_engines
@@ -91,8 +93,3 @@ def test_tags_are_changed_and_restored_where_a_thread_of_the_server_does_that(ow
         assert tags(client) == {"travel": 2, "x": 1}
         page.press("Undo")
         assert tags(client) == {"a": 1, "travel": 2}
-
-
-def test_tags_can_be_searched(owner, tagged):
-    assert view(owner, "/settings/tags?q=RAV").all("tbody th") == ["travel"]
-    assert view(owner, "/settings/tags?q=zz").said[0] == "No tag has this in its name."
