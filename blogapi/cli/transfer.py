@@ -113,8 +113,8 @@ def import_results(
     database: Database, sources: Sources, images: ImageStore, fetcher: Fetcher | None, events: bool
 ) -> Iterator[ImportResult]:
     """Import posts and show progress; a dry run only determines the results."""
-    keep = partial(images.store, sources.images.roots if sources.images else ())
-    posts = map(partial(with_stored_images, keep), map(checked, sources))
+    store_image = partial(images.store, sources.images.roots if sources.images else ())
+    posts = map(partial(with_stored_images, store_image), map(checked, sources))
     posts = map(fetcher.with_fetched_images, posts) if fetcher else posts
     if images.dry_run:
         return predict(database, posts)

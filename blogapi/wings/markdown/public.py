@@ -66,7 +66,7 @@ def _not_public(value: str, now: str) -> bool:
 def _past(value: str, now: str) -> bool:
     if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # seconds or milliseconds since 1970
         return rfc3339(int(value[:10])) <= now
-    return value not in OFF and rfc3339_or_empty(value) <= now  # One that is not understood is "", and past.
+    return value not in OFF and rfc3339_or_empty(value) <= now  # A time that is not understood counts as past.
 
 
 def _future(value: str, now: str) -> bool:

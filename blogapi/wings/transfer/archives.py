@@ -15,9 +15,9 @@ MAX_RATIO = 200  # of these bytes to those of the archive
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield what to read for each path: a temporary folder of its files for a zip archive that is sound, else itself.
+    """Yield the given path of each path to read: a zip archive is read from a temporary folder of its files.
 
-    An archive that is too large is not unpacked. The paths to read are the keys.
+    An archive that is damaged or too large is not unpacked: its own path is read.
     """
     with TemporaryDirectory() as folder:
         top = os.path.realpath(folder)

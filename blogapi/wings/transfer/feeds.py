@@ -13,7 +13,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer import blogger
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.xml_files import elements, local_name, text
+from blogapi.wings.transfer.xml_files import child_text, elements, local_name
 
 PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts
 # Numbers of items to which programs cut a feed
@@ -40,15 +40,15 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
 
 def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
     links = [link for link in entry.iterfind("{*}link") if link.get("rel", "alternate") == "alternate"]
-    dates = [rfc3339_or_empty(text(entry, name), zone) for name in ("pubDate", "published", "date", "updated")]
-    html = text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
+    dates = [rfc3339_or_empty(child_text(entry, name), zone) for name in ("pubDate", "published", "date", "updated")]
+    html = child_text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
     summary = _html(entry.find("{*}summary"))
-    author = text(entry, "creator") or text(entry, "author/{*}name") or text(entry, "author")
+    author = child_text(entry, "creator") or child_text(entry, "author/{*}name") or child_text(entry, "author")
     terms = [child.get("term") or child.text or "" for child in entry.iterfind("{*}category")]
     return _post(
-        values={"draft": text(entry, "control/{*}draft")},
+        values={"draft": child_text(entry, "control/{*}draft")},
         link="".join(link.get("href") or link.text or "" for link in links[:1]).strip(),
-        title=text_of(text(entry, "title")),
+        title=text_of(child_text(entry, "title")),
         when=next(filter(None, dates), ""),
         html=html or summary,
         excerpt=text_of(summary) if html else "",

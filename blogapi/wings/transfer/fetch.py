@@ -28,12 +28,12 @@ MAX_FETCHES = 10_000  # in one import
 MAX_IMPORT_SECONDS = 3600  # for all of them; the next import fetches the others
 SECONDS = 30  # for one, with its redirects
 MAX_REDIRECTS = 5
-MAX_FAILURES = 3  # in a row, until a host is asked no more
+MAX_FAILURES = 3  # in a row; then a host is not asked again
 REQUEST_HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 
 class NotFetched(Exception):
-    """An image that its host does not give; the message says why."""
+    """An image could not be fetched; the message says why."""
 
 
 class Fetcher:
@@ -100,7 +100,7 @@ class Fetcher:
         return self.url + image.path
 
     def _download(self, url: str, host: str) -> BytesIO:
-        """Return what is at an address. Raises NotFetched."""
+        """Download an image. Raises NotFetched."""
         until = time.monotonic() + SECONDS
         try:
             with deadline(SECONDS, TimeoutError()):

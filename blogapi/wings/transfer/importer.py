@@ -98,12 +98,12 @@ def checked(source: Item | Failure) -> Checked:
         return [Failure(source.source, line_of(field), sentence) for field, sentence in sentences(error)]
 
 
-def with_stored_images(keep: Callable[[str], None], post: Checked) -> Checked:
-    """Store the images of a valid post, each with `keep`; return the post, or why that failed."""
+def with_stored_images(store_image: Callable[[str], None], post: Checked) -> Checked:
+    """Store the images of a valid post, each with `store_image`; return the post, or why that failed."""
     if isinstance(post, Item):
         for file in post.images:
             try:
-                keep(file)
+                store_image(file)
             except IMAGE_ERRORS as error:
                 return [Failure(post.source, None, f"its image {file}: {reason_of(error)}")]
     return post

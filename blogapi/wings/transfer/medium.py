@@ -38,7 +38,7 @@ def read_posts(path: Path) -> Iterator[ExportedPost]:
 def _post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
     title = _text(entry.select_one(".p-name")) or match[2].strip("-")
     heading = body.select_one("h1, h2, h3, h4")
-    if heading and heading.text.strip() == title:  # It is the title, once more.
+    if heading and heading.text.strip() == title:  # The title is repeated in the text.
         heading.decompose()
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     when = rfc3339_or_empty(time.attr("datetime") or "") if time else ""

@@ -21,7 +21,7 @@ DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 
 MAX_TITLE_TEXT = 2000  # characters in which a title is looked for
-# What is in a text and not in its title: code, HTML, images, imports, and the signs of blocks
+# Parts of a text that cannot be its title: code, HTML, images, imports, and the marks of blocks
 NOT_TITLE = re.compile(
     r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
     r"|^(?:import|export) .*$|^:::.*$|^ {0,3}(?:[-*_] *){3,}$",
@@ -32,7 +32,7 @@ CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
 MARKUP = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
-MAX_HEADER_TEXT = 500  # characters in which such lines are looked for
+MAX_HEADER_TEXT = 500  # characters in which lines like headers are looked for
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 PUBLISHED = re.compile("publish", re.IGNORECASE)
 

@@ -51,7 +51,7 @@ class Report:
         return 1 if self.outcomes["failed"] or not self.outcomes.total() else 0
 
     def _say(self, text: str, err: bool = True) -> None:
-        """Print a line; the files of an archive have their paths in it."""
+        """Print a line; name the files of an archive by their paths in it."""
         for folder, path in self.archives.items():
             text = text.replace(folder, path)
         say(text, err)

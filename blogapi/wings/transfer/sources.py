@@ -32,7 +32,7 @@ from blogapi.wings.transfer.paths import open_below, real_folders
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
 from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 
-MAX_ADVISED = 100  # files of each kind that an advice may be about
+MAX_ADVISED = 100  # at most this many files of each kind are looked at for advice
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
 
 

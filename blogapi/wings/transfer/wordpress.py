@@ -16,7 +16,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import paragraphs, text_of
 from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.xml_files import elements, text
+from blogapi.wings.transfer.xml_files import child_text, elements
 
 # [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
@@ -42,13 +42,13 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
     # Posts refer to images and reusable blocks by number; these may come later in the file.
     images, blocks = {}, {}
     for item in _items(path, "attachment", "wp_block"):
-        number, content = text(item, "post_id"), text(item, "encoded", "content")
-        if url := text(item, "attachment_url"):
+        number, content = child_text(item, "post_id"), child_text(item, "encoded", "content")
+        if url := child_text(item, "attachment_url"):
             images[number] = url
         elif len(content) <= MAX_BLOCK:
             blocks[number] = content
     for item in _items(path):
-        kind, status = text(item, "post_type"), text(item, "status")
+        kind, status = child_text(item, "post_type"), child_text(item, "status")
         if kind not in ("post", "page"):
             yield LeftOut(kind)
         elif status not in EXPORT_STATUSES:
@@ -61,44 +61,44 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
     is_export = False
     for element in elements(path):
         is_export |= element.tag.endswith("}wxr_version")
-        if element.tag == "item" and is_export and (not kinds or text(element, "post_type") in kinds):
+        if element.tag == "item" and is_export and (not kinds or child_text(element, "post_type") in kinds):
             yield element
     if not is_export:
         raise MarkdownError("not an export of WordPress")
 
 
 def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> ExportedPost:
-    status, when = text(item, "status"), _date(item, zone)
+    status, when = child_text(item, "status"), _date(item, zone)
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
-    meta = [(text(child, "meta_key"), text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
+    meta = [(child_text(child, "meta_key"), child_text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
     html = REUSABLE_BLOCK.sub(
-        lambda match: blocks.get(match[1], match[0]), text(item, "encoded", "content"), MAX_BLOCKS
+        lambda match: blocks.get(match[1], match[0]), child_text(item, "encoded", "content"), MAX_BLOCKS
     )
     has_blocks = bool(REUSABLE_BLOCK.search(html))
     html = CODE.sub(_code, CAPTION.sub(_figure, html))
     html = html if "<!-- wp:" in html else paragraphs(html)
-    link, slug = text(item, "link"), unquote(text(item, "post_name"))
+    link, slug = child_text(item, "link"), unquote(child_text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
     fields = {
-        "title": text_of(text(item, "title")),
+        "title": text_of(child_text(item, "title")),
         "slug": slug,
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
         "status": EXPORT_STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
-        "excerpt": text_of(text(item, "encoded", "excerpt")),
+        "excerpt": text_of(child_text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(html, first.get("footnotes", "")),
         "params": _params(item, meta),
     }
     return ExportedPost(
-        text(item, "post_id"),
+        child_text(item, "post_id"),
         fields,
-        kind=text(item, "post_type"),
+        kind=child_text(item, "post_type"),
         created_at=when,
         paths=(link, *(_renamed(link, slug, value) for value in older)),
-        values=first | {"status": status, "post_password": text(item, "post_password")},
+        values=first | {"status": status, "post_password": child_text(item, "post_password")},
         comments=len(item.findall("{*}comment")),
         has_missing_blocks=has_blocks,
     )
@@ -106,8 +106,8 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
 
 def _date(item: Element, zone: tzinfo) -> str:
     """Return the date of a post; Squarespace can leave out the first two."""
-    found = rfc3339_or_empty(text(item, "post_date_gmt")) or rfc3339_or_empty(text(item, "post_date"), zone)
-    return found or rfc3339_or_empty(text(item, "pubDate"))
+    found = rfc3339_or_empty(child_text(item, "post_date_gmt")) or rfc3339_or_empty(child_text(item, "post_date"), zone)
+    return found or rfc3339_or_empty(child_text(item, "pubDate"))
 
 
 def _figure(caption: re.Match[str]) -> str:
@@ -135,8 +135,8 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
             values.setdefault(name, []).append(value)
     formats = [child.get("nicename", "") for child in item if child.get("domain") == "post_format"]
     params = {name: found[0] if len(found) == 1 else found for name, found in values.items()} | {
-        "author": text(item, "creator"),
-        "sticky": text(item, "is_sticky") == "1",
+        "author": child_text(item, "creator"),
+        "sticky": child_text(item, "is_sticky") == "1",
         "format": formats[0].removeprefix("post-format-") if formats else "",
     }
     return {name: value for name, value in params.items() if value}

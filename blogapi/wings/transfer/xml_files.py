@@ -59,6 +59,6 @@ def local_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def text(item: Element, name: str, space: str = "") -> str:
+def child_text(item: Element, name: str, space: str = "") -> str:
     """Return the text of a child. `space` is part of its namespace."""
     return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
