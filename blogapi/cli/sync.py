@@ -34,8 +34,8 @@ from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
 
 CHANGING_RESULTS = ("created", "updated", "deleted")
-CONFLICT, FAILED, SKIPPED, UNCHANGED = "conflict", "failed", "skipped", "unchanged"
-HAPPENED = (*CHANGING_RESULTS, "renamed", CONFLICT, FAILED)
+CONFLICT, FAILED, RENAMED, SKIPPED, UNCHANGED = "conflict", "failed", "renamed", "skipped", "unchanged"
+HAPPENED = (*CHANGING_RESULTS, RENAMED, CONFLICT, FAILED)
 WAYS = {  # by command: what --force has become
     "push": "--overwrite replaces changes there, --recreate creates posts again",
     "pull": "--theirs replaces changes here and keeps yours",
@@ -136,14 +136,16 @@ class Output:
     quiet: bool
     diff: bool
 
-    def result(self, what: str, name: str, why: str) -> None:
+    def result(self, result: Result) -> None:
         """Print what was done with a file, or a post."""
-        if what == UNCHANGED or (self.quiet and not what.endswith(HAPPENED)):
+        outcome, name, reason = result
+        if outcome == UNCHANGED or (self.quiet and not outcome.endswith(HAPPENED)):
             return
         if self.as_json:
-            self.object(action=what, file=name, reason=why)
+            self.object(action=outcome, file=name, reason=reason)
         else:
-            self.line(f"{what} {name}" + (f": {why}" if why else ""), is_error=what in (CONFLICT, FAILED, SKIPPED))
+            is_error = outcome in (CONFLICT, FAILED, SKIPPED)
+            self.line(f"{outcome} {name}" + (f": {reason}" if reason else ""), is_error)
 
     def difference(self, name: str, lines: Iterable[str]) -> None:
         """Print how a file and its post differ."""
@@ -201,7 +203,7 @@ def run(
             working = stack.enter_context(opened(folder, remote, **options))
             counts = print_results(starters, working, output)
         except (RemoteError, NotSynced) as error:
-            raise ValueError(shown(error.args[-1])) from None
+            raise ValueError(shown(str(error))) from None
         except OSError as error:
             raise ValueError(shown(f"{folder}: {error.strerror}")) from None
     sys.exit(2 if counts[CONFLICT] else 1 if counts[FAILED] else 0)
@@ -252,18 +254,14 @@ def zone_of(state: SyncState) -> tzinfo:
 def print_results(starters: Iterable[Starter], working: WorkingFolder, output: Output) -> Counter[str]:
     """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
-    working.read()
-    comparison = Comparison(working)
-    actions = [start(comparison) for start in starters]
-    lengths = [action.prepare() for action in actions]
+    comparison, sources = Comparison(working), working.files.sources
+    syncs = [start(comparison) for start in starters]
     try:
-        results = chain(working.results, *map(results_of, actions, lengths))
-        for what, name, why in unique(results):
-            counts[what.rpartition(" be ")[2]] += 1
-            output.result(what, name, why)
-            if what == CONFLICT and output.diff:
-                output.difference(name, differences(comparison, name))
-        sources = working.sources
+        for result in unique(chain(working.results, *map(results_of, syncs))):
+            counts[result.outcome.rpartition(" be ")[2]] += 1
+            output.result(result)
+            if result.outcome == CONFLICT and output.diff:
+                output.difference(result.name, differences(comparison, result.name))
         for line in (*refused_images(sources), *settings_of(sources), *left_out(sources, "Left out")):
             if not output.quiet:
                 output.line(line, is_error=True)
@@ -272,16 +270,19 @@ def print_results(starters: Iterable[Starter], working: WorkingFolder, output: O
     return counts
 
 
-def results_of(action: Push | Pull, length: int) -> Iterator[Result]:
+def results_of(sync: Push | Pull) -> Iterator[Result]:
     """Yield the results of a command; those of a dry run say so."""
-    for what, file, why in with_progress(action.results(), length):
-        yield (f"would be {what}" if action.working.dry_run and what in CHANGING_RESULTS else what), file, why
+    for result in with_progress(sync.results(), len(sync.queue)):
+        is_foreseen = sync.working.dry_run and result.outcome in CHANGING_RESULTS
+        yield result._replace(outcome=f"would be {result.outcome}") if is_foreseen else result
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:
     """Yield the first result for each file: for `status`, push and pull name the same conflicts."""
     found = set()
     for result in results:
-        if result[0] == "renamed" or result[1] not in found:
+        if result.outcome == RENAMED:
             yield result
-            found.add(result[1] if result[0] != "renamed" else "")
+        elif result.name not in found:
+            found.add(result.name)
+            yield result

@@ -34,7 +34,11 @@ class RemoteError(Exception):
 
 
 class NotSynced(Exception):
-    """A file or a post stays as it is; others can be synced. The arguments are "conflict" or "failed", and why."""
+    """A file or a post stays as it is, because something failed; others can be synced. The message says why."""
+
+
+class Conflict(NotSynced):
+    """A file or a post stays as it is until the user decides."""
 
 
 class ApiResponse(NamedTuple):
@@ -161,7 +165,7 @@ class ApiClient:
         if answer.status == 429:
             return "the rate limit is reached"
         if answer.status in OF_ONE_POST:
-            raise NotSynced("failed", reason)
+            raise NotSynced(reason)
         if answer.status < 400:
             target = answer.headers.get("Location", "")[:200].partition("/v1/")[0]
             raise RemoteError(f"{self.address} redirects to {target}: use that address")

@@ -2,15 +2,14 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 
 from blogapi.clock import rfc3339
 from blogapi.documents import is_slug
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Rejected
-from blogapi.wings.sync.client import NotSynced
-from blogapi.wings.sync.decisions import ABSENT, CHANGED, CONFLICT, HINTS, REWOUND, SAME, Action, decide, reason
-from blogapi.wings.sync.remote import KEPT, Post, RemoteRevision
+from blogapi.wings.sync.client import Conflict
+from blogapi.wings.sync.decisions import ABSENT, CHANGED, HINTS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.sync.remote import Post
 from blogapi.wings.sync.state import Entry, fingerprint, identity
 from blogapi.wings.sync.working import CHANGING, Result, WorkingFolder
 from blogapi.wings.transfer.importer import schema
@@ -20,16 +19,16 @@ MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: 
 
 
 class Comparison:
-    """Compares the files in a folder, which must have been read, with their posts."""
+    """Compares the files in a folder with their posts."""
 
     def __init__(self, working: WorkingFolder):
-        self.working, self.remote, self.entries, self.items = working, working.remote, working.entries, working.items
+        self.working, self.entries, self.items = working, working.entries, working.items
 
     # What a file says
 
     def item_of(self, name: str, data: bytes) -> Item:
         """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
-        item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
+        item = self.working.files.sources.item_of(data, self.working.top / name, self.working.top)
         assert item  # No post has the status "trash".
         slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
         return replace(item, fields=schema.load(item.fields) | {"slug": slug})
@@ -71,86 +70,39 @@ class Comparison:
     # What to do
 
     def decide(self, name: str, current: Entry | None) -> tuple[Action, str]:
-        """Return what to do with a file and its current post, and why they conflict, if they do. Raises NotSynced."""
+        """Return what to do with a file and its current post, and why they conflict, if they do. Raises Conflict."""
         entry, exists = self.entries.get(name), self.working.folder.exists(name)
         if not exists and name in self.working.sha256:
-            raise NotSynced("conflict", CHANGING)
+            raise Conflict(CHANGING)
         if current and (other := self.working.holders.get(identity(current), name)) != name:
-            is_gone = other in self.working.heirs
-            why = (
-                MOVED.format(other, "it", current["slug"])
-                if is_gone
-                else f"{other} has the slug {current['slug']}, too"
-            )
-            raise NotSynced("conflict", why)
+            if other in self.working.heirs:
+                raise Conflict(MOVED.format(other, "it", current["slug"]))
+            raise Conflict(f"{other} has the slug {current['slug']}, too")
         if current and not exists and (heir := self.working.heirs.get(name)):
-            raise NotSynced("conflict", MOVED.format("it", heir, current["slug"]))
+            raise Conflict(MOVED.format("it", heir, current["slug"]))
         if current and entry and identity(current) != identity(entry):
-            raise NotSynced("conflict", f"its post is gone, and another post has the slug {current['slug']}")
+            raise Conflict(f"its post is gone, and another post has the slug {current['slug']}")
         local = (SAME if self.is_same(name, entry) else CHANGED) if exists else ABSENT
         remote = CHANGED if current else ABSENT
         if current and entry and current["fingerprint"] == entry["fingerprint"]:
             remote = SAME
-        elif entry and not self._is_successor(entry, current, ask=local is SAME):
+        elif entry and not self.working.ancestry.is_successor(entry, current, ask=local is SAME):
             remote = REWOUND
         alike = exists and self.is_same(name, current)
         lacks = bool(alike and current and self.lacking(name, current))
-        return decide(local, entry, remote, alike, lacks), reason(local, entry, remote, current)
+        action = decide(local, remote, is_recorded=bool(entry), alike=alike, lacks=lacks)
+        return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
-    def left(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
-        """Return the result for a file whose action is the other command's; record what is alike. Raises NotSynced."""
+    def leave(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
+        """Return the result for a file whose action is the other command's; record what is alike. Raises Conflict."""
         entry = self.entries.get(name)
-        if action is CONFLICT:
-            raise NotSynced("conflict", why)
+        if action is Action.CONFLICT:
+            raise Conflict(why)
         if action is Action.RECORD and current:
             self.working.record(name, current)
         elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
             self.working.record(name, current, entry["sha256"])
         elif action is Action.FORGET:
             self.working.forget(name)
-        what, how = HINTS.get(action, ("unchanged", ""))
-        return what, name, how
-
-    # What came after what
-
-    def _is_successor(self, entry: Entry, current: Entry | None, ask: bool) -> bool:
-        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
-
-        Another version that was current before and after the time of the recorded one shows that it does not.
-        """
-        if current and current["updated_at"] < entry["updated_at"]:
-            return False
-        if self._is_proven(entry) or not ask:
-            return True
-        if not current:
-            trashed = self.remote.trashed(entry["id"])
-            return trashed is not None and identity(trashed) == identity(entry)
-        revisions = self.remote.revisions(entry["id"])
-        if revisions is None:
-            return not self._may_be_restored
-        if any(each.begun == entry["updated_at"] for each in revisions):
-            return self.recorded_version(entry, revisions) is not None
-        if len(revisions) >= KEPT and all(each.begun > entry["updated_at"] for each in revisions):
-            return False  # The version may be gone from the history, or have been lost.
-        return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
-
-    def _is_proven(self, entry: Entry) -> bool:
-        proofs = self.working.proofs.items()
-        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
-
-    @cached_property
-    def _may_be_restored(self) -> bool:
-        """Whether a post is gone or older than recorded, and nothing proves that this is not because of a backup."""
-        found = ((entry, self.working.listed(entry)) for entry in self.entries.values())
-        lost = (entry for entry, post in found if not post or post["updated_at"] < entry["updated_at"])
-        return not all(map(self._is_proven, lost))
-
-    def recorded_version(self, entry: Entry, revisions: list[RemoteRevision]) -> Post | None:
-        """Return the version of a post that is recorded, if it is among these revisions."""
-        for revision in revisions:
-            if revision.begun == entry["updated_at"]:
-                found = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
-                if found and fingerprint(found[0]) == entry["fingerprint"]:
-                    self.working.add_proof(entry)
-                    return found[0]
-        return None
+        outcome, hint = HINTS.get(action, ("unchanged", ""))
+        return Result(outcome, name, hint)

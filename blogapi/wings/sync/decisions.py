@@ -1,16 +1,16 @@
 """What to do with a file and its post: one table for push and pull, and for their dry runs."""
 
-from enum import Enum, IntEnum, auto
-from typing import Any
+from collections.abc import Mapping
+from enum import Enum, auto
 
 
-class Side(IntEnum):
-    """A file or a post, compared with what is recorded of both. Without a record, what exists has changed."""
+class Side(Enum):
+    """The state of a file or a post, compared with what is recorded. Without a record, what exists has changed."""
 
-    ABSENT = 0
-    SAME = 1
-    CHANGED = 2
-    REWOUND = 3  # a post that does not descend from the recorded one: a backup was restored
+    ABSENT = auto()
+    SAME = auto()
+    CHANGED = auto()
+    REWOUND = auto()  # a post that does not descend from the recorded one: a backup was restored
 
 
 class Action(Enum):
@@ -27,21 +27,23 @@ class Action(Enum):
 
 
 ABSENT, SAME, CHANGED, REWOUND = Side
-CONFLICT = Action.CONFLICT
-TABLE = {  # a row for each state of the file, a column for each of the post: absent, same, changed, rewound
-    ABSENT: (Action.FORGET, Action.TRASH, CONFLICT, CONFLICT),
-    SAME: (Action.UNLINK, Action.NOTHING, Action.WRITE, CONFLICT),
-    CHANGED: (CONFLICT, Action.SEND, CONFLICT, CONFLICT),
+FORGET, SEND, TRASH, WRITE, UNLINK = Action.FORGET, Action.SEND, Action.TRASH, Action.WRITE, Action.UNLINK
+NOTHING, CONFLICT = Action.NOTHING, Action.CONFLICT
+
+RECORDED = {  # for each state of the file, what to do for each state of its post
+    ABSENT: {ABSENT: FORGET, SAME: TRASH, CHANGED: CONFLICT, REWOUND: CONFLICT},
+    SAME: {ABSENT: UNLINK, SAME: NOTHING, CHANGED: WRITE, REWOUND: CONFLICT},
+    CHANGED: {ABSENT: CONFLICT, SAME: SEND, CHANGED: CONFLICT, REWOUND: CONFLICT},
 }
 UNRECORDED = {
-    ABSENT: (Action.NOTHING, CONFLICT, Action.WRITE, CONFLICT),
-    CHANGED: (Action.SEND, CONFLICT, CONFLICT, CONFLICT),
+    ABSENT: {ABSENT: NOTHING, CHANGED: WRITE},
+    CHANGED: {ABSENT: SEND, CHANGED: CONFLICT},
 }
-HINTS = {  # what the other command would do: what is said of the file, and the command
-    Action.SEND: ("changed here", "push sends it"),
-    Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
-    Action.WRITE: ("changed there", "pull writes it"),
-    Action.UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
+HINTS = {  # for actions of the other command: the outcome for the file, and which command acts
+    SEND: ("changed here", "push sends it"),
+    TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
+    WRITE: ("changed there", "pull writes it"),
+    UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
 }
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
 BACK = "its post went back to an earlier version, as if a backup was restored"
@@ -57,18 +59,18 @@ LOST = (
 )
 
 
-def decide(local: Side, base: Any, remote: Side, alike: bool = False, lacks: bool = False) -> Action:
-    """Return what to do. `base` is the record of both, if any.
+def decide(local: Side, remote: Side, *, is_recorded: bool, alike: bool = False, lacks: bool = False) -> Action:
+    """Return what to do with a file, whose state is `local`, and its post.
 
     `alike`: both sides say the same. `lacks`: the file matches only because it omits the field that changed.
     """
     if alike:
-        return Action.WRITE if lacks else Action.RECORD
-    return (TABLE if base else UNRECORDED)[local][remote]
+        return WRITE if lacks else Action.RECORD
+    return (RECORDED if is_recorded else UNRECORDED)[local][remote]
 
 
-def reason(local: Side, base: Any, remote: Side, post: Any) -> str:
-    """Return why a file and a post conflict, and how the user can go on."""
-    if not base:
+def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | None) -> str:
+    """Return why a file and its post conflict, and how the user can go on; `entry` is what is recorded of them."""
+    if not entry:
         return f"the post {post['slug']} differs from the file: {WAYS_OUT}" if post else ""
     return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)

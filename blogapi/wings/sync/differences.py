@@ -12,11 +12,11 @@ MAX_LINES = 5000  # limit for both texts together: comparing takes quadratic tim
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
     """Yield lines for the user. Raises RemoteError, NotSynced."""
-    working, remote = comparison.working, comparison.remote
+    working, remote = comparison.working, comparison.working.remote
     entry, listed = working.entries.get(name), working.post_of.get(name)
     found = remote.post(listed["id"]) if listed else None
     there = found[0] if found else None
-    base = comparison.recorded_version(entry, remote.revisions(entry["id"]) or []) if entry and listed else None
+    base = working.ancestry.recorded_version(entry, remote.revisions(entry["id"]) or []) if entry and listed else None
     post = there or base
     here = comparison.pushed(comparison.fields(name), post) if post and name in working.items else None
     if base:

@@ -1,16 +1,17 @@
-"""Which Markdown files of a synced folder are not posts: ignored ones, and copies that programs make of conflicts."""
+"""Which Markdown files of a synced folder are not posts, such as ignored ones and copies of conflicts."""
 
 import re
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import PurePosixPath
 
 from pathspec import GitIgnoreSpec
 
 from blogapi.wings.sync.client import RemoteError
+from blogapi.wings.sync.state import STATE
+from blogapi.wings.transfer.folder import Folder
 
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
-GIT, OWN = ".gitignore", ".blogapiignore"
+GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
 MAX_BYTES = 64 * 1024  # limit for an ignore file
 # By Syncthing, ownCloud, Resilio; by Dropbox, Nextcloud, Obsidian, Seafile
 IN_CONFLICT = re.compile(
@@ -27,23 +28,28 @@ BEGINNING = 60  # bytes
 
 
 class Ignored:
-    """The ignored files of a folder. `read` returns the bytes of a file in it, and `exists` whether there is one."""
+    """The files of a folder that are left out."""
 
-    def __init__(self, read: Callable[[str], bytes], exists: Callable[[str], bool], with_git: bool):
-        self.read, self.exists = read, exists
-        self.files = (GIT, OWN) if with_git else (OWN,)  # The last one that matches decides.
+    def __init__(self, folder: Folder, with_git: bool):
+        self.folder = folder
+        self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last one that matches decides.
         self._specs = cache(self._read_specs)
         self._is_in_ignored = cache(self._find_above)
+        self._is_of_another = cache(self._find_state_above)
 
     def why(self, name: str) -> str:
         """Return why a file is left out, as a kind of file; "" if it is not."""
         path = PurePosixPath(name)
+        if self._is_of_another(str(path.parent)):
+            return "file of another folder that is kept in sync"
+        if (self.folder.path / name).is_symlink():
+            return "link"
         if path.name.endswith(MINE):
             return "file that a pull kept aside"
         copied = COPIED.fullmatch(path.stem)
         if IN_CONFLICT.search(path.stem):
             return "duplicate from a conflict"
-        if copied and self.exists(str(path.with_name(copied[1] + path.suffix))):
+        if copied and self.folder.exists(str(path.with_name(copied[1] + path.suffix))):
             return "duplicate of another file"
         numbered = NUMBERED.fullmatch(path.stem)
         if numbered and self._is_alike(name, str(path.with_name(numbered[1] + path.suffix))):
@@ -53,11 +59,16 @@ class Ignored:
     def _is_alike(self, *names: str) -> bool:
         """Return whether files have the same title or, without one, begin with the same bytes."""
         try:
-            texts = [self.read(name) for name in names]
+            texts = [self.folder.read_bytes(name) for name in names]
         except OSError:
             return False
         titles = [title[0] if (title := TITLE.search(text)) else text[:BEGINNING] for text in texts]
         return len({*titles}) == 1
+
+    def _find_state_above(self, folder: str) -> bool:
+        """Return whether a folder below this one is part of one that is kept in sync itself."""
+        above = str(PurePosixPath(folder).parent)
+        return folder != "." and (self.folder.exists(f"{folder}/{STATE}") or self._is_of_another(above))
 
     def _find_above(self, folder: str) -> bool:
         """Return whether the ignore files ignore a folder, or one above it."""
@@ -75,16 +86,14 @@ class Ignored:
         return bool(found)
 
     def _read_specs(self, folder: str) -> list[GitIgnoreSpec]:
-        return list(self._each_spec(folder))
+        names = [f"{folder}/{file}" if folder else file for file in self.files]
+        return [self._read_spec(name) for name in names if self.folder.exists(name)]
 
-    def _each_spec(self, folder: str) -> Iterator[GitIgnoreSpec]:
-        for file in self.files:
-            name = f"{folder}/{file}" if folder else file
-            if self.exists(name):
-                try:
-                    data = self.read(name)
-                    if len(data) > MAX_BYTES:
-                        raise ValueError(f"must have at most {MAX_BYTES // 1024} KiB")
-                    yield GitIgnoreSpec.from_lines(data.decode().splitlines())
-                except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
-                    raise RemoteError(f"{name} cannot be used: {getattr(error, 'strerror', None) or error}") from None
+    def _read_spec(self, name: str) -> GitIgnoreSpec:
+        try:
+            data = self.folder.read_bytes(name)
+            if len(data) > MAX_BYTES:
+                raise ValueError(f"must have at most {MAX_BYTES // 1024} KiB")
+            return GitIgnoreSpec.from_lines(data.decode().splitlines())
+        except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
+            raise RemoteError(f"{name} cannot be used: {getattr(error, 'strerror', None) or error}") from None

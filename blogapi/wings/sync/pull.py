@@ -15,7 +15,7 @@ from blogapi.documents import dump
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError, split
-from blogapi.wings.sync.client import NotSynced, RemoteError
+from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
 from blogapi.wings.sync.comparison import Comparison
 from blogapi.wings.sync.decisions import Action
 from blogapi.wings.sync.edit import with_content, with_fields
@@ -44,21 +44,17 @@ class Pull:
     images: bool = False  # fetches images
 
     def __post_init__(self) -> None:
-        self.working = self.comparison.working
-
-    def prepare(self) -> int:
-        """Find the files to write; return the number of results."""
-        working = self.working
+        """Find the files to write. Raises RemoteError if `delete` is not allowed."""
+        working = self.working = self.comparison.working
         gone = [name for name in working.entries if not working.post_of[name]]
         if (gone or self.delete) and working.remote.scope == "published-only":  # It does not see which are gone.
             if self.delete:
                 raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
             gone = []
         if self.delete and not self.delete_all:
-            working.refuse_many(gone, working.posts, "posts")
+            working.refuse_many(gone, working.posts.by_id, "posts")
         wanted = [name for name, post in working.post_of.items() if post and self._is_wanted(name, post)]
-        self.queue = list(filter(working.is_wanted, [*wanted, *gone]))
-        return len(self.queue)
+        self.queue = working.wanted([*wanted, *gone])
 
     def _is_wanted(self, name: str, post: Post) -> bool:
         is_known = name in self.working.entries or name in self.working.items
@@ -70,8 +66,8 @@ class Pull:
             yield self.working.attempt(self._pull, name, post, current)
 
     def _pull(self, name: str, post: Post | None, current: Entry | None) -> Result:
-        if why := self.working.left_out.get(name):
-            return "left out", name, why
+        if why := self.working.files.left_out.get(name):
+            return Result("left out", name, why)
         action, why = self.comparison.decide(name, current)
         if action is Action.TRASH and self.theirs and current and (found := self.working.remote.post(current["id"])):
             post, current = found[0], entry_of(*found)
@@ -80,8 +76,8 @@ class Pull:
         if action is Action.UNLINK and self.delete:
             self.working.remove(name)
             self.working.forget(name)
-            return "deleted", name, ""
-        return self.comparison.left(name, current, action, why)
+            return Result("deleted", name)
+        return self.comparison.leave(name, current, action, why)
 
     def _write(self, name: str, post: Post, current: Entry, is_mine: bool) -> Result:
         exists = self.working.folder.exists(name)
@@ -89,7 +85,7 @@ class Pull:
         why = f"yours is {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
         self.working.record(name, current)
-        return "updated" if exists else "created", name, why
+        return Result("updated" if exists else "created", name, why)
 
     def _keep(self, name: str) -> str:
         """Copy the local file to another name; return that name."""
@@ -98,7 +94,7 @@ class Pull:
         if not self.working.folder.exists(path):
             self.working.write(path, data)
         elif self.working.folder.read_bytes(path) != data:  # A pull that was killed has left the same bytes.
-            raise NotSynced("conflict", f"it has changed on both sides, and {kept} is in the way")
+            raise Conflict(f"it has changed on both sides, and {kept} is in the way")
         return kept
 
     # Contents of files
@@ -117,7 +113,7 @@ class Pull:
             data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
             if self.comparison.says_same(self._read(name, data)[1], current):
                 return data
-        raise NotSynced("failed", UNLIKE)
+        raise NotSynced(UNLIKE)
 
     def _edited(self, name: str, item: Item, post: Post, current: Entry, links: Callable[[str], str]) -> bytes | None:
         """Return the bytes of a file with some lines edited to match its post, or None if that failed."""
@@ -165,7 +161,7 @@ class Pull:
             if data is None:
                 return b""
             if not hashlib.sha256(data).hexdigest().startswith(file.partition(".")[0]):
-                raise NotSynced("failed", f"the image {file} is damaged")
+                raise NotSynced(f"the image {file} is damaged")
             self.working.write(path, data)
         return f"{above}{path}".encode()
 

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from secrets import token_hex
 from typing import Any
 
@@ -11,7 +12,7 @@ from blogapi.documents import dump
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.sync.client import NotSynced, RemoteError
+from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
 from blogapi.wings.sync.comparison import Comparison
 from blogapi.wings.sync.decisions import Action
 from blogapi.wings.sync.state import Entry, entry_of, identity
@@ -35,18 +36,15 @@ class Push:
     delete_all: bool = False  # even if most files are gone
     overwrite: bool = False  # sends files whose posts have changed, too
     recreate: bool = False  # creates posts again that are gone
-    uploaded: dict[str, str] | None = field(default=None, init=False)  # addresses of images by id
 
     def __post_init__(self) -> None:
-        self.working = self.comparison.working
-
-    def prepare(self) -> int:
-        """Find the files to send, and announce how long that will take; return the number of results."""
-        working = self.working
+        """Find the files to send, and announce how long that will take. Raises RemoteError if it is not allowed."""
+        working = self.working = self.comparison.working
+        self.by_slug = {post["slug"]: post for post in working.posts.by_id.values()}
         gone = [name for name in working.entries if not working.folder.exists(name) and name not in working.items]
         if self.delete and not self.delete_all:
             working.refuse_many(gone, working.items, "files")
-        self.queue = list(filter(working.is_wanted, [*working.items, *gone]))
+        self.queue = working.wanted([*working.items, *gone])
         same = {name for name in self.queue if self.comparison.is_same(name, working.entries.get(name))}
         requests = {name for name in self.queue if name in working.items} - same
         working.client.announce(len(requests.union(*(working.items[name].images for name in requests))))
@@ -57,13 +55,12 @@ class Push:
         # Files whose slug the post of another file still has and will give up, by name
         self.waiting = {name: other for name in requests if (other := self._holder(name)) in requests}
         self.unchanged = set() if self.overwrite else set(filter(self._is_unchanged, same))
-        return len(self.queue)
 
     def _holder(self, name: str) -> str:
         """Return the file whose post has the slug that another file wants; for a new file, it must give that up."""
         working, fields, is_new = self.working, self.comparison.fields, name not in self.working.entries
         slug = working.items[name].fields["slug"] if is_new else fields(name).get("slug", "")
-        holder, own = working.by_slug.get(slug), working.post_of.get(name)
+        holder, own = self.by_slug.get(slug), working.post_of.get(name)
         other = working.holders.get(identity(holder), "") if holder and own else ""
         if is_new:
             return other if other in working.items and fields(other).get("slug", slug) != slug else ""
@@ -77,7 +74,7 @@ class Push:
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
-        yield from (("unchanged", name, "") for name in self.queue if name in self.unchanged)
+        yield from (Result("unchanged", name) for name in self.queue if name in self.unchanged)
         last: dict[str, Entry | None] = {}
         for name, _, current in self.working.with_posts(name for name in self.queue if name not in self.unchanged):
             is_new = name in self.waiting and name not in self.working.entries
@@ -96,11 +93,11 @@ class Push:
             elif (action is Action.SEND or is_forced) and name in self.working.items:
                 done = self._send(name, current)
             else:
-                return self.comparison.left(name, current, action, why)
+                return self.comparison.leave(name, current, action, why)
             if done:
                 return done
             current = self._get(current["id"] if current else f"by-slug/{self.working.items[name].fields['slug']}")
-        raise NotSynced("conflict", "its post keeps changing: try again later")
+        raise Conflict("its post keeps changing: try again later")
 
     def _get(self, where: str) -> Entry | None:
         found = self.working.remote.post(where)
@@ -110,8 +107,8 @@ class Push:
         """Send a file, after its images; return None if its post has changed. Raises NotSynced, IMAGE_ERRORS."""
         item = self.working.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
-            raise NotSynced("failed", f"{what_differs(item)}: push --overwrite sends it without them")
-        done = ("updated" if current else "created", name, what_differs(item))
+            raise NotSynced(f"{what_differs(item)}: push --overwrite sends it without them")
+        done = Result("updated" if current else "created", name, what_differs(item))
         if self.working.dry_run:
             return done
         if current and not current["etag"]:  # It is from a list.
@@ -137,9 +134,13 @@ class Push:
         found = self.working.remote.post(current["id"])
         return found is not None and not all(address in dump(found[0]) for address in missing)
 
+    @cached_property
+    def uploaded(self) -> dict[str, str]:
+        """The addresses of the images on the service, by id; fetched on first use."""
+        return self.working.remote.images()
+
     def _upload(self, name: str, file: str) -> str:
         """Upload the image in a file, unless the service has it under this name; return its address."""
-        self.uploaded = self.working.remote.images() if self.uploaded is None else self.uploaded
         image_id, _, extension = name.partition(".")
         if image_id not in self.uploaded:
             with open_below(file, self.working.images.roots) as opened:
@@ -155,7 +156,7 @@ class Push:
             if not self.working.remote.delete(current["id"], current["etag"]):
                 return None
         self.working.forget(name)
-        return "deleted", name, ""
+        return Result("deleted", name)
 
     # Slugs that files take from each other
 
@@ -168,8 +169,8 @@ class Push:
             # The post that had the slug may keep it as a former one.
             self._forget_slug(self.waiting[name], self.working.items[name].fields["slug"])
             done = self.working.attempt(self._push, name, current)
-            if current and (old := self.working.posts[current["id"]]["slug"]) != current["slug"]:
-                if done[0] == "updated":
+            if current and (old := self.working.posts.by_id[current["id"]]["slug"]) != current["slug"]:
+                if done.outcome == "updated":
                     self._forget_slug(name, current["slug"])
                 else:
                     self._move(name, old)
