@@ -22,8 +22,7 @@ from blogapi.cli.transfer import FOLDER_PATH
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import ApiClient, NotSynced, RemoteError
-from blogapi.wings.sync.comparison import Comparison
-from blogapi.wings.sync.differences import differences
+from blogapi.wings.sync.comparison import Comparison, differences
 from blogapi.wings.sync.pull import Pull
 from blogapi.wings.sync.push import Push
 from blogapi.wings.sync.remote import Remote
@@ -33,27 +32,25 @@ from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
 
-CHANGING_RESULTS = ("created", "updated", "deleted")
-CONFLICT, FAILED, RENAMED, SKIPPED, UNCHANGED = "conflict", "failed", "renamed", "skipped", "unchanged"
-HAPPENED = (*CHANGING_RESULTS, RENAMED, CONFLICT, FAILED)
-WAYS = {  # by command: what --force has become
+CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only foresees
+HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that a quiet run prints
+NEW_OPTIONS = {  # by command: what --force has become
     "push": "--overwrite replaces changes there, --recreate creates posts again",
     "pull": "--theirs replaces changes here and keeps yours",
 }
-PATHS = click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER_PATH [FILE]...")
 Starter = Callable[[Comparison], Push | Pull]
 
 
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Refuse --force, and name the options that it has become."""
     if value:
-        ways = WAYS.get(context.info_name or "", "status needs none of them")
+        ways = NEW_OPTIONS.get(context.info_name or "", "status needs none of them")
         others = "--delete-all deletes many, --move-to URL takes another address"
         raise click.UsageError(f"--force has become several options: {ways}, {others}.")
 
 
 SHARED = (
-    PATHS,
+    click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]..."),
     click.option("--move-to", metavar="URL", help="The service's address if it is not the recorded one any more."),
     click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, which a repository can contain."),
     click.option(
@@ -90,7 +87,7 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @click.option("--recreate", is_flag=True, help="Create posts again that are gone.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
-    """Send what has changed in the Markdown files in FOLDER_PATH, or only FILE..., to a service.
+    """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.
 
     The key is read from BLOGAPI_KEY. A file whose post has changed, too, is reported and not sent; the exit status is
     then 2. After an interruption, repeat the command.
@@ -108,10 +105,10 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
     "--theirs", is_flag=True, help="Write files that have changed or are gone, too; keep yours as NAME.mine.md."
 )
 @click.option("--published", is_flag=True, help="Create no files for posts that are not published.")
-@click.option("--images", is_flag=True, help="Fetch images to FOLDER_PATH/images, and let the files lead to them.")
+@click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and let the files lead to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
-    """Write what has changed in the posts of a service to Markdown files in FOLDER_PATH, or only to FILE....
+    """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
 
     The key is read from BLOGAPI_KEY. A file that has changed, too, is reported and not written; the exit status is
     then 2. After an interruption, repeat the command.
@@ -124,7 +121,7 @@ def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: 
 @click.command()
 @shared("--from")
 def status(**where: Any) -> None:
-    """Print what a push and a pull of FOLDER_PATH would do."""
+    """Print what a push and a pull of FOLDER would do."""
     run(Push, Pull, dry_run=True, **where)
 
 
@@ -139,12 +136,12 @@ class Output:
     def result(self, result: Result) -> None:
         """Print what was done with a file, or a post."""
         outcome, name, reason = result
-        if outcome == UNCHANGED or (self.quiet and not outcome.endswith(HAPPENED)):
+        if outcome == "unchanged" or (self.quiet and not outcome.endswith(HAPPENED)):
             return
         if self.as_json:
             self.object(action=outcome, file=name, reason=reason)
         else:
-            is_error = outcome in (CONFLICT, FAILED, SKIPPED)
+            is_error = outcome in ("conflict", "failed", "skipped")
             self.line(f"{outcome} {name}" + (f": {reason}" if reason else ""), is_error)
 
     def difference(self, name: str, lines: Iterable[str]) -> None:
@@ -206,7 +203,7 @@ def run(
             raise ValueError(shown(str(error))) from None
         except OSError as error:
             raise ValueError(shown(f"{folder}: {error.strerror}")) from None
-    sys.exit(2 if counts[CONFLICT] else 1 if counts[FAILED] else 0)
+    sys.exit(2 if counts["conflict"] else 1 if counts["failed"] else 0)
 
 
 def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
@@ -260,7 +257,7 @@ def print_results(starters: Iterable[Starter], working: WorkingFolder, output: O
         for result in unique(chain(working.results, *map(results_of, syncs))):
             counts[result.outcome.rpartition(" be ")[2]] += 1
             output.result(result)
-            if result.outcome == CONFLICT and output.diff:
+            if result.outcome == "conflict" and output.diff:
                 output.difference(result.name, differences(comparison, result.name))
         for line in (*refused_images(sources), *settings_of(sources), *left_out(sources, "Left out")):
             if not output.quiet:
@@ -273,7 +270,7 @@ def print_results(starters: Iterable[Starter], working: WorkingFolder, output: O
 def results_of(sync: Push | Pull) -> Iterator[Result]:
     """Yield the results of a command; those of a dry run say so."""
     for result in with_progress(sync.results(), len(sync.queue)):
-        is_foreseen = sync.working.dry_run and result.outcome in CHANGING_RESULTS
+        is_foreseen = sync.working.dry_run and result.outcome in CHANGES
         yield result._replace(outcome=f"would be {result.outcome}") if is_foreseen else result
 
 
@@ -281,7 +278,7 @@ def unique(results: Iterable[Result]) -> Iterator[Result]:
     """Yield the first result for each file: for `status`, push and pull name the same conflicts."""
     found = set()
     for result in results:
-        if result.outcome == RENAMED:
+        if result.outcome == "renamed":
             yield result
         elif result.name not in found:
             found.add(result.name)

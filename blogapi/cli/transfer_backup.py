@@ -16,8 +16,8 @@ from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.wings.transfer import copy
 
-NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
-PERIODS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
+BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
+PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
 PING_SECONDS = 10
 
 
@@ -33,7 +33,7 @@ def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
     times = {name: time for name in sorted(names) if (time := time_of(name))}
     kept = {*[*times][-1:]}
     for unit, count in periods.items():
-        latest = {time.strftime(PERIODS[unit]): name for name, time in times.items()}
+        latest = {time.strftime(PERIOD_FORMATS[unit]): name for name, time in times.items()}
         kept.update([*latest.values()][-count:])
     return times.keys() - kept
 
@@ -41,8 +41,8 @@ def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
 def time_of(name: str) -> datetime | None:
     """Return the time in the name of a backup, or None for any other file."""
     with suppress(ValueError):
-        time = datetime.strptime(name, NAME)
-        return time if time.strftime(NAME) == name else None
+        time = datetime.strptime(name, BACKUP_NAME)
+        return time if time.strftime(BACKUP_NAME) == name else None
     return None
 
 
@@ -66,7 +66,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
         raise click.BadParameter("must be a folder that exists, because of --keep", param_hint="'DIR'")
     is_folder, file = path.is_dir(), path
     if is_folder:
-        file = path / datetime.now(UTC).strftime(NAME)
+        file = path / datetime.now(UTC).strftime(BACKUP_NAME)
     try:
         copy.backup(engine_for(Config.from_environ(os.environ).database), file)
     except OSError as error:

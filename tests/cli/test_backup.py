@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from click.testing import CliRunner
 
 from blogapi.cli import command_line
-from blogapi.cli.transfer_backup import NAME, superfluous, time_of
+from blogapi.cli.transfer_backup import BACKUP_NAME, superfluous, time_of
 from blogapi.storage.errors import Unavailable
 from tests.receiver import Receiver
 from tests.service import free_port
@@ -19,7 +19,7 @@ def at(time):
 
 def test_the_last_backups_of_days_weeks_and_months_are_kept():
     start = datetime(2024, 1, 1, 3, 10)
-    names = {(start + timedelta(days=day, hours=hour)).strftime(NAME) for day in range(1062) for hour in (0, 12)}
+    names = {(start + timedelta(days=day, hours=hour)).strftime(BACKUP_NAME) for day in range(1062) for hour in (0, 12)}
     kept = sorted(names - superfluous(names, {"d": 3, "w": 2, "m": 4, "y": 2}))
     evening = "T15-10-00Z.db"
     days, weeks = ["2026-11-25", "2026-11-26", "2026-11-27"], ["2026-11-22"]  # The week of the 27th has not ended.

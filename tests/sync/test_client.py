@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blogapi.wings.sync.client import MAX_TOKENS, TRIES, ApiClient, ApiResponse, RemoteError, date_of, parse
+from blogapi.wings.sync.client import MAX_ATTEMPTS, MAX_TOKENS, ApiClient, ApiResponse, RemoteError, date_of, parse
 from blogapi.wings.sync.remote import Remote
 
 KEY = b'{"name": "a", "scope": "full"}'
@@ -118,7 +118,7 @@ def test_waits_after_failures_grow_and_end():
     waits = []
     with service(response(b"{}", b"Retry-After: 0", status=b"503 Service Unavailable")) as address:
         assert refused(address, waits) == "answers 503"
-    assert waits == [2**number for number in range(TRIES - 1)]
+    assert waits == [2**number for number in range(MAX_ATTEMPTS - 1)]
 
 
 def test_json_whose_result_would_be_large_is_not_parsed():

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from functools import cached_property
 
 from blogapi.wings.sync.matching import PostList
-from blogapi.wings.sync.remote import KEPT, Post, Remote, RemoteRevision
+from blogapi.wings.sync.remote import KEPT_REVISIONS, Post, Remote, RemoteRevision
 from blogapi.wings.sync.state import Entry, fingerprint, identity
 
 
@@ -45,7 +45,7 @@ class Ancestry:
             return not self._may_be_restored
         if any(each.begun == entry["updated_at"] for each in revisions):
             return self.recorded_version(entry, revisions) is not None
-        if len(revisions) >= KEPT and all(each.begun > entry["updated_at"] for each in revisions):
+        if len(revisions) >= KEPT_REVISIONS and all(each.begun > entry["updated_at"] for each in revisions):
             return False  # The version may be gone from the history, or have been lost.
         return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
 

@@ -18,14 +18,14 @@ from blogapi.wings.transfer.deadline import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
 MAX_TOKENS = 1_500_000  # strings, commas and opening brackets in a response; parsed, each takes up to 100 bytes
-PIECE_BYTES = 64 * 1024
+READ_BYTES = 64 * 1024
 MAX_SECONDS = 60  # for a request, and for all pages of a list, unless their bytes keep the pace
 PACE = 16 * 1024  # bytes a second
-TRIES = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
+MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # seconds between the first and the last attempt, if each is answered with 429
 MAX_REASON = 500  # characters of a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
-NUMBER = re.compile("[0-9]{1,9}")
+HEADER_NUMBER = re.compile("[0-9]{1,9}")
 TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 
 
@@ -62,7 +62,7 @@ def parse(data: bytes) -> Any:
 def number_in(answer: ApiResponse, header: str) -> int:
     """Return the number in a header, or 0."""
     text = answer.headers.get(header, "")
-    return int(text) if NUMBER.fullmatch(text) else 0
+    return int(text) if HEADER_NUMBER.fullmatch(text) else 0
 
 
 def date_of(answer: ApiResponse) -> float:
@@ -122,7 +122,7 @@ class ApiClient:
             except HTTPError as error:
                 reason, asked, failures = self._no_answer(error), 0, failures + 1
             wait = min(max(asked, 2**tries), MAX_WAIT - waited)
-            if failures == TRIES or not wait:
+            if failures == MAX_ATTEMPTS or not wait:
                 raise RemoteError(reason)
             self.say(f"{reason}; trying again in {wait} s")
             self.sleep(wait)
@@ -138,7 +138,7 @@ class ApiClient:
                 method, url, body=body, headers=headers, redirect=False, preload_content=False
             )
             with response:  # A connection is reused once its response was read to the end.
-                while piece := response.read(PIECE_BYTES, decode_content=False):
+                while piece := response.read(READ_BYTES, decode_content=False):
                     data += piece
                     set_to(seconds + len(data) / PACE)
                     if len(data) > max_bytes:

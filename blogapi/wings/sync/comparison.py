@@ -1,14 +1,18 @@
 """The relation of a file to its post: whether both say the same, and which of them has changed since the last sync."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from difflib import unified_diff
 
 from blogapi.clock import rfc3339
 from blogapi.documents import is_slug
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Rejected
+from blogapi.wings.markdown.files import render
 from blogapi.wings.sync.client import Conflict
 from blogapi.wings.sync.decisions import ABSENT, CHANGED, HINTS, REWOUND, SAME, Action, decide, reason
+from blogapi.wings.sync.edit import MAX_DIFF_LINES
 from blogapi.wings.sync.remote import Post
 from blogapi.wings.sync.state import Entry, fingerprint, identity
 from blogapi.wings.sync.working import CHANGING, Result, WorkingFolder
@@ -106,3 +110,27 @@ class Comparison:
             self.working.forget(name)
         outcome, hint = HINTS.get(action, ("unchanged", ""))
         return Result(outcome, name, hint)
+
+
+def differences(comparison: Comparison, name: str) -> Iterator[str]:
+    """Yield how a file and its post differ, and each from what was last synced. Raises RemoteError, NotSynced."""
+    working, remote = comparison.working, comparison.working.remote
+    entry, listed = working.entries.get(name), working.post_of.get(name)
+    found = remote.post(listed["id"]) if listed else None
+    there = found[0] if found else None
+    base = working.ancestry.recorded_version(entry, remote.revisions(entry["id"]) or []) if entry and listed else None
+    post = there or base
+    here = comparison.pushed(comparison.fields(name), post) if post and name in working.items else None
+    if base:
+        yield from _compared(base, here, f"{name}, last synced", f"{name}, here")
+        yield from _compared(base, there, f"{name}, last synced", f"{name}, there")
+    else:
+        yield from _compared(there, here, f"{name}, there", f"{name}, here")
+
+
+def _compared(old: Post | None, new: Post | None, old_label: str, new_label: str) -> Iterator[str]:
+    before, after = (render(post).decode().split("\n") if post else [] for post in (old, new))
+    if len(before) + len(after) > MAX_DIFF_LINES:
+        yield f"{new_label}: it is too long to be compared"
+    else:
+        yield from unified_diff(before, after, old_label, new_label, lineterm="", n=2)

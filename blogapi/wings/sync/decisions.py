@@ -27,23 +27,21 @@ class Action(Enum):
 
 
 ABSENT, SAME, CHANGED, REWOUND = Side
-FORGET, SEND, TRASH, WRITE, UNLINK = Action.FORGET, Action.SEND, Action.TRASH, Action.WRITE, Action.UNLINK
-NOTHING, CONFLICT = Action.NOTHING, Action.CONFLICT
 
 RECORDED = {  # for each state of the file, what to do for each state of its post
-    ABSENT: {ABSENT: FORGET, SAME: TRASH, CHANGED: CONFLICT, REWOUND: CONFLICT},
-    SAME: {ABSENT: UNLINK, SAME: NOTHING, CHANGED: WRITE, REWOUND: CONFLICT},
-    CHANGED: {ABSENT: CONFLICT, SAME: SEND, CHANGED: CONFLICT, REWOUND: CONFLICT},
+    ABSENT: {ABSENT: Action.FORGET, SAME: Action.TRASH, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
+    SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
+    CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
 }
 UNRECORDED = {
-    ABSENT: {ABSENT: NOTHING, CHANGED: WRITE},
-    CHANGED: {ABSENT: SEND, CHANGED: CONFLICT},
+    ABSENT: {ABSENT: Action.NOTHING, CHANGED: Action.WRITE},
+    CHANGED: {ABSENT: Action.SEND, CHANGED: Action.CONFLICT},
 }
 HINTS = {  # for actions of the other command: the outcome for the file, and which command acts
-    SEND: ("changed here", "push sends it"),
-    TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
-    WRITE: ("changed there", "pull writes it"),
-    UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
+    Action.SEND: ("changed here", "push sends it"),
+    Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
+    Action.WRITE: ("changed there", "pull writes it"),
+    Action.UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
 }
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
 BACK = "its post went back to an earlier version, as if a backup was restored"
@@ -65,7 +63,7 @@ def decide(local: Side, remote: Side, *, is_recorded: bool, alike: bool = False,
     `alike`: both sides say the same. `lacks`: the file matches only because it omits the field that changed.
     """
     if alike:
-        return WRITE if lacks else Action.RECORD
+        return Action.WRITE if lacks else Action.RECORD
     return (RECORDED if is_recorded else UNRECORDED)[local][remote]
 
 

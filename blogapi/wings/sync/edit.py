@@ -10,14 +10,14 @@ from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
-MAX_LINES = 5000  # contents with more lines in all are not compared line by line
+MAX_DIFF_LINES = 5000  # limit for both texts together: comparing takes quadratic time
 # A post keeps these fields if its file does not contain them.
 STAYS = ("slug", "status", "published_at", "former_slugs")
-QUOTED = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
+QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
 # A line of YAML without its comment, and that: the value is quoted text, a list or a mapping in brackets, or plain.
 COMMENTED = re.compile(
-    rf"""((?:[\s-]*+{QUOTED}:(?=\s|$)|[^:#"']*+:(?=\s|$)|\s*+-(?=\s|$))?+"""
-    rf"""(?:\s+(?:{QUOTED}++|[\[{{](?:{QUOTED}|[^\s"']|\s++(?!\#))*+)|(?!\s*+\#|\s+["'\[{{])(?:\S|\s++(?!\#))*+)?)"""
+    rf"""((?:[\s-]*+{QUOTED_YAML}:(?=\s|$)|[^:#"']*+:(?=\s|$)|\s*+-(?=\s|$))?+"""
+    rf"""(?:\s+(?:{QUOTED_YAML}++|[\[{{](?:{QUOTED_YAML}|[^\s"']|\s++(?!\#))*+)|(?!\s*+\#|\s+["'\[{{])(?:\S|\s++(?!\#))*+)?)"""
     r"(\s*+\#.*)?"
 )
 # The first line of a name whose value is below it
@@ -35,7 +35,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
     after = new.replace("\r\n", "\n").split("\n")
     end = "\r" if written[0].endswith("\r") else ""
     lines = [linked(line) + end for line in after[:-1]] + [linked(after[-1])]
-    if len(written) == len(before) and len(before) + len(after) <= MAX_LINES:
+    if len(written) == len(before) and len(before) + len(after) <= MAX_DIFF_LINES:
         for first, second, count in SequenceMatcher(None, before, after).get_matching_blocks():
             for offset in range(count):
                 line = written[first + offset].removesuffix("\r")

@@ -12,7 +12,7 @@ from blogapi.wings.transfer.folder import Folder
 
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
-MAX_BYTES = 64 * 1024  # limit for an ignore file
+MAX_IGNORE_BYTES = 64 * 1024  # limit for an ignore file
 # By Syncthing, ownCloud, Resilio; by Dropbox, Nextcloud, Obsidian, Seafile
 IN_CONFLICT = re.compile(
     r"(?:\.sync-|_)conflict-\d{8}-\d{6}|\.conflict(?=\.|$)"
@@ -23,7 +23,7 @@ IN_CONFLICT = re.compile(
 COPIED = re.compile(r"(.+?)(?: ?\(\d{1,3}\)| \(copy(?: \d+)?\)| - Copy(?: \(\d+\))?| copy(?: \d+)?)", re.IGNORECASE)
 # By iCloud and OneDrive, if the file without this is there and has the same title, or without one, begins alike
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7})")
-TITLE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
+TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
 
 
@@ -62,7 +62,7 @@ class Ignored:
             texts = [self.folder.read_bytes(name) for name in names]
         except OSError:
             return False
-        titles = [title[0] if (title := TITLE.search(text)) else text[:BEGINNING] for text in texts]
+        titles = [title[0] if (title := TITLE_LINE.search(text)) else text[:BEGINNING] for text in texts]
         return len({*titles}) == 1
 
     def _find_state_above(self, folder: str) -> bool:
@@ -92,8 +92,8 @@ class Ignored:
     def _read_spec(self, name: str) -> GitIgnoreSpec:
         try:
             data = self.folder.read_bytes(name)
-            if len(data) > MAX_BYTES:
-                raise ValueError(f"must have at most {MAX_BYTES // 1024} KiB")
+            if len(data) > MAX_IGNORE_BYTES:
+                raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
             return GitIgnoreSpec.from_lines(data.decode().splitlines())
         except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
             raise RemoteError(f"{name} cannot be used: {getattr(error, 'strerror', None) or error}") from None

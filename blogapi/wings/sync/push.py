@@ -23,8 +23,8 @@ from blogapi.wings.transfer.notes import Note
 from blogapi.wings.transfer.paths import open_below
 from blogapi.wings.transfer.report import examples
 
-MAX_SLUG = 70  # characters that are kept of a slug in a free one
-TRIES = 3  # attempts to write a post that other clients change at the same moment
+KEPT_SLUG_LENGTH = 70  # characters that are kept of a slug in a free one
+WRITE_ATTEMPTS = 3  # attempts to write a post that other clients change at the same moment
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Push:
         yield from self._in_turn(last)
 
     def _push(self, name: str, current: Entry | None) -> Result:
-        for _ in range(TRIES):
+        for _ in range(WRITE_ATTEMPTS):
             action, why = self.comparison.decide(name, current)
             is_forced = action in (Action.CONFLICT, Action.UNLINK) and (self.overwrite if current else self.recreate)
             if action is Action.TRASH and self.delete and current:
@@ -183,7 +183,9 @@ class Push:
             cycle.append(other)
         with suppress(NotSynced):
             if all(self.comparison.decide(name, left[name])[0] is Action.SEND for name in cycle):
-                self._move(other, f"{self.working.entries[other]['slug'][:MAX_SLUG].rstrip('-')}-{token_hex(4)}")
+                self._move(
+                    other, f"{self.working.entries[other]['slug'][:KEPT_SLUG_LENGTH].rstrip('-')}-{token_hex(4)}"
+                )
                 left[other] = self.working.entries[other]
         return cycle[-1]
 

@@ -15,13 +15,16 @@ from blogapi.wings.sync.client import MAX_JSON_BYTES, MAX_REASON, PACE, ApiClien
 
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 FEW_PAGES = 100  # a longer list must have at least ten posts a page
-MAX_REVISIONS, KEPT = 100, 50  # revisions of a post that are read, and that a service keeps
+MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post that are read, and that a service keeps
 FEW = 20  # posts that are fetched one by one; for more, all posts are listed
-NEXT = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
+NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
-LISTED = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
-SCHEMAS = {"": PostSchema(), ",".join(LISTED): PostSchema(only=LISTED)}  # schemas by the `fields` of a query
+LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
+SCHEMAS = {
+    "": PostSchema(),
+    ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS),
+}  # schemas by the `fields` of a query
 
 Post = dict[str, Any]
 
@@ -55,7 +58,7 @@ class Remote:
             answer = self.client.send("GET", f"{path}?{query}", also=(404,))
             page = self.client.parsed(answer, list)
             count, pages, moved = count + len(page), pages + 1, moved + len(answer.data)
-            following = NEXT.search(answer.headers.get("Link", ""))
+            following = NEXT_LINK.search(answer.headers.get("Link", ""))
             is_slow = self.client.seconds - begun > self.client.max_seconds + moved / PACE
             is_endless = count > MAX_POSTS or pages > FEW_PAGES + count / 10 or is_slow
             if len(page) > MAX_PAGE or (following and is_endless):
@@ -92,13 +95,13 @@ class Remote:
 
     def revisions(self, post_id: str) -> list[RemoteRevision] | None:
         """Return the earlier versions of a post that are kept, newest first; None if the key may not see them."""
-        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_REVISIONS}", also=(403, 404))
+        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None
         try:
             return [
                 RemoteRevision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
-                for each in self.client.parsed(answer, list)[:MAX_REVISIONS]
+                for each in self.client.parsed(answer, list)[:MAX_READ_REVISIONS]
             ]
         except (TypeError, KeyError, ValueError):
             raise self.client.not_blogapi() from None

@@ -24,27 +24,26 @@ from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have
 WAY_OUT = "delete it, and all files are compared with the posts"
-CLEARED = ("title", "content", "excerpt", "tags", "cover_image", "params")  # cleared by a PUT without them
-ADDED = ("etag", "fingerprint", "seen", "sha256")  # of the post; of what it says; when it was seen; of the file
-ERRORS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
-SECOND = timedelta(seconds=1)
+CLEARED_BY_PUT = ("title", "content", "excerpt", "tags", "cover_image", "params")  # cleared by a PUT without them
+ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # of the post; of what it says; when it was seen; of the file
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
 Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
 
 
 class EntrySchema(PostSchema):
-    """An Entry in the state: the fields that a file can lack, and what is ADDED."""
+    """An Entry in the state: the fields that a file can lack, and what is ADDED_FIELDS."""
 
     etag, fingerprint, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
 
     class Meta:
-        fields = (*(name for name in FIELDS if name not in CLEARED), *ADDED)
+        fields = (*(name for name in FIELDS if name not in CLEARED_BY_PUT), *ADDED_FIELDS)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required, field_obj.allow_none = field_name in REQUIRED | {*ADDED}, False
+        field_obj.required, field_obj.allow_none = field_name in REQUIRED | {*ADDED_FIELDS}, False
 
 
-ENTRY = EntrySchema()
+ENTRY_SCHEMA = EntrySchema()
 
 
 def fingerprint(post: Post) -> str:
@@ -58,7 +57,7 @@ def fingerprint(post: Post) -> str:
 
 def entry_of(post: Post, etag: str) -> Entry:
     """Return what to remember of a post."""
-    kept = {name: post[name] for name in post if name not in CLEARED}
+    kept = {name: post[name] for name in post if name not in CLEARED_BY_PUT}
     return kept | {"etag": etag, "fingerprint": fingerprint(post)}
 
 
@@ -90,7 +89,7 @@ class SyncState:
                 self._load(data, self._places(file))
         except FileNotFoundError:
             return
-        except ERRORS:
+        except DAMAGE:
             raise RemoteError(f"{folder.path / name} is damaged: {WAY_OUT}") from None
 
     def _load(self, data: bytes, places: list[str]) -> None:
@@ -99,7 +98,7 @@ class SyncState:
         self.remote, self.zone = str(head["remote"]), str(head.get("zone", ""))
         self.is_foreign = "places" in head and self.name == STATE and not {*head["places"]} & {*places}
         for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
-            self._set(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], SECOND)}))
+            self._set(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}))
         found = [json.loads(line) for line in lines[:-1]]  # The last one is empty, or was not written to its end.
         heads = [head, *(each for each in found if isinstance(each, dict))]  # Git can merge those of two clones.
         seen = {"seen": min(each["seen"] for each in heads)} if "seen" in head else {}
@@ -182,7 +181,7 @@ class SyncState:
 
 def _loaded(entry: dict[str, Any]) -> Entry:
     """Return a valid entry; `said` is what its fingerprint was called before."""
-    return ENTRY.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
+    return ENTRY_SCHEMA.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
 
 
 def _line(value: Any) -> bytes:

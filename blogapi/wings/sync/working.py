@@ -15,14 +15,14 @@ from blogapi.wings.sync.ancestry import Ancestry
 from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
 from blogapi.wings.sync.files import read_files
 from blogapi.wings.sync.matching import PostList, duplicates, match, renamed
-from blogapi.wings.sync.remote import LISTED, Post, Remote
+from blogapi.wings.sync.remote import LISTED_FIELDS, Post, Remote
 from blogapi.wings.sync.state import Entry, SyncState, entry_of, identity, synced_folder
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages
 from blogapi.wings.transfer.paths import reason_of
 
 CHANGING = "it is changing right now"
-MANY = 5  # files or posts; if more and over half of all are gone, nothing is deleted
+MAX_GONE = 5  # files or posts; if more and over half of all are gone, nothing is deleted
 
 
 class Result(NamedTuple):
@@ -58,7 +58,7 @@ class WorkingFolder:
             self._refuse_another_address()
         if (parent := synced_folder(self.top)) not in (None, Path(os.path.realpath(self.top))):
             raise RemoteError(f"{self.top} is part of {parent}, which is kept in sync: give {parent} instead")
-        self.posts = PostList(remote.posts(fields=",".join(LISTED)))
+        self.posts = PostList(remote.posts(fields=",".join(LISTED_FIELDS)))
         if not any(map(self.posts.find, self.entries.values())):
             self._connect(moves)
         # Until images are uploaded, their addresses begin with that of the service.
@@ -138,7 +138,7 @@ class WorkingFolder:
 
     def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
         """Refuse to delete what belongs to most of the files, as if a disk was missing. Raises RemoteError."""
-        if (len(gone) > MANY or not others) and 2 * len(gone) > len(self.entries):
+        if (len(gone) > MAX_GONE or not others) and 2 * len(gone) > len(self.entries):
             raise RemoteError(f"{len(gone)} of {len(self.entries)} {what} are gone: if that is right, use --delete-all")
 
     # Files

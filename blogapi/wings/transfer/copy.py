@@ -72,9 +72,14 @@ def tables() -> list[str]:
     return [table for table in TABLE.findall(shared) if table not in FILLED]
 
 
-def snapshot(engine: Any) -> Any:
-    """Open a connection to one consistent state of the contents."""
-    return snapshot_file(engine.path) if isinstance(engine, Sqlite) else engine.snapshot()
+@contextmanager
+def snapshot(engine: Any) -> Iterator[Any]:
+    """Open a connection to one consistent state of a database of any version. Raises Unavailable."""
+    is_sqlite = isinstance(engine, Sqlite)
+    with read_file(engine.path) if is_sqlite else engine.snapshot() as contents:
+        if is_sqlite:
+            contents.execute("BEGIN")
+        yield contents
 
 
 def filling(engine: Any) -> Any:
@@ -134,14 +139,6 @@ def read_file(path: Path) -> Iterator[SqliteContents]:
             yield connection
     except sqlite3.Error as error:
         raise Unavailable(f"cannot copy the database {path}: {error}") from error
-
-
-@contextmanager
-def snapshot_file(path: Path) -> Iterator[SqliteContents]:
-    """Open a SQLite database of any version for reading one consistent state. Raises Unavailable."""
-    with read_file(path) as connection:
-        connection.execute("BEGIN")
-        yield connection
 
 
 @contextmanager
