@@ -73,7 +73,7 @@ def test_a_pull_edits_only_the_lines_that_differ(run, folder, change):
     assert (here / "hello.md").read_bytes().decode() == new
 
 
-def test_tags_under_several_names_are_merged_under_one_and_the_other_lines_stay(run, folder, change):
+def test_tags_under_several_names_are_merged_under_one_and_the_mode_of_the_file_stays(run, folder, change):
     here = folder(a="---\ntitle: 'A'\ncategories:\n  - b\ntags:   # ours\n  - c\nlayout: wide\n---\nWords.\n")
     (here / "a.md").chmod(0o755)
     run("push", here)
@@ -96,6 +96,22 @@ def test_a_flag_for_drafts_and_the_mapping_params_are_edited_where_they_are(run,
     run("pull", here)
     new = after.replace("draft: false\n", "").replace("Z\n---", "Z\nstatus: archived\n---")
     assert (here / "a.md").read_text() == new
+    assert run("push", here) == (0, [counts(unchanged=1)])
+
+
+def test_comments_in_front_matter_stay(run, folder, change):
+    params = "params: # p\n  # who\n  author: Ann  # main\n  # deep\n  site:\n    # inner\n    a: 1  # one\n    b: 2\n"
+    tags = "tags: # t\n# above a\n- a # of a\n# above b\n- b # of b\n"
+    text = f"---\ntitle: \"A # b\" # its name\nslug: a #short\n{tags}{params}x: [1, '# 2'] # x\n---\nText.\n"
+    here = folder(a=text)
+    run("push", here)
+    params = {"site": {"a": 5}, "author": "Bob", "x": "y # z"}
+    change("a", title="C", slug="c", status="archived", tags=["b", "c"], params=params)
+    run("pull", here)
+    after = text.replace("Ann", "Bob").replace("a: 1", "a: 5").replace('"A # b"', "C").replace("slug: a", "slug: c")
+    after = after.replace("# above a\n- a # of a\n", "").replace("# of b\n", "# of b\n- c\n")
+    after = after.replace("[1, '# 2']", '"y # z"').replace("\n---\nT", "\nstatus: archived\n---\nT")
+    assert (here / "a.md").read_text() == after
     assert run("push", here) == (0, [counts(unchanged=1)])
 
 
@@ -159,27 +175,19 @@ def test_another_programs_folder_is_read_as_by_an_import(run, blog, tmp_path, pr
 
 # Changes on either side, or on both
 
+GONE_HERE = "gone here a.md: push --delete moves its post to the trash, pull --theirs writes it again"
 CHANGES = {
-    # (here, there): the output of a push and a pull, and which side's text remains
-    ("", ""): ([], [], ""),
+    # (here, there): what a push says, what a pull says (None: the same), and which side's text remains
+    ("", ""): ([], None, ""),
     ("edited", ""): (["updated a.md"], [], "here"),
     ("", "edited"): ([CHANGED_THERE.format("a.md")], ["updated a.md"], "there"),
-    ("edited", "edited"): ([BOTH.format("a.md")], [BOTH.format("a.md")], None),
-    ("same", "same"): ([], [], ""),
-    ("deleted", ""): (["gone here a.md: push --delete moves its post to the trash, pull --theirs writes it again"],) * 2
-    + (None,),
-    ("", "deleted"): ([GONE_THERE.format("a.md")],) * 2 + (None,),
-    ("edited", "deleted"): (
-        [f"conflict a.md: {GONE_THERE_CHANGED}"],
-        [f"conflict a.md: {GONE_THERE_CHANGED}"],
-        None,
-    ),
-    ("deleted", "edited"): (
-        [f"conflict a.md: {GONE_HERE_CHANGED}"],
-        [f"conflict a.md: {GONE_HERE_CHANGED}"],
-        None,
-    ),
-    ("deleted", "deleted"): ([], [], None),
+    ("edited", "edited"): ([BOTH.format("a.md")], None, None),
+    ("same", "same"): ([], None, ""),
+    ("deleted", ""): ([GONE_HERE], None, None),
+    ("", "deleted"): ([GONE_THERE.format("a.md")], None, None),
+    ("edited", "deleted"): ([f"conflict a.md: {GONE_THERE_CHANGED}"], None, None),
+    ("deleted", "edited"): ([f"conflict a.md: {GONE_HERE_CHANGED}"], None, None),
+    ("deleted", "deleted"): ([], None, None),
 }
 
 
@@ -210,7 +218,7 @@ def changed(run, folder, blog, change):
 def test_no_change_is_overwritten(run, changed, there, changes):
     folder, (pushed, pulled, words) = changed(*changes), CHANGES[changes]
     before = contents(folder), there()
-    for command, said in (("push", pushed), ("pull", pulled)):
+    for command, said in (("push", pushed), ("pull", pushed if pulled is None else pulled)):
         foreseen = [line.removeprefix("would be ") for line in run(command, folder, "--dry-run")[1]]
         assert (contents(folder), there()) == before
         first, second = run(command, folder), run(command, folder)
@@ -232,6 +240,8 @@ def test_a_conflict_is_resolved_by_overwriting_or_by_setting_the_file_aside(run,
     assert contents(folder)["a.mine.md"] == b"# A\n\nWords, here.\n"
     assert contents(folder)["a.md"] == b"# A\n\nWords, there.\n"
     assert run("push", folder)[1] == ["Left out: 1 file that a pull kept aside.", counts(unchanged=3)]
+    (folder / "b.md").unlink()  # by mistake
+    assert run("pull", folder, "--theirs")[1][0] == "created b.md"
     (folder / "a.mine.md").replace(folder / "a.md")
     assert run("push", folder)[1][0] == "updated a.md"
     assert there()["a"]["content"] == "# A\n\nWords, here.\n"

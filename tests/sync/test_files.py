@@ -158,24 +158,6 @@ def test_a_full_disk_behind_the_output_is_not_blamed_on_the_folder(folder, blog,
     assert there().keys() == {"a"}
 
 
-@pytest.mark.parametrize("status", ["draft", "published"])
-def test_files_can_swap_their_slugs(run, folder, there, status):
-    text = "---\nslug: {}\nstatus: " + status + "\n---\nText {}.\n"
-    here = folder(**{name: text.format(name, name) for name in "abc"})
-    run("push", here)
-    for name, slug in zip("abc", "bca", strict=True):
-        folder(**{name: text.format(slug, name)})
-    assert sorted(run("push", here)[1]) == sorted([*(f"updated {name}.md" for name in "abc"), counts(updated=3)])
-    posts = there()
-    assert {slug: post["content"] for slug, post in posts.items()} == {
-        "a": "Text c.\n",
-        "b": "Text a.\n",
-        "c": "Text b.\n",
-    }
-    assert not any("former_slugs" in post for post in posts.values())
-    assert run("push", here) == (0, [counts(unchanged=3)])
-
-
 def test_images_below_the_sites_root_are_sent_and_keep_their_addresses(run, tmp_path, there, change):
     here = tmp_path / "site/content"
     here.parent.mkdir()
@@ -189,22 +171,6 @@ def test_images_below_the_sites_root_are_sent_and_keep_their_addresses(run, tmp_
     change("a", content=content.replace("![a]", "![b]"))
     run("pull", here, "--static", static)
     assert (here / "a.md").read_text() == "# A\n\n![b](/img/a.png)\n"
-
-
-def test_comments_in_front_matter_stay(run, folder, change):
-    params = "params: # p\n  # who\n  author: Ann  # main\n  # deep\n  site:\n    # inner\n    a: 1  # one\n    b: 2\n"
-    tags = "tags: # t\n# above a\n- a # of a\n# above b\n- b # of b\n"
-    text = f"---\ntitle: \"A # b\" # its name\nslug: a #short\n{tags}{params}x: [1, '# 2'] # x\n---\nText.\n"
-    here = folder(a=text)
-    run("push", here)
-    params = {"site": {"a": 5}, "author": "Bob", "x": "y # z"}
-    change("a", title="C", slug="c", status="archived", tags=["b", "c"], params=params)
-    run("pull", here)
-    after = text.replace("Ann", "Bob").replace("a: 1", "a: 5").replace('"A # b"', "C").replace("slug: a", "slug: c")
-    after = after.replace("# above a\n- a # of a\n", "").replace("# of b\n", "# of b\n- c\n")
-    after = after.replace("[1, '# 2']", '"y # z"').replace("\n---\nT", "\nstatus: archived\n---\nT")
-    assert (here / "a.md").read_text() == after
-    assert run("push", here) == (0, [counts(unchanged=1)])
 
 
 def test_a_state_in_a_repository_works_in_every_clone(run, folder, there, tmp_path):
@@ -280,13 +246,6 @@ def test_a_torn_journal_loses_only_its_last_line(run, folder, there):
         state.write_bytes(data)
         assert run("push", here) == (0, [counts(unchanged=2)])
     assert there().keys() == {"a", "b"}
-
-
-def test_the_state_is_written_once_and_grows_by_a_line_a_post(run, folder):
-    here = folder(**{f"p{number}": f"# {number}\n" for number in range(30)})
-    run("push", here)
-    assert len((here / ".blogapi.json").read_bytes().splitlines()) == 31
-    assert (here / ".blogapi.json").stat().st_size < 31 * 700
 
 
 @pytest.mark.parametrize("expiry", ["2020-01-01", "2999-01-01"])

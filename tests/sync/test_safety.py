@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from blogapi.wings.sync import state
 from tests.blogs import write_files
 from tests.service import BIN, without_rights
 from tests.sync.conftest import GONE_THERE, WAYS_OUT, contents, counts, edit, read_state, write_state
@@ -122,10 +123,7 @@ def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, fo
     (here / "one.md").unlink()
     folder(note=f"---\nid: {post_id}\n---\n# Note\n\nOther.\n")
     run("push", here)
-    assert {slug: post["content"] for slug, post in there().items()} == {
-        "one": "# One\n\nFirst.\n",
-        "note": "# Note\n\nOther.\n",
-    }
+    assert [there()[slug]["content"] for slug in ("one", "note")] == ["# One\n\nFirst.\n", "# Note\n\nOther.\n"]
 
 
 def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, folder, there, tmp_path):
@@ -141,15 +139,6 @@ def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, fold
     write_files(here, {"new/a.md": "---\nslug: a\n---\n# A, new\n"})
     assert run("push", here, "--delete")[1][:2] == ["renamed new/a.md: was a.md", "updated new/a.md"]
     assert (there()["a"]["content"], there()["a"]["status"]) == ("# A, new\n", "published")
-
-
-def test_a_file_that_is_renamed_and_edited_is_known_by_its_slug(run, folder, there):
-    here = folder(old="---\nslug: keep\n---\nOne.\n")
-    run("push", here)
-    (here / "old.md").unlink()
-    folder(new="---\nslug: keep\n---\nTwo.\n")
-    assert run("push", here, "--delete")[1][:2] == ["renamed new.md: was old.md", "updated new.md"]
-    assert there()["keep"]["content"] == "Two.\n"
 
 
 @pytest.mark.parametrize("side", ["files", "posts"])
@@ -231,3 +220,52 @@ def test_conflicted_copies_are_left_out(run, folder, there):
     write_files(here, dict.fromkeys(names, f"{text}More.\n") | others)
     assert "Left out: 3 duplicates from a conflict and 2 duplicates of another file." in run("push", here)[1]
     assert there().keys() == {"a", "a-3", "a-4"}
+
+
+def test_a_post_that_is_created_again_replaces_no_other_post_with_its_slug(run, folder, blog, there):
+    here = folder(a="# A\n", b="# B\n")
+    run("push", here)
+    blog.request("DELETE", "/v1/posts/by-slug/a?permanent=true")
+    blog.request("PUT", "/v1/posts/by-slug/a", {"title": "Stranger", "content": "Stranger"})
+    for options in (["--recreate"], ["--recreate", "--overwrite"]):
+        status, lines = run("push", here, *options)
+        assert (status, lines[0]) == (2, "conflict a.md: its post is gone, and another post has the slug a")
+    assert there()["a"]["content"] == "Stranger"
+
+
+def test_a_post_that_was_only_touched_is_unchanged(run, folder):
+    here = folder(a="# A\n")
+    run("push", here)
+    known = here / ".blogapi.json"
+    known.write_text(known.read_text().replace('"updated_at": "20', '"updated_at": "19'))
+    assert run("push", here) == (0, [counts(unchanged=1)])
+
+
+def test_a_state_that_is_too_large_is_refused(run, folder, monkeypatch):
+    here = folder(a="# A\n")
+    run("push", here)
+    monkeypatch.setattr(state, "MAX_STATE_BYTES", 100)
+    refused = f"{here}/.blogapi.json is too large: delete it, and all files are compared with the posts"
+    assert run("push", here) == (1, [refused])
+
+
+def test_nothing_changes_if_the_state_cannot_be_written(run, folder, change, there):
+    here = folder(a="# A\n", b="# B\n")
+    run("push", here)
+    folder(a="# A, here\n")
+    change("b", content="There.\n")
+    (here / "..blogapi.json.part").mkdir()  # in the way
+    for command in ("push", "pull"):
+        status, lines = run(command, here)
+        assert (status, lines[-1].startswith(f"{here}: ")) == (1, True), command
+    assert there()["a"]["content"] == "# A\n"
+    assert contents(here)["b.md"] == b"# B\n"
+    (here / "..blogapi.json.part").rmdir()
+    assert [run(command, here)[0] for command in ("push", "pull")] == [0, 0]
+
+
+def test_force_names_the_options_of_its_command(run, folder):
+    for command, option in (("push", "--overwrite"), ("pull", "--theirs")):
+        status, lines = run(command, folder(a="# A\n"), "--force")
+        found = [each for each in ("--overwrite", "--theirs") if each in lines[-1]]
+        assert (status, found) == (2, [option])

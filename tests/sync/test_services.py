@@ -229,11 +229,6 @@ def test_anything_but_a_list_of_posts_is_refused(run, hostile, tmp_path, body):
     assert (status, lines[-1].startswith((address, "a response of"))) == (1, True)
 
 
-def test_an_endless_list_is_refused(run, hostile, tmp_path):
-    address = hostile(body=[], Link='</v1/posts?before=1>; rel="next"')
-    assert run("pull", tmp_path / "folder", to=address)[1][-1].endswith("/v1/posts never ends")
-
-
 def test_commands_wait_at_the_rate_limit_and_after_a_failure(run, hostile, tmp_path):
     busy = 503, {"Retry-After": "0"}, b'{"message": "busy"}'
     address = hostile(status=429, Retry_After="0", then=[busy, (200, {}, b"[]")])

@@ -148,3 +148,9 @@ def test_a_broken_feed_does_no_harm(tmp_path, text):
     name = "a.json" if text[0] == "{" else "a.xml"
     found = read(write_files(tmp_path, {name: text}) / name)
     assert len(found) == 1
+
+
+def test_an_id_with_a_control_character_is_no_file_name(tmp_path):
+    feed = '{"version": "https://jsonfeed.org/version/1.1", "items": [{"title": "a\\u0000b", "content_text": "x"}]}'
+    with open_sources(write_files(tmp_path, {"feed.json": feed}) / "feed.json") as sources:
+        assert len([*sources]) == 1
