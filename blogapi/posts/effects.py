@@ -88,11 +88,6 @@ def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
     index.remove(tx, post_id)
 
 
-def run_for_proposal(tx: Transaction, post: Fields, proposal: Fields) -> None:
-    """Record the event of a new proposal for a post."""
-    webhooks.record(tx, {"post": post, "proposal": proposal}, "post.proposed")
-
-
 def run_for_tag(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
     """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
     proposals.retag(tx, change)

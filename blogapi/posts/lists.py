@@ -20,14 +20,11 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
 def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
-    status, tag, now = query.status, query.tag, reader.now
-    values = {"now": now, "tag": tag, "limit": query.limit + 1}
-    if query.sort == "created_at":
-        rows = reader.rows(created_query(status, tag is not None), before=query.before_id, **values)
-        return page_of(rows, query, now, id_of)
-    after = query.published_after or query.updated_after
-    rows = latest(reader, query.sort, status, query.start, values | {"after": after})
-    return page_of(rows, query, now, cursor_of)
+    now, values = reader.now, {"tag": query.tag, "limit": query.limit + 1}
+    if query.sort != "created_at":
+        return page_of(_latest(reader, query, now=now, **values), query, now, cursor_of)
+    created = created_query(query.status, query.tag is not None)
+    return page_of(reader.rows(created, before=query.before_id, now=now, **values), query, now, id_of)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the latter
@@ -93,20 +90,19 @@ def _due_ids(by_tag: bool) -> Select:
 # By publication
 
 
-def latest(
-    reader: Reader, sort: str, status: str | None, before: Cursor[int], values: dict[str, Any]
-) -> Iterator[tuple]:
-    """Return the rows of the latest posts before a cursor, by `sort`.
+def _latest(reader: Reader, query: ListQuery, now: str, **values: Any) -> Iterator[tuple]:
+    """Yield the rows of a page in order of a time, latest first.
 
-    `values` contains now, tag (folded or None), after and limit. There are two queries: for the rest of the cursor's
-    second, then for everything earlier. One query would read that whole second for every page.
+    There are two queries: for the rest of the cursor's second, then for everything earlier. One query would read that
+    whole second for every page.
     """
-    now, by_tag, time = values["now"], values["tag"] is not None, before.key
-    values = values | {"time": time, "due": min(time, f"{now}~")}  # later than now, and before the next second
+    sort, status, by_tag, (time, post_id) = query.sort, query.status, query.tag is not None, query.start
+    after = query.published_after or query.updated_after
+    # due: later than now, and before the next second
+    values |= {"now": now, "time": time, "due": min(time, f"{now}~"), "after": after}
     is_past = sort == "published_at" and status == "scheduled" and time <= now
-    has_rest = values["after"] <= time < LATEST and before.id and not is_past
-    if has_rest:
-        yield from reader.rows(time_query(sort, status, by_tag, True), id=before.id, **values)
+    if after <= time < LATEST and post_id and not is_past:
+        yield from reader.rows(time_query(sort, status, by_tag, True), id=post_id, **values)
     yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
 

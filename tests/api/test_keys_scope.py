@@ -104,8 +104,8 @@ def test_403_is_counted_like_any_request(own_app, scope):
     assert {answer.headers["X-RateLimit-Reset"] for answer in said} == {str(NOON + 60)}
 
 
-def test_a_read_only_key_reads_whatever_a_full_one_can(app, client, post):
-    reader = with_key(app, "read-only")
+def test_read_only_and_drafts_only_keys_read_all_that_a_full_one_can(app, client, post):
+    readers = [with_key(app, scope) for scope in ("read-only", "drafts-only")]
     for status in ("published", "draft"):
         post(title=status, status=status, tags=["a", status])
     client.patch("/v1/posts/1", json={"title": "changed"})
@@ -114,7 +114,7 @@ def test_a_read_only_key_reads_whatever_a_full_one_can(app, client, post):
     history = ("posts/1/revisions", "posts/by-slug/published/revisions", "posts/1/revisions/1", "trash", "trash/3")
     image = client.post("/v1/images", data=gif(), content_type="image/gif").json
     for path in (*posts, *history, "tags", "tags?limit=1", "images", f"images/{image['id']}"):
-        assert said(reader.get(f"/v1/{path}")) == said(client.get(f"/v1/{path}"))
+        assert all(said(reader.get(f"/v1/{path}")) == said(client.get(f"/v1/{path}")) for reader in readers), path
 
 
 # Nothing but published posts

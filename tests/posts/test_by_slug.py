@@ -75,11 +75,8 @@ def test_put_replaces_an_existing_post(client, put, clock):
 @cases(
     ("fields", "wrong"),
     [
-        *(({field: None}, f"{field}: must not be null") for field in ("title", "content")),
         ({"slug": "b"}, "slug: must match the path, or be left out"),
-        ({"slug": "B"}, "slug: must be lower-case letters a-z, digits and single hyphens between them"),
         ({"title": " "}, "title: must have 1 to 255 characters"),
-        ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
         ({"status": "scheduled"}, "published_at: must be given, and in the future, for a scheduled post"),
         ({"status": "published", "published_at": LATER}, FUTURE),
     ],

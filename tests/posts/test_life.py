@@ -68,9 +68,6 @@ def test_a_post_can_be_sent_back_as_received(client, post, method, path):
 @cases(
     ("changes", "wrong"),
     [
-        ({"title": None}, "title: must not be null"),
-        ({"content": None}, "content: must not be null"),
-        ({"status": "gone"}, "status: must be one of published, draft, scheduled, archived"),
         ({"title": ""}, "title: must have 1 to 255 characters"),
         ({"slug": "other"}, "slug: already taken by another post"),
     ],

@@ -8,8 +8,6 @@ import pytest
 from blogapi import documents, paging
 from blogapi.documents import FIELDS
 from blogapi.storage.models import Post
-from tests.cases import cases
-from tests.conftest import message
 from tests.posts.test_list import walk
 
 ALWAYS = ("id", "title", "status")
@@ -60,17 +58,3 @@ def test_a_list_of_names_can_be_sent_as_generated_clients_do(client, post):
         answer = client.get(f"/v1/posts?limit=1&{query}")
         assert answer.json == client.get("/v1/posts?limit=1&fields=slug,tags").json
         assert [each["slug"] for each in client.get(answer.headers["Link"][1:].partition(">")[0]).json] == ["1"]
-
-
-@cases(
-    ("query", "wrong"),
-    [
-        ("fields=slug&fields[]=slug", "fields: must be names separated by commas, each once"),
-        ("fields=slug&fields=", "fields: must be names separated by commas, each once"),
-        ("limit=1&limit=1", "limit: given more than once"),
-        ("limit[]=1", '"limit[]": unknown parameter'),
-        ("fields[x]=slug", '"fields[x]": unknown parameter'),
-    ],
-)
-def test_only_a_list_can_be_repeated(client, query, wrong):
-    assert message(client.get(f"/v1/posts?{query}")).startswith(wrong)

@@ -13,7 +13,7 @@ from blogapi import documents
 from blogapi.clock import earlier
 from blogapi.documents import etag_of
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, cursor_of, page_of
-from blogapi.posts import effects, slugs
+from blogapi.posts import slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.proposals import withdraw
@@ -21,6 +21,7 @@ from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, NotFound, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
+from blogapi.wings.webhooks import storage as webhooks
 
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
 PROPOSAL_TTL = timedelta(days=90)
@@ -133,7 +134,7 @@ def add(
     if before is None:
         _insert(tx, new)
         shown = {name: value for name, value in json.loads(new.document).items() if name != "changes"}
-        effects.run_for_proposal(tx, old, shown | {"fields": [*changes]})
+        webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, "post.proposed")
     elif before != new:
         tx.execute(Proposal.update(_texts(new)).where(Proposal.id == new.id))
     return new, before is None
