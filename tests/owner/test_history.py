@@ -1,10 +1,7 @@
 """The history of posts and the trash, on the owner's page."""
 
-import pytest
-
 from blogapi.storage.models import Revision
 from tests.api.fixtures import with_key
-from tests.cases import cases
 from tests.owner.pages import enter, follow, pages, send, view
 
 WORDS = {"title": "Hello", "content": "One.\nTwo.\n", "excerpt": "Short.", "tags": ["a", "b"]}
@@ -107,21 +104,6 @@ def test_any_two_versions_can_be_compared(owner, client, post):
         assert view(owner, f"{action}?{query}").status == status, query
 
 
-@pytest.fixture
-def one_forgotten(owner, client, post):
-    """A post after one that was deleted for good."""
-    post()
-    client.delete("/v1/posts/1")
-    view(owner, "/settings/trash/1").press("Yes, delete for good")
-    post()
-
-
-@cases("path", ["posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"])
-@pytest.mark.usefixtures("one_forgotten")
-def test_versions_that_are_not_kept_are_not_found(owner, path):
-    assert view(owner, f"/settings/{path}").status == 404
-
-
 # Trash
 
 
@@ -153,13 +135,15 @@ def test_the_trash_shows_the_latest_deleted_first_and_each_can_be_read_and_resto
     assert view(owner, "/settings/trash").titles == ["First"]
 
 
-def test_a_post_is_deleted_for_good_after_a_confirmation(owner, client, post):
+def test_a_post_is_deleted_for_good_after_a_confirmation_and_no_version_is_found(owner, client, post):
     post(title="Hello")
     client.delete("/v1/posts/1")
     page = view(owner, "/settings/trash/1").press("Yes, delete for good")
     assert (page.said[0], page.titles) == ("“Hello” was deleted for good.", [])
     assert page.all(".posts li") == ["The trash is empty."]
-    assert view(owner, "/settings/trash/1").status == 404
+    post()
+    for path in ("posts/1/history", "posts/1/history/1", "posts/2/history/9", "trash/1", "trash/2"):
+        assert view(owner, f"/settings/{path}").status == 404, path
 
 
 def test_the_trash_comes_in_pages(owner, client, post):
