@@ -15,12 +15,12 @@ from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# repeated: a no-op update; published: published at its scheduled time; purged: deleted with its history
-Kind = Literal["created", "updated", "repeated", "published", "deleted", "purged"]
+# unchanged: by a PATCH, which sends its event all the same; published: at its scheduled time; purged: with its history
+Kind = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENTS = {
     "created": "post.created",
     "updated": "post.updated",
-    "repeated": "post.updated",
+    "unchanged": "post.updated",
     "deleted": "post.deleted",
     "purged": "post.deleted",
 }

@@ -80,14 +80,14 @@ def find_free(reader: Reader, slug: str) -> str:
     return f"{slug}-{free}"
 
 
-def is_taken(reader: Reader, slug: str, by_other_than: int = 0) -> bool:
-    """Return whether a post has or had this slug, optionally ignoring one post."""
+def is_taken(reader: Reader, slug: str, post_id: int = 0) -> bool:
+    """Return whether a post other than this one has or had this slug."""
     found = holder(reader, slug)
-    return found is not None and found[0] != by_other_than
+    return found is not None and found[0] != post_id
 
 
 def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
-    """Raise SlugTaken if another post has or had this slug."""
+    """Raise SlugTaken if a post other than this one has or had this slug."""
     found = holder(reader, slug)
     if found and found[0] != post_id:
         raise SlugTaken(slug, *found, field)

@@ -176,7 +176,7 @@ def change(
     old = documents.load(post.document)
     new = as_changed(tx, old, changes, allow_future_draft)
     if is_same(old, new):
-        effects.run(tx, Change("repeated", post.id, old, new, author))
+        effects.run(tx, Change("unchanged", post.id, old, new, author))
         return post.document
     return replace(tx, post, old, new, author).document
 
