@@ -9,7 +9,6 @@ import pytest
 from blogapi.posts.schemas import PostSchema
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Webhook, WebhookOptions
-from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, Delivery, Event
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
@@ -229,14 +228,6 @@ def test_a_webhook_that_is_off_gets_nothing_even_on_request(client, subscribe):
     for path in ("ping", f"deliveries/{delivery}/redeliver"):
         answer = client.post(f"/v1/webhooks/1/{path}")
         assert message(answer) == "active: the webhook is inactive; set `active` to true first"
-
-
-def test_a_short_list_of_deliveries_has_the_newest(subscribe, post, database):
-    subscribe(events=["post.created"]), subscribe(events=["post.deleted"]), subscribe()
-    post(), post(), post(status="published")
-    for number in (1, 2, 3):
-        assert webhooks.deliveries(database, number, 2) == webhooks.deliveries(database, number)[:2]
-    assert [len(webhooks.deliveries(database, number, 2)) for number in (1, 2, 3)] == [2, 0, 2]
 
 
 @pytest.mark.both_engines
