@@ -41,6 +41,8 @@ def test_each_post_becomes_a_file_dated_like_the_post(folder):
     assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
     assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
     assert [int((folder / name).stat().st_mtime) for name in ("a.md", "b-2.md")] == [1577934245, 1546398245]
+    (folder / "other").touch()
+    assert (folder / "a.md").stat().st_mode == (folder / "other").stat().st_mode
 
 
 def test_only_changed_posts_are_written(folder):
@@ -53,23 +55,19 @@ def test_only_changed_posts_are_written(folder):
     assert after == before | {"a.md": after["a.md"]}
 
 
-def test_files_have_the_permissions_of_other_new_files(folder):
-    export(POSTS, folder, NO_IMAGES)
-    (folder / "other").touch()
-    assert (folder / "a.md").stat().st_mode == (folder / "other").stat().st_mode
-
-
-def test_a_link_is_replaced_and_not_followed(folder, tmp_path):
+def test_a_link_or_a_pipe_is_replaced_and_not_followed(folder, tmp_path):
     folder.mkdir(parents=True)
     (tmp_path / "precious").write_bytes(b"kept")
     (tmp_path / "same").write_bytes(render(POSTS[1]))
     (folder / "a.md").symlink_to(tmp_path / "precious")
     (folder / ".a.md.part").symlink_to(tmp_path / "precious")
     (folder / "b-2.md").symlink_to(tmp_path / "same")
-    assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
+    os.mkfifo(folder / "c.md")
+    third = POSTS[0] | {"slug": "c"}
+    assert exported([*POSTS, third], folder, NO_IMAGES) == (3, 0, 0)
     assert (tmp_path / "precious").read_bytes() == b"kept"
-    assert [path.is_symlink() for path in sorted(folder.iterdir())] == [False, False]
-    assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1])}
+    assert [path.is_symlink() for path in sorted(folder.iterdir())] == [False] * 3
+    assert contents(folder) == {"a.md": render(POSTS[0]), "b-2.md": render(POSTS[1]), "c.md": render(third)}
 
 
 def test_nothing_is_written_or_deleted_through_a_link_to_another_folder(folder, tmp_path, app, client):
@@ -84,12 +82,6 @@ def test_nothing_is_written_or_deleted_through_a_link_to_another_folder(folder, 
     written, _, deleted, failed = exported(posts, folder, app.extensions["blogapi"].database, delete=True)
     assert (written, deleted, [*elsewhere.iterdir()]) == (1, 0, [precious])
     assert failed.endswith(f": {folder}/images must be a folder, and not a link")
-
-
-def test_a_pipe_in_place_of_a_file_is_replaced(folder):
-    folder.mkdir(parents=True)
-    os.mkfifo(folder / "a.md")
-    assert exported(POSTS, folder, NO_IMAGES) == (2, 0, 0)
 
 
 def test_a_file_in_place_of_the_folder_is_reported(tmp_path):

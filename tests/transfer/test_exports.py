@@ -51,9 +51,11 @@ def meta(name, value):
     return f"<wp:postmeta>{value}</wp:postmeta>"
 
 
-def test_old_wordpress_slugs_become_former_slugs_newest_first(wordpress):
+def test_old_wordpress_slugs_become_old_addresses_and_former_slugs_newest_first(wordpress):
     old = [meta("_wp_old_slug", value) for value in ("first", "second", "%e3%83%96", "Not one", "a" * 101)]
-    assert wordpress(elements="".join(old)).fields["former_slugs"] == ["second", "first"]
+    post = wordpress(elements="".join(old))
+    assert post.fields["former_slugs"] == ["second", "first"]
+    assert post.old_paths[:3] == ("/2020/a/", "/2020/first/", "/2020/second/")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What folders and sites say about their posts: none that they hide is published, and no password is stored."""
 
-import json
-
 from blogapi.wings.markdown.files import render
 from tests.blogs import open_sources, read, write_files
 
@@ -119,13 +117,3 @@ def test_what_an_export_wrote_comes_back_as_it_was_in_a_folder_of_drafts(tmp_pat
             "published",
             post["params"] | {"lastmod": 0},
         )
-
-
-def test_the_posts_of_exports_are_judged_likewise(tmp_path):
-    post = {"id": 1, "title": "A", "slug": "a", "html": "<p>A", "status": "published", "published_at": "2020-01-02"}
-    rows = [
-        post | {"id": number, "slug": f"a{number}"} | more for number, more in enumerate(({}, {"visibility": "tiers"}))
-    ]
-    top = write_files(tmp_path, {"a.json": json.dumps({"data": {"posts": rows}})})
-    with open_sources(top / "a.json") as sources:
-        assert [item.fields["status"] for item in sources] == ["published", "draft"]

@@ -13,6 +13,7 @@ from tests.blogs import read
         ("news/_drafts", "tags: cats  dogs", ["cats", "dogs"]),
         ("_posts", "tags: big cats, dogs", ["big cats", "dogs"]),
         ("_posts", "tags: [big cats]\ncategory: jekyll update", ["big cats", "jekyll update"]),
+        ("_posts", "tag: big cats\ncategory: code", ["big cats", "code"]),
         ("posts", "tags: cats dogs", ["cats dogs"]),
     ],
 )

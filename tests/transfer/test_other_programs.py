@@ -5,7 +5,6 @@ import json
 import pytest
 
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.transfer.items import Item
 from tests.blogs import open_sources, read
 from tests.cases import cases
 
@@ -65,10 +64,6 @@ def test_of_two_dates_the_publication_date_counts_and_the_other_is_kept(item, te
 def test_the_day_in_a_file_name_can_have_one_digit(item, name, slug):
     fields = item("title: A", name).fields
     assert (fields["published_at"], fields["slug"]) == ("2012-03-09T00:00:00Z", slug)
-
-
-def test_a_tag_under_the_name_tag_is_a_tag(item):
-    assert item("tag: big cats\ncategory: code", "_posts/2020-01-02-a.md").fields["tags"] == ["big cats", "code"]
 
 
 @pytest.mark.parametrize(
@@ -221,11 +216,6 @@ def test_reusable_wordpress_blocks_are_inserted_or_reported(wordpress):
     assert (post.fields["content"], post.notes) == ("Again\n", {"blocks": None})
 
 
-def test_older_wordpress_slugs_become_old_addresses(wordpress):
-    meta = "<wp:postmeta><wp:meta_key>_wp_old_slug</wp:meta_key><wp:meta_value>b</wp:meta_value></wp:postmeta>"
-    assert wordpress("x", meta).old_paths == ("/2020/a/", "/2020/b/")
-
-
 def test_a_ghost_covers_description_is_kept_and_html_cards_stay_html(write):
     html = "<p>a</p><!--kg-card-begin: html--><table>\n\n<tr><td>*b*</table><script>c</script><!--kg-card-end: html-->"
     posts = [{"id": "p", "title": "A", "slug": "a", "html": html}]
@@ -272,13 +262,3 @@ def test_scripts_and_forms_are_left_out_on_request_and_reported():
     html = "<p>a<script src=b></script></p><form>c<script>d</script></form><svg><script>e</script></svg>"
     assert markdown_of(html, dropped=dropped) == "a\n\nc\n"
     assert dropped == {"script", "form", "svg"}
-
-
-def test_an_escaped_tag_is_not_html(item):
-    assert item("title: A", content="\\</script> \\<b>").notes == {}
-
-
-def test_posts_whose_dates_may_be_in_a_data_file_are_reported(write):
-    top = write({"posts/posts.json": '{"date": "2020-01-01"}', "posts/a.md": "# A", "b.md": "# B"})
-    notes = {found.fields["slug"]: found.notes for found in read(top) if isinstance(found, Item)}
-    assert notes == {"a": {"other dates": (None, "date in posts.json")}, "b": {}}

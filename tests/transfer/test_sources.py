@@ -268,6 +268,7 @@ def test_front_matter_may_follow_white_space(write, blank, marks, sign):
         ("[![a](https://b.example/b.png)](../c.JPG 'd')", [("links to files", 5)]),
         ("[a](/b.pdf) [a](https://c/d.pdf) [a](//c/d.pdf) [a](#e.pdf) [a](f/) [a](g.html)", []),
         ("a<br>b <https://a.example/> 1 < 2", [("HTML", 5)]),
+        ("\\</script> \\<b>", []),
         ("```\n![a](b.png) {{ c }} <br>\n```\n`[[d]]`", []),
         ("~~~\n<br>", []),
     ],
