@@ -14,7 +14,6 @@ from blogapi.api.schemas import (
     CURSOR_TIME,
     NOT_NULL,
     TEXT,
-    Distinct,
     InputSchema,
     Line,
     Names,
@@ -24,6 +23,7 @@ from blogapi.api.schemas import (
     Time,
     Url,
     choice,
+    distinct,
     doc,
     length,
     matching,
@@ -51,27 +51,22 @@ OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=publi
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
 
-class Params(fields.Dict):
-    """An object of values for a site. With `merges`, it loads as a MergePatch, in which null removes a name."""
+def params_field(merges: bool = False) -> fields.Dict:
+    """Return a field for an object of values for a site. With `merges`, null removes a name."""
 
-    default_error_messages = NOT_NULL | {"invalid": "must be an object"}
-
-    def __init__(self, merges: bool = False):
-        bounds = (
-            "Values for a site's templates, never interpreted by the service: strings, numbers, booleans, arrays and "
-            "objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have 1 to 64 characters."
-        )
-        super().__init__(**doc(bounds + (" They are merged at every level; null removes a name." if merges else "")))
-        self.merges = merges
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self.make_error("invalid")
+    def check(values: dict[str, Any]) -> dict[str, Any]:
         try:
-            check_params(value, allow_null=self.merges)
+            check_params(values, allow_null=merges)
         except ParamsError as error:
             raise ValidationError({error.place: [error.reason]}) from None
-        return MergePatch(value) if self.merges else value
+        return MergePatch(values) if merges else values
+
+    bounds = (
+        "Values for a site's templates, never interpreted by the service: strings, numbers, booleans, arrays and "
+        "objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have 1 to 64 characters."
+    )
+    described = doc(bounds + (" They are merged at every level; null removes a name." if merges else ""))
+    return fields.Dict(error_messages=NOT_NULL | {"invalid": "must be an object"}, post_load=check, **described)
 
 
 class PostInputSchema(InputSchema):
@@ -101,7 +96,7 @@ class PostInputSchema(InputSchema):
         ),
     )
     status = choice(documents.STATUSES, "If left out, a new post is a `draft`, and an existing one keeps its status.")
-    tags = Distinct(
+    tags = distinct(
         Line(documents.MAX_TAG),
         length(0, documents.MAX_TAGS, "tags"),
         fold,
@@ -115,8 +110,8 @@ class PostInputSchema(InputSchema):
         )
     )
     cover_image = Url("The address of an image.", minimum=0)
-    params = Params()
-    former_slugs = Distinct(
+    params = params_field()
+    former_slugs = distinct(
         Text(length(1, documents.MAX_SLUG), Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG), **doc("A slug.")),
         length(0, documents.MAX_FORMER_SLUGS, "slugs"),
         **doc(
@@ -167,7 +162,7 @@ class PostChangeSchema(PostInputSchema):
     cleared = documents.OPTIONAL - {"published_at"} | {"tags"}
     example = {"status": "archived"}
     status = choice(documents.STATUSES, "Any status may follow any other.")
-    params = Params(merges=True)
+    params = params_field(merges=True)
 
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a change. "" clears a text field that can be cleared."""

@@ -14,13 +14,13 @@ from blogapi.api.request import JSON_TYPES, Request, load_body
 from blogapi.api.responses import json_response, no_content
 from blogapi.api.schemas import (
     NOT_NULL,
-    Distinct,
     Flag,
     InputSchema,
     StrictSchema,
     Time,
     Url,
     choice,
+    distinct,
     doc,
     length,
     matching,
@@ -74,7 +74,7 @@ class WebhookInputSchema(InputSchema):
     example = {"url": "https://example.org/hook", "events": ["post.published"]}
 
     url = Url("Where events are sent.", required=True)
-    events = Distinct(
+    events = distinct(
         choice(EVENTS, "An event."),
         length(1, len(EVENTS), "events"),
         load_default=DEFAULT_EVENTS,
