@@ -13,7 +13,7 @@ from typing import Literal
 from peewee import Expression, fn
 
 from blogapi.clock import earlier
-from blogapi.storage.engine import Compiled, Param, Transaction
+from blogapi.storage.engine import Compiled, Placeholder, Transaction
 from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many per post
@@ -33,10 +33,13 @@ def add_revision(tx: Transaction, post_id: int, version: int, author: str, state
 
 
 _present = Post.select(
-    Post.id, Post.version, Post.since, Post.author, Param("now"), Param("author"), Param("state"), Post.document
+    *(Post.id, Post.version, Post.since, Post.author),
+    *(Placeholder("now"), Placeholder("author"), Placeholder("state"), Post.document),
 )
-KEEP = Compiled(Revision.insert_from(_present.where(Post.id == Param("id")), Revision._meta.sorted_fields))
-DROP_OLDEST = Compiled(Revision.delete().where(Revision.post_id == Param("id"), Revision.version <= Param("oldest")))
+KEEP = Compiled(Revision.insert_from(_present.where(Post.id == Placeholder("id")), Revision._meta.sorted_fields))
+DROP_OLDEST = Compiled(
+    Revision.delete().where(Revision.post_id == Placeholder("id"), Revision.version <= Placeholder("oldest"))
+)
 
 
 def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -> None:
@@ -47,8 +50,10 @@ def add_retagging(tx: Transaction, post_id: int, author: str, tags: list[str]) -
 _number = Retagging.select(fn.COUNT(Retagging.number)).where(
     Retagging.post_id == Post.id, Retagging.version == Post.version
 )
-_retagged = Post.select(Post.id, Post.version, _number, Param("now"), Param("author"), Param("tags"))
-KEEP_TAGS = Compiled(Retagging.insert_from(_retagged.where(Post.id == Param("id")), Retagging._meta.sorted_fields))
+_retagged = Post.select(Post.id, Post.version, _number, Placeholder("now"), Placeholder("author"), Placeholder("tags"))
+KEEP_TAGS = Compiled(
+    Retagging.insert_from(_retagged.where(Post.id == Placeholder("id")), Retagging._meta.sorted_fields)
+)
 
 
 def forget(tx: Transaction, post_id: int) -> None:

@@ -13,7 +13,7 @@ from peewee import SQL, Field, Ordering, Select
 from blogapi import documents
 from blogapi.documents import STATUSES
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
-from blogapi.storage.engine import Compiled, Param, Reader
+from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.errors import Damaged, Unavailable
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
 
@@ -33,7 +33,7 @@ DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts
 def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
     """Return the query for the posts with a status and, if given, a tag; and the column with their ids."""
     if by_tag:
-        return PostTag.select().where(PostTag.tag == Param("tag"), PostTag.status == status), PostTag.post_id
+        return PostTag.select().where(PostTag.tag == Placeholder("tag"), PostTag.status == status), PostTag.post_id
     return Post.select().where(Post.status == status), Post.id
 
 
@@ -43,8 +43,8 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
     SQLite reads each row from the list that has the next one. PostgreSQL would read and sort lists without a limit.
     """
     if dialect == "postgresql" and len(lists) > 1:
-        lists = [query.order_by(*order).limit(Param("limit")) for query in lists]
-    return reduce(union_all, lists).order_by(*order).limit(Param("limit"))
+        lists = [query.order_by(*order).limit(Placeholder("limit")) for query in lists]
+    return reduce(union_all, lists).order_by(*order).limit(Placeholder("limit"))
 
 
 # By creation
@@ -61,9 +61,9 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
         newest_first = Post.id.desc()
         query = Post.select(Post.id, Post.status, DOCUMENTS[dialect])
         if status is None and not by_tag:
-            return query.where(Post.id < Param("before")).order_by(newest_first).limit(Param("limit"))
+            return query.where(Post.id < Placeholder("before")).order_by(newest_first).limit(Placeholder("limit"))
         listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else STATUSES)]
-        lists = [each.select(key).where(key < Param("before")) for each, key in listed]
+        lists = [each.select(key).where(key < Placeholder("before")) for each, key in listed]
         if status == "published":
             lists.append(_due_ids(by_tag))
         elif status == "scheduled":
@@ -76,15 +76,15 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
 def future_ids(ids: Select) -> Select:
     """Return the query for the ids of scheduled posts that are not due yet."""
     (key,) = ids.selected_columns
-    return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Param("now"))
+    return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Placeholder("now"))
 
 
 def _due_ids(by_tag: bool) -> Select:
     """Return the query for the ids of due posts; usually it finds nothing."""
     due, key = (PostTag, PostTag.post_id + 0) if by_tag else (Schedule, Schedule.post_id + 0)
     # The 0 keeps SQLite off the primary key, so that it uses the index by time.
-    query = due.select(key).where(due.published_at <= Param("now"), key < Param("before"))
-    return query.where(PostTag.tag == Param("tag"), PostTag.status == "scheduled") if by_tag else query
+    query = due.select(key).where(due.published_at <= Placeholder("now"), key < Placeholder("before"))
+    return query.where(PostTag.tag == Placeholder("tag"), PostTag.status == "scheduled") if by_tag else query
 
 
 # By publication
@@ -121,11 +121,11 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
             if by_tag:
                 query = query.join(Post, on=Post.id == key)
             if listed == "scheduled" and lists_due and not is_due and (sort == "updated_at" or not of_second):
-                query = query.where(key.model.published_at > Param("now"))
-            before = Param("due" if is_due else "time")
+                query = query.where(key.model.published_at > Placeholder("now"))
+            before = Placeholder("due" if is_due else "time")
             if of_second:
-                return query.where(time == before, key < Param("id"))
-            return query.where(time < before, time >= Param("after"))
+                return query.where(time == before, key < Placeholder("id"))
+            return query.where(time < before, time >= Placeholder("after"))
 
         # Due posts count as published, and as updated when they became due, so they have another place in the list.
         lists_due = status is not None or sort == "updated_at"

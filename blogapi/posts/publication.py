@@ -11,7 +11,7 @@ from peewee import fn
 
 from blogapi import documents
 from blogapi.clock import later
-from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post, Schedule
 
@@ -58,8 +58,8 @@ def unschedule(tx: Transaction, post_id: int) -> None:
     tx.defer(UNSCHEDULE_POST, post_id=post_id)
 
 
-SCHEDULE_POST = Compiled(Schedule.insert(params(Schedule)))
-UNSCHEDULE_POST = Compiled(Schedule.delete().where(Schedule.post_id == Param("post_id")))
+SCHEDULE_POST = Compiled(Schedule.insert(placeholders(Schedule)))
+UNSCHEDULE_POST = Compiled(Schedule.delete().where(Schedule.post_id == Placeholder("post_id")))
 
 
 def next_due(reader: Reader) -> int | None:
@@ -68,7 +68,7 @@ def next_due(reader: Reader) -> int | None:
     return found[0] if found else None
 
 
-IS_DUE = Schedule.published_at <= Param("now")
+IS_DUE = Schedule.published_at <= Placeholder("now")
 NEXT_DUE = Compiled(Schedule.select(Schedule.post_id).where(IS_DUE).order_by(Schedule.published_at).limit(1))
 # Whether a query's post is due
 POST_IS_DUE = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, IS_DUE))

@@ -7,7 +7,7 @@ from peewee import Node, fn
 from slugify import slugify
 
 from blogapi.documents import MAX_FORMER_SLUGS, MAX_TITLE
-from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import FormerSlug, Post
 
@@ -98,14 +98,14 @@ def holder(reader: Reader, slug: str) -> tuple[int, str] | None:
     return reader.row(HOLDER, slug=slug)
 
 
-def has_slug(slug: Param) -> Node:
+def has_slug(slug: Placeholder) -> Node:
     """Return the condition that a post has or had this slug. PostgreSQL would scan all posts for an OR."""
     present = Post.alias()
     having, had = present.select(present.id), FormerSlug.select(FormerSlug.post_id)
     return Post.id == fn.COALESCE(having.where(present.slug == slug), had.where(FormerSlug.slug == slug))
 
 
-HOLDER = Compiled(Post.select(Post.id, Post.slug).where(has_slug(Param("slug"))))
+HOLDER = Compiled(Post.select(Post.id, Post.slug).where(has_slug(Placeholder("slug"))))
 
 
 # Former slugs
@@ -131,7 +131,7 @@ def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> 
     return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None
 
 
-WAS_PUBLIC = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Param("slug")))
+WAS_PUBLIC = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slug == Placeholder("slug")))
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
@@ -172,5 +172,5 @@ def forget_former(tx: Transaction, post_id: int) -> None:
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 
-REMEMBER = Compiled(FormerSlug.insert(params(FormerSlug)))
-FORGET = Compiled(FormerSlug.delete().where(FormerSlug.slug == Param("slug")))
+REMEMBER = Compiled(FormerSlug.insert(placeholders(FormerSlug)))
+FORGET = Compiled(FormerSlug.delete().where(FormerSlug.slug == Placeholder("slug")))

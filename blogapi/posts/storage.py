@@ -14,7 +14,7 @@ from blogapi.posts import effects, publication, slugs
 from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import POST_IS_DUE
-from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, NeedsThread, NotFound, PostNotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post
 
@@ -105,11 +105,11 @@ def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
 
 
 _posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
-WITH_ID = Compiled(_posts.where(Post.id == Param("ref")))
-WITH_SLUG = Compiled(_posts.where(slugs.has_slug(Param("ref"))))
+WITH_ID = Compiled(_posts.where(Post.id == Placeholder("ref")))
+WITH_SLUG = Compiled(_posts.where(slugs.has_slug(Placeholder("ref"))))
 _published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | POST_IS_DUE)
-PUBLISHED_WITH_ID = Compiled(_published.where(Post.id == Param("ref")))
-PUBLISHED_WITH_SLUG = Compiled(_published.where(slugs.has_slug(Param("ref"))))
+PUBLISHED_WITH_ID = Compiled(_published.where(Post.id == Placeholder("ref")))
+PUBLISHED_WITH_SLUG = Compiled(_published.where(slugs.has_slug(Placeholder("ref"))))
 
 
 # Create
@@ -152,7 +152,7 @@ def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, w
     return StoredPost(post_id, document.encode(), version)
 
 
-INSERT = Compiled(Post.insert(params(Post)))
+INSERT = Compiled(Post.insert(placeholders(Post)))
 
 
 # Change
@@ -286,10 +286,10 @@ def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Au
 @cache
 def _set(*columns: str, is_version: bool) -> Compiled:
     """Return the UPDATE for the document and these columns, so that only their indexes are written."""
-    values: dict[Field, Node] = {**params(Post, "document", *columns)}
+    values: dict[Field, Node] = {**placeholders(Post, "document", *columns)}
     if is_version:
-        values |= {Post.version: Post.version + 1, Post.since: Param("since"), Post.author: Param("author")}
-    return Compiled(Post.update(values).where(Post.id == Param("id")))
+        values |= {Post.version: Post.version + 1, Post.since: Placeholder("since"), Post.author: Placeholder("author")}
+    return Compiled(Post.update(values).where(Post.id == Placeholder("id")))
 
 
 # Delete
@@ -314,7 +314,7 @@ def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_chec
     tx.defer(DELETE, id=post.id)
 
 
-DELETE = Compiled(Post.delete().where(Post.id == Param("id")))
+DELETE = Compiled(Post.delete().where(Post.id == Placeholder("id")))
 
 
 # Publish

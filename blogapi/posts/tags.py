@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from blogapi.storage.engine import Compiled, Param, Transaction, params
+from blogapi.storage.engine import Compiled, Placeholder, Transaction, placeholders
 from blogapi.storage.models import PostTag
 from blogapi.text import fold
 
@@ -30,6 +30,7 @@ def detach_all(tx: Transaction, post_id: int) -> None:
     tx.execute(PostTag.delete().where(PostTag.post_id == post_id))
 
 
-OF_POST = (PostTag.tag == Param("tag")) & (PostTag.status == Param("status")) & (PostTag.post_id == Param("post_id"))
-ATTACH = Compiled(PostTag.insert(params(PostTag)))
+_of_tag = (PostTag.tag == Placeholder("tag")) & (PostTag.status == Placeholder("status"))
+OF_POST = _of_tag & (PostTag.post_id == Placeholder("post_id"))
+ATTACH = Compiled(PostTag.insert(placeholders(PostTag)))
 DETACH = Compiled(PostTag.delete().where(OF_POST))

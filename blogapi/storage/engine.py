@@ -16,13 +16,13 @@ from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
 MAX_LAST = 64 * 1024  # characters in the statements of `defer_last`; indexing them takes 10 ms
-NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a Param in SQL text; "::" is PostgreSQL's cast
+NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is PostgreSQL's cast
 
 
 # Queries: Peewee compiles them on each use, or those that are `Compiled` on the first one
 
 
-class Param(ColumnBase):
+class Placeholder(ColumnBase):
     """A placeholder for a value of a compiled query; `:name` in SQL text."""
 
     def __init__(self, name: str):
@@ -33,9 +33,9 @@ class Param(ColumnBase):
         return ctx.literal(f":{self.name}")
 
 
-def params(model: type[Model], *names: str) -> dict[Field, Param]:
-    """Return a Param for each field of a model, or for those named, for an INSERT or UPDATE."""
-    return {field: Param(field.name) for field in model._meta.sorted_fields if not names or field.name in names}
+def placeholders(model: type[Model], *names: str) -> dict[Field, Placeholder]:
+    """Return a placeholder for each field of a model, or for those named, for an INSERT or UPDATE."""
+    return {field: Placeholder(field.name) for field in model._meta.sorted_fields if not names or field.name in names}
 
 
 class AsBytes(ColumnBase):
@@ -51,7 +51,7 @@ class AsBytes(ColumnBase):
 
 
 class Compiled:
-    """A query that is compiled only once: constants become literals, and variables are `Param`s.
+    """A query that is compiled only once: constants become literals, and variables are placeholders.
 
     It is a Peewee query or SQL text. Pass `sqlite=…, postgresql=…` if the engines differ.
     """
@@ -203,7 +203,7 @@ class Reader:
         return self.engine.dialect
 
     def row(self, query: Query, **values: Any) -> tuple | None:
-        """Run a query with the values of its Params; return its first row, or None. Raises Unavailable."""
+        """Run a query with the values of its placeholders; return its first row, or None. Raises Unavailable."""
         return self.engine.row(query, values)
 
     def one(self, query: Query, **values: Any) -> tuple:
@@ -213,7 +213,7 @@ class Reader:
         return row
 
     def rows(self, query: Query, **values: Any) -> Iterator[tuple]:
-        """Run a query with the values of its Params; yield its rows. Raises Unavailable, even after some rows."""
+        """Run a query with the values of its placeholders; yield its rows. Raises Unavailable, even after some rows."""
         return self.engine.rows(query, values)
 
 

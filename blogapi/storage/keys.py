@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from typing import NamedTuple
 
-from blogapi.storage.engine import Compiled, Hits, Param, Reader, Transaction
+from blogapi.storage.engine import Compiled, Hits, Placeholder, Reader, Transaction
 from blogapi.storage.errors import InvalidKeyName
 from blogapi.storage.models import AUTHORS, DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey
 
@@ -59,7 +59,7 @@ def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] 
 
 
 KEY_COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]
-KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Param("digest")))
+KEY_WITH_DIGEST = Compiled(ApiKey.select(*KEY_COLUMNS).where(ApiKey.digest == Placeholder("digest")))
 
 
 def record_use(tx: Transaction, digest: bytes) -> None:

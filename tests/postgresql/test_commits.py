@@ -6,7 +6,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.posts import storage as posts
-from blogapi.storage.engine import Compiled, Param
+from blogapi.storage.engine import Compiled, Placeholder
 from blogapi.storage.errors import NotUnique, Rejected, Unavailable
 from blogapi.storage.models import Author, Post, PostTag
 from blogapi.wings.webhooks import storage as webhooks
@@ -74,7 +74,7 @@ def test_running_out_of_memory_in_a_query_leaves_no_trace(postgresql, monkeypatc
 
 
 def test_statements_stay_prepared_when_a_transaction_is_rolled_back(postgresql):
-    queries = [Compiled(Post.select(column).where(Post.id == Param("id"))) for column in (Post.slug, Post.status)]
+    queries = [Compiled(Post.select(column).where(Post.id == Placeholder("id"))) for column in (Post.slug, Post.status)]
     for _ in range(2):
         tx = postgresql.engine.begin(1)
         assert [tx.row(query, id=1) for query in queries] == [None, None]

@@ -15,7 +15,7 @@ from peewee import Tuple, fn
 from blogapi.clock import earlier
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
-from blogapi.storage.engine import AsBytes, Compiled, Param, Reader, Transaction, params
+from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
@@ -87,7 +87,7 @@ def find_any(reader: Reader, image_id: str) -> StoredImage | None:
 
 
 _columns = [getattr(Image, name) for name in StoredImage._fields]
-IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Param("id")))
+IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Placeholder("id")))
 
 
 def page(
@@ -195,7 +195,7 @@ def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
 
 BEGIN_UPLOAD = Compiled("INSERT INTO upload (name) VALUES (:name)")
 END_UPLOAD = Compiled("DELETE FROM upload WHERE name = :name")
-ADD_PART = Compiled(ImagePart.insert(params(ImagePart)))
+ADD_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
@@ -233,7 +233,7 @@ def sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Param("url")))
+FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Placeholder("url")))
 REMEMBER = Compiled(
     "INSERT INTO fetched_image VALUES (:url, :image_id) ON CONFLICT (url) DO UPDATE SET image_id = excluded.image_id"
 )
@@ -325,7 +325,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
 
 
 PART_NUMBERS = Compiled(
-    ImagePart.select(ImagePart.number).where(ImagePart.upload == Param("upload")).limit(DELETED_PARTS)
+    ImagePart.select(ImagePart.number).where(ImagePart.upload == Placeholder("upload")).limit(DELETED_PARTS)
 )
 
 

@@ -15,7 +15,7 @@ from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.publication import POST_IS_DUE
 from blogapi.posts.storage import Fields
-from blogapi.storage.engine import Compiled, Param, Reader
+from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.models import MAX_ID, Post
 from blogapi.text import fold
 from blogapi.wings.images import storage as images
@@ -139,12 +139,12 @@ def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
 @cache
 def last_query(status: str | None) -> Compiled:
     """Return the query for the id of the post after `skipped` others; it also needs `now` and `before`."""
-    query = Post.select(Post.id).where(Post.id < Param("before"))
+    query = Post.select(Post.id).where(Post.id < Placeholder("before"))
     if status == "published":
         query = query.where((Post.status == status) | POST_IS_DUE)
     elif status:
         query = query.where(Post.status == status, ~POST_IS_DUE)
-    return Compiled(query.order_by(Post.id.desc()).limit(1).offset(Param("skipped")))
+    return Compiled(query.order_by(Post.id.desc()).limit(1).offset(Placeholder("skipped")))
 
 
 def uploaded(request: Request) -> Fields:

@@ -12,7 +12,7 @@ from typing import Any
 
 from blogapi import documents
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Compiled, Param, Reader, Transaction
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import labels, words
@@ -159,4 +159,4 @@ UNINDEXED = Compiled("SELECT below FROM search_rebuild")
 PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
 SET_UNINDEXED = Compiled("UPDATE search_rebuild SET below = :below")
 COMPLETE = Compiled("DELETE FROM search_rebuild")
-NEXT = Compiled(Post.select(Post.id, DOCUMENT).where(Post.id < Param("below")).order_by(Post.id.desc()).limit(1))
+NEXT = Compiled(Post.select(Post.id, DOCUMENT).where(Post.id < Placeholder("below")).order_by(Post.id.desc()).limit(1))

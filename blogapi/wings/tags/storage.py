@@ -14,7 +14,7 @@ from blogapi.documents import MAX_TAG, STATUSES
 from blogapi.paging import Page
 from blogapi.posts import effects, publication
 from blogapi.posts.tags import OF_POST
-from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, NotFound, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag, Schedule
 from blogapi.text import fold
@@ -69,7 +69,7 @@ def tags_query(status: str | None) -> Compiled:
     """
     query: SelectQuery
     if status == "scheduled":
-        query = _counted(_of_schedule(Schedule.published_at > Param("now")), status)
+        query = _counted(_of_schedule(Schedule.published_at > Placeholder("now")), status)
     elif status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
         query = _counted(PostTag.select().where(PostTag.status == status, PostTag.published_at > ""), status)
         query += _counted(_of_schedule(publication.IS_DUE), "scheduled")
@@ -87,9 +87,9 @@ def _of_schedule(condition: Node) -> Select:
 def _counted(carried: Select, status: str | None) -> Select:
     """Return the query for the number of posts per tag. It looks up the spelling only of the tags on the page."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
-    asked = PostTag.tag.between(Param("first"), Param("last"))
+    asked = PostTag.tag.between(Placeholder("first"), Placeholder("last"))
     groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)
-    counted = groups.order_by(PostTag.tag).limit(Param("limit")).alias("counted")
+    counted = groups.order_by(PostTag.tag).limit(Placeholder("limit")).alias("counted")
     spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
     spelling &= PostTag.status.in_([status] if status else STATUSES)
     name = PostTag.select(PostTag.name).where(spelling)
@@ -148,9 +148,9 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     return any_changed
 
 
-STORED = Compiled(Post.select(DOCUMENT).where(Post.id == Param("id")))
-RESPELL = Compiled(PostTag.update(params(PostTag, "name")).where(OF_POST, PostTag.name != Param("name")))
-SET_DOCUMENT = Compiled(Post.update(params(Post, "document", "updated_at")).where(Post.id == Param("id")))
+STORED = Compiled(Post.select(DOCUMENT).where(Post.id == Placeholder("id")))
+RESPELL = Compiled(PostTag.update(placeholders(PostTag, "name")).where(OF_POST, PostTag.name != Placeholder("name")))
+SET_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")).where(Post.id == Placeholder("id")))
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from peewee import Case, fn
 
-from blogapi.storage.engine import AsBytes, Compiled, Param, Reader, Transaction
+from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import WITH_OPTIONS, Webhook, WebhookOptions
 from blogapi.wings.webhooks.storage import EVENT_BODY, Delivery, Event
 
@@ -62,7 +62,7 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
     return messages
 
 
-_is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Param("now"))
+_is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Placeholder("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
 DUE_WEBHOOKS = Compiled(
     Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
@@ -72,8 +72,8 @@ DUE_WEBHOOKS = Compiled(
 _messages = (
     Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
     .join(Event, on=Event.id == Delivery.event_id)
-    .where(Delivery.webhook_id == Param("webhook_id"), Delivery.state == "pending")
-    .limit(Param("limit"))
+    .where(Delivery.webhook_id == Placeholder("webhook_id"), Delivery.state == "pending")
+    .limit(Placeholder("limit"))
 )
 FIRST_MESSAGES = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
 _by_time = Delivery.next_attempt_at, Delivery.event_id
@@ -90,16 +90,16 @@ def record_attempts(tx: Transaction, attempts: list[Attempt]) -> None:
 
 
 # If a redelivery was requested during the attempt, the message is sent again even if the attempt succeeded.
-_same = Delivery.repeats == Param("repeats")
+_same = Delivery.repeats == Placeholder("repeats")
 _attempted = Delivery.update(
     attempts=Delivery.attempts + 1,
-    last_status=Param("status"),
-    last_error=Param("error"),
-    state=Case(None, [(_same, Param("state"))], "pending"),
-    next_attempt_at=Case(None, [(_same, Param("next_attempt_at"))], ""),
+    last_status=Placeholder("status"),
+    last_error=Placeholder("error"),
+    state=Case(None, [(_same, Placeholder("state"))], "pending"),
+    next_attempt_at=Case(None, [(_same, Placeholder("next_attempt_at"))], ""),
 )
-_of_attempt = (Delivery.webhook_id == Param("webhook_id")) & (Delivery.event_id == Param("event_id"))
-_of_attempt &= Delivery.attempts == Param("attempts")  # Another process may have resent it.
+_of_attempt = (Delivery.webhook_id == Placeholder("webhook_id")) & (Delivery.event_id == Placeholder("event_id"))
+_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may have resent it.
 RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
-_of_url = (Webhook.id == Param("webhook_id")) & (Webhook.url == Param("url"))  # A webhook with a new URL stays on.
+_of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # A new URL stays active.
 TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))

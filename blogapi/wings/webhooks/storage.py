@@ -17,7 +17,7 @@ from peewee import Expression, Select, fn
 
 from blogapi import documents
 from blogapi.clock import earlier, later
-from blogapi.storage.engine import Compiled, Param, Reader, Transaction, params
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import NotFound, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions, model
 
@@ -185,10 +185,10 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
     return due or later(tx.now, timedelta(seconds=after_seconds + 1))  # Times are rounded down to whole seconds.
 
 
-ADD_EVENT = Compiled(Event.insert(params(Event, "message_id", "type", "payload", "created_at")))
+ADD_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))
 # Deliveries that are due at once have an empty next_attempt_at, because the clock may be set back.
-_pending = {Delivery.state: "pending", Delivery.next_attempt_at: Param("due")}
-ADD_DELIVERY = Compiled(Delivery.insert(params(Delivery, "webhook_id", "event_id") | _pending))
+_pending = {Delivery.state: "pending", Delivery.next_attempt_at: Placeholder("due")}
+ADD_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "event_id") | _pending))
 
 
 # Deliveries
@@ -283,4 +283,4 @@ def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
 
 _of_webhook = Delivery.webhook_id.in_(Webhook.select(Webhook.id))  # lets it use the primary key
 _of_event = Delivery.select(Delivery.event_id).where(_of_webhook, Delivery.event_id == Event.id)
-REMOVE_EVENT = Compiled(Event.delete().where(Event.id == Param("event_id"), ~fn.EXISTS(_of_event)))
+REMOVE_EVENT = Compiled(Event.delete().where(Event.id == Placeholder("event_id"), ~fn.EXISTS(_of_event)))
