@@ -6,10 +6,12 @@ tests may start what these use.
 
 import sys
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 
 import pytest
 
 STARTING = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.posix_spawn"}  # audit events
+START = BaseProcess.start  # raises no audit event unless it forks
 STARTERS = {"serve", "url", "browser", "small_disk"}  # fixtures whose tests are slow
 
 
@@ -22,7 +24,13 @@ def refuse(event, arguments):
         raise RuntimeError("a quick test starts a process: use a shared fixture, or mark it as slow")
 
 
+def start(process):
+    refuse("os.fork", ())
+    START(process)
+
+
 sys.addaudithook(refuse)
+BaseProcess.start = start
 
 
 @contextmanager

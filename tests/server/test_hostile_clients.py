@@ -9,12 +9,13 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import without_id
 from tests.service import BIN, Server, add_key, eventually, read_answer, slowness
 
@@ -208,11 +209,12 @@ def test_connections_without_a_request_make_room_for_others(service, opened):
     assert service.memory < MAX_MEMORY
 
 
-@pytest.mark.parametrize("data", [b"", b"G", b"no request\r\n\r\n"])
-def test_more_connections_than_files_make_room_for_others(few_files, opened, data):
-    for _ in range(700):
-        send(few_files, opened, data)
-    assert few_files.wait("/v1/posts")[0] < 8  # Otherwise, it takes ten seconds.
+@cases("data", [b"", b"G", b"no request\r\n\r\n"])
+def test_more_connections_than_files_make_room_for_others(few_files, data):
+    with ExitStack() as opened:
+        for _ in range(700):
+            send(few_files, opened, data)
+        assert few_files.wait("/v1/posts")[0] < 8  # Otherwise, it takes ten seconds.
     assert "Traceback" not in few_files.log
 
 

@@ -52,7 +52,7 @@ def test_a_write_acknowledged_by_one_process_is_visible_in_all(two):
             assert service.request("GET", "/v1/posts?limit=1")[2] == [post]
 
 
-def test_the_same_title_slug_or_idempotency_key_sent_to_all_at_once(two):
+def test_the_same_title_slug_key_or_deletion_sent_to_all_at_once(two):
     before = len(sound_posts(two[0].database))
     answers = at_once(two, 40, "POST", "/v1/posts", {"title": "One title", "content": "x"})
     assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{each}" for each in range(2, 41))}
@@ -63,6 +63,8 @@ def test_the_same_title_slug_or_idempotency_key_sent_to_all_at_once(two):
     assert {status for status, _, _ in answers} == {201}
     assert len({body["id"] for _, _, body in answers}) == 1
     assert len(sound_posts(two[0].database)) == before + 42
+    answers = at_once(two, 20, "DELETE", "/v1/posts/by-slug/mine")
+    assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
 
 
 def test_of_150_concurrent_requests_to_two_services_100_are_served(serve_together):
