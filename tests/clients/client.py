@@ -44,7 +44,7 @@ for end, ref in (("", post.id), ("_by_slug", post.slug)):
     again = do(f"posts.propose_change{end}", ref, body=PostChange(excerpt="Short."))
     do(f"posts.delete_proposal{end}", ref, again.id)
 do("posts.change_post", post.id, body=PostChange(excerpt="Short."))
-assert (do("key.get_key").name, do("key.get_key").scope) == ("tests", "full")
+assert (do("key.get_key").name, do("key.get_key").scope) == ("first", "full")
 do("posts.put_post", "other", body=PostInput("Other", "Words.", status=Status.ARCHIVED))
 (found,) = do("posts.list_posts", limit=1, status=Status.PUBLISHED, tag="a", before="99")
 assert (found.excerpt, found.published_at) == ("Short.", post.published_at)
