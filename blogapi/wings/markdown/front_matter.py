@@ -55,6 +55,7 @@ TOML_VALUE = re.compile(
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
 BRACKET = re.compile(r"[\[{\]}]")
+JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 # tomllib takes quadratic time for names with many parts.
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from blogapi.wings.markdown.front_matter import (
+    JSON_STRING,
     MAX_DEPTH,
     MAX_FRONT_MATTER_BYTES,
     MAX_VALUES,
@@ -61,7 +62,6 @@ LIKE_HEADERS = re.compile(
 LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+[a-z]{2}, \d{4})\]\]", re.ASCII)
 JSON_START = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")  # how a JSON object begins
 BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
-JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
 def split_headers(content: str) -> tuple[bytes, str, str, int]:

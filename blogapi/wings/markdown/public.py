@@ -78,80 +78,57 @@ def _future(value: str, now: str) -> bool:
 class Rule(NamedTuple):
     """Names that can hide a post, and the values with which they do."""
 
-    programs: str  # the programs that use these names
-    names: re.Pattern[str]  # names in lower case, with letters and digits only
+    names: str  # a regular expression for names in lower case, with letters and digits only
     hides: Callable[[str, str], bool]  # given a value in lower case and the present time
     or_part: bool = True  # whether the names mean the post even if they name a part of the page
 
 
-# What hides a post. Any rule that matches a name counts.
+# What hides a post, and programs that use the names. Any rule that matches a name counts.
 RULES = (
-    Rule("Hexo, hexo-blog-encrypt, WordPress", PASSWORD, _given),
-    Rule(
-        "Hugo, Zola, Eleventy, Docusaurus, Astro, Gatsby",
-        re.compile("(is|as)?(draft|private|hidden|secret|unlisted|delisted|unpublished|wip|protected|restricted)"),
+    Rule(PASSWORD.pattern, _given),  # Hexo, hexo-blog-encrypt, WordPress
+    Rule(  # Hugo, Zola, Eleventy, Docusaurus, Astro, Gatsby
+        "(is|as)?(draft|private|hidden|secret|unlisted|delisted|unpublished|wip|protected|restricted)",
         _given,
     ),
-    Rule(
-        "PaperMod, LoveIt, hugo-book, Jekyll",
-        re.compile(
-            ".*(draft|private|hide|hidden|unlist|delist|unpublish|secret|confidential).*"
-            "|entwurf|privat|brouillon|privé|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿"
-        ),
+    Rule(  # PaperMod, LoveIt, hugo-book, Jekyll
+        ".*(draft|private|hide|hidden|unlist|delist|unpublish|secret|confidential).*"
+        "|entwurf|privat|brouillon|privé|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿",
         _on,
         or_part=False,
     ),
-    Rule("Obsidian, Jekyll, Logseq", re.compile("(is|dg|do|to)?(publish(ed|able)?|public)"), _not_public),
-    Rule(
-        "Grav, Zola, Hugo",
-        re.compile(
-            "(is)?(visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released)"
-            "|show(in|on)(home|list|blog|index|posts?|archives?)(page)?"
-        ),
+    Rule("(is|dg|do|to)?(publish(ed|able)?|public)", _not_public),  # Obsidian, Jekyll, Logseq
+    Rule(  # Grav, Zola, Hugo
+        "(is)?(visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released)"
+        "|show(in|on)(home|list|blog|index|posts?|archives?)(page)?",
         lambda value, now: value in OFF or bool(HIDING.fullmatch(value)),
     ),
-    Rule("Eleventy", re.compile("permalink"), lambda value, now: value == "false"),  # In Jekyll, `none` is a style.
-    Rule("Eleventy", re.compile("eleventyexcludefromcollections"), _given),
-    Rule(
-        "Hugo, dev.to, various themes",
-        re.compile(
-            "(is)?(headless|disabled|inactive|deleted|trash(ed)?|removed|embargo(ed)?|unfinished|inprogress|internal)"
-            "|(is)?(ignored?|skip|excluded?)(post|page)?"
-            "|exclude(d)?(from|in)?(feed|list|home(page)?|all|collections?|blog|archives?|posts?)"
-        ),
+    Rule("permalink", lambda value, now: value == "false"),  # Eleventy; `none` is a style in Jekyll
+    Rule("eleventyexcludefromcollections", _given),  # Eleventy
+    Rule(  # Hugo, dev.to, various themes
+        "(is)?(headless|disabled|inactive|deleted|trash(ed)?|removed|embargo(ed)?|unfinished|inprogress|internal)"
+        "|(is)?(ignored?|skip|excluded?)(post|page)?"
+        "|exclude(d)?(from|in)?(feed|list|home(page)?|all|collections?|blog|archives?|posts?)",
         _on,
     ),
-    Rule(
-        "Substack, Jetpack, various plugins",
-        re.compile(
-            "(is|only|for)?(members?|subscribers?|paid|premium|paywall(ed)?)(only)?|e?mailonly"
-            "|login(required)?|requires?(login|auth(entication)?)|auth(required)?"
-        ),
+    Rule(  # Substack, Jetpack, various plugins
+        "(is|only|for)?(members?|subscribers?|paid|premium|paywall(ed)?)(only)?|e?mailonly"
+        "|login(required)?|requires?(login|auth(entication)?)|auth(required)?",
         _on,
     ),
-    Rule("Members for WordPress", re.compile("membersaccessrole|accessroles?|contentrestriction"), _given),
-    Rule("Ghost, Micropub", re.compile("(post)?(visibility|privacy)"), _not_public),
-    Rule(
-        "WordPress, Pelican, Nikola, Substack",
-        re.compile(
-            "(post|page|article|entry|content|document|publish(ing)?|publication)?"
-            "(status|state|stage|phase|type|kind|layout|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess"
-        ),
+    Rule("membersaccessrole|accessroles?|contentrestriction", _given),  # Members for WordPress
+    Rule("(post)?(visibility|privacy)", _not_public),  # Ghost, Micropub
+    Rule(  # WordPress, Pelican, Nikola, Substack
+        "(post|page|article|entry|content|document|publish(ing)?|publication)?"
+        "(status|state|stage|phase|type|kind|layout|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess",
         lambda value, now: bool(HIDING.fullmatch(value)),
     ),
-    Rule(
-        "Hugo, PublishPress Future, Joomla",
-        re.compile(
-            "(?!no|never).*expir.*|unpublish(ed)?(at|on|date)|publish(ed)?(until|end|down)|(valid|visible)(until|to)"
-        ),
+    Rule(  # Hugo, PublishPress Future, Joomla
+        "(?!no|never).*expir.*|unpublish(ed)?(at|on|date)|publish(ed)?(until|end|down)|(valid|visible)(until|to)",
         _past,
     ),
-    Rule(
-        "various editors",
-        re.compile(
-            "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
-            "|embargo(ed)?(until|date)?|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?"
-        ),
+    Rule(  # various editors
+        "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
+        "|embargo(ed)?(until|date)?|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?",
         _future,
     ),
 )
@@ -206,7 +183,7 @@ def _rules(name: str) -> tuple[Rule, ...]:
     """Return the rules for a name."""
     plain = _plain(name)
     is_part = OF_A_PART.search(plain)
-    return tuple(rule for rule in RULES if rule.names.fullmatch(plain) and (rule.or_part or not is_part))
+    return tuple(rule for rule in RULES if re.fullmatch(rule.names, plain) and (rule.or_part or not is_part))
 
 
 def _reasons(values: Mapping[str, Any], now: str) -> Iterator[str]:

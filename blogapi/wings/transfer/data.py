@@ -1,20 +1,18 @@
 """Read YAML, TOML and JSON from files of other programs, with bounds on their size and depth."""
 
 import json
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from blogapi.wings.markdown.front_matter import LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
+from blogapi.wings.markdown.front_matter import JSON_STRING, LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
 from blogapi.wings.transfer.paths import open_below
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
 MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
 TOO_DEEP = f"nested more than {MAX_DATA_DEPTH} deep"
-STRING = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?', re.DOTALL)  # a string in JSON
 
 
 class DataError(MarkdownError, ValueError):
@@ -23,7 +21,7 @@ class DataError(MarkdownError, ValueError):
 
 def load_json(text: str) -> Any:
     """Return the value of JSON. Raises ValueError."""
-    if depth_of(STRING.sub("", text)) > MAX_DATA_DEPTH:
+    if depth_of(JSON_STRING.sub("", text)) > MAX_DATA_DEPTH:
         raise DataError(TOO_DEEP)
     return json.loads(text)
 
