@@ -111,12 +111,12 @@ class Window:
     def has(self, content):
         """Wait until the form has this content."""
         script = "return document.readyState === 'complete' && document.querySelector('#content')?.value"
-        # With a latency of 3 s, also on a busy machine
         eventually(lambda: self.browser.execute_script(script) == content, 60)
 
     def said(self, text):
         """Wait until the bar of a post's form says this."""
-        eventually(lambda: text in self.browser.find_element(By.CSS_SELECTOR, ".bar").text, 60)
+        script = "return document.querySelector('.bar')?.innerText ?? ''"
+        eventually(lambda: text in self.browser.execute_script(script), 60)
 
     def send(self, answered="Kept"):
         """Send what is typed, as when the tab is hidden, not after a pause of two seconds; wait for the outcome."""

@@ -145,18 +145,6 @@ def test_words_are_counted_and_the_content_runs_in_the_direction_of_its_first_le
     eventually(lambda: "5 words, 1 minute to read" in window.text)
 
 
-def test_after_a_new_session_in_another_tab_one_press_saves(window):
-    window.fill(title="Evening", content="Words.")
-    tab = window.browser.current_window_handle
-    window.browser.delete_all_cookies()
-    window.browser.switch_to.new_window("tab")
-    window.enter()
-    window.browser.switch_to.window(tab)
-    window.browser.execute_script("dispatchEvent(new Event('online'))")
-    window.click("Save draft")
-    eventually(lambda: "Saved" in window.text and posts(window) == [("Evening", "Words.")])
-
-
 @IN_BOTH_BROWSERS
 def test_the_preview_follows_what_is_typed_and_the_form_stays(window):
     content = "**Bold** <script>document.title = 'gone'</script>"
