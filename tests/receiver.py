@@ -38,6 +38,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):  # the target of a followed redirect
         self.do_POST()
 
+    def do_PUT(self):
+        self.do_POST()
+
     def log_message(self, *args):
         pass
 

@@ -1,11 +1,15 @@
 """Fixtures that keep a folder and a service in sync."""
 
 import json
+import shutil
+import time
 
 import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
+from blogapi.engines import engine_for
+from blogapi.wings.transfer import copy
 from tests.blogs import write_files
 from tests.service import Server
 
@@ -75,6 +79,27 @@ def change(blog):
 def there(blog):
     """All posts on the service, by their slugs."""
     return lambda: {post["slug"]: post for post in blog.request("GET", "/v1/posts?limit=1000")[2]}
+
+
+def next_second():
+    """Wait for the next second: within one, times do not tell what came first."""
+    time.sleep(1.01 - time.time() % 1)
+
+
+def take_backup(service, backup):
+    next_second()
+    copy.backup(engine_for(service.database), backup)
+    next_second()
+
+
+def restore_backup(service, backup):
+    next_second()
+    service.kill()
+    for file in service.database.parent.glob(f"{service.database.name}*"):
+        file.unlink()
+    shutil.copy(backup, service.database)
+    service.start()
+    next_second()
 
 
 def counts(created=0, updated=0, unchanged=0, conflict=0, failed=0, **others):

@@ -1,21 +1,23 @@
 """Push and pull after a backup of the database was restored, and races with people who edit files."""
 
-import shutil
 import time
+from functools import partial
 
 import pytest
 
-from blogapi.engines import engine_for
 from blogapi.wings.sync.remote import Remote
-from blogapi.wings.transfer import copy
 from tests.images.pictures import png
 from tests.service import Server, eventually
-from tests.sync.conftest import command_runner, contents, edit, read_state, write_state
-
-
-def next_second():
-    """Wait for the next second: within one, times do not tell what came first."""
-    time.sleep(1.01 - time.time() % 1)
+from tests.sync.conftest import (
+    command_runner,
+    contents,
+    edit,
+    next_second,
+    read_state,
+    restore_backup,
+    take_backup,
+    write_state,
+)
 
 
 @pytest.fixture
@@ -24,19 +26,12 @@ def restored(tmp_path, monkeypatch):
     with Server(tmp_path / "blog.db") as service:
         backup = tmp_path / "backup.db"
 
-        def take():
-            copy.backup(engine_for(service.database), backup)
-            next_second()
-
-        def restore():
-            service.kill()
-            for file in tmp_path.glob("blog.db*"):
-                file.unlink()
-            shutil.copy(backup, service.database)
-            service.start()
-            next_second()
-
-        yield service, command_runner(service, monkeypatch), take, restore
+        yield (
+            service,
+            command_runner(service, monkeypatch),
+            partial(take_backup, service, backup),
+            partial(restore_backup, service, backup),
+        )
 
 
 def texts(folder):

@@ -103,13 +103,15 @@ def test_a_file_renamed_together_with_its_slug_is_still_the_file_of_its_post(run
     assert (there()["green-tea"]["id"], there()["green-tea"]["former_slugs"]) == (post_id, ["tea"])
 
 
-def test_a_folder_below_that_is_kept_in_sync_itself_is_left_out(run, folder, there):
+def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_synced(run, folder, there):
     here = folder(a="# A\n")
     run("push", here)
-    assert run("push", here.parent)[1][-2:] == [
-        "Left out: 1 file of another folder that is kept in sync.",
-        counts(),
-    ]
+    left_out = "Left out: 1 file of another folder that is kept in sync."
+    assert run("push", here.parent)[1][-2:] == [left_out, counts()]
+    (here.parent / ".blogapi.json").unlink()
+    write_files(here / "sub", {"b.md": "# B\n"})
+    refused = f"{here}/sub is part of {here}, which is kept in sync: give {here} instead"
+    assert run("push", here / "sub") == (1, [refused])
     assert there().keys() == {"a"}
 
 
@@ -141,18 +143,19 @@ def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, fold
     assert (there()["a"]["content"], there()["a"]["status"]) == ("# A, new\n", "published")
 
 
-@pytest.mark.parametrize("side", ["files", "posts"])
-def test_most_are_not_deleted_unless_that_is_said(run, folder, blog, there, side):
-    here = folder(**{f"p{number}": f"# {number}\n" for number in range(8)})
+@pytest.mark.parametrize(("gone", "total"), [(6, 8), (1, 1)])
+@pytest.mark.parametrize(("command", "side"), [("push", "files"), ("pull", "posts")])
+def test_most_are_not_deleted_unless_that_is_said(run, folder, blog, there, command, side, gone, total):
+    here = folder(**{f"p{number}": f"# {number}\n" for number in range(total)})
     run("push", here)
-    for number in range(6):
+    for number in range(gone):
         if side == "files":
             (here / f"p{number}.md").unlink()
         else:
             blog.request("DELETE", f"/v1/posts/by-slug/p{number}")
-    command = "push" if side == "files" else "pull"
-    assert run(command, here, "--delete") == (1, [f"6 of 8 {side} are gone: if that is right, use --delete-all"])
-    assert run(command, here, "--delete-all")[1][-1] == counts(unchanged=2, deleted=6)
+    refused = f"{gone} of {total} {side} are gone: if that is right, use --delete-all"
+    assert run(command, here, "--delete") == (1, [refused])
+    assert run(command, here, "--delete-all")[1][-1] == counts(unchanged=total - gone, deleted=gone)
 
 
 def test_a_state_from_elsewhere_is_believed_only_for_files_that_are_as_it_says(run, folder, there, tmp_path):
@@ -163,28 +166,16 @@ def test_a_state_from_elsewhere_is_believed_only_for_files_that_are_as_it_says(r
     folder(c="# C\n")
     run("push", here)
     shutil.copy(here / ".blogapi.json", other)  # before the files
-    assert run("push", other, "--delete")[1] == [
-        f"conflict a.md: the post a differs from the file: {WAYS_OUT}",
-        counts(unchanged=1, conflict=1),
-    ]
+    conflict = f"conflict a.md: the post a differs from the file: {WAYS_OUT}"
+    assert run("push", other, "--delete")[1] == [conflict, counts(unchanged=1, conflict=1)]
     assert there().keys() == {"a", "b", "c"}
-
-
-def test_a_folder_in_one_that_is_kept_in_sync_is_refused(run, folder, there):
-    here = folder(a="# A\n")
-    write_files(here / "sub", {"b.md": "# B\n"})
-    run("push", here)
-    assert run("push", here / "sub") == (
-        1,
-        [f"{here}/sub is part of {here}, which is kept in sync: give {here} instead"],
-    )
-    assert there().keys() == {"a", "b"}
 
 
 def test_the_recorded_time_zone_counts_where_none_is_set_and_no_other_is_accepted(run, folder, there, monkeypatch):
     here = folder(a="---\ndate: 2025-01-02 10:00\n---\n# A\n")
     monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
     run("push", here)
+    assert there()["a"]["published_at"] == "2025-01-02T01:00:00Z"
     monkeypatch.delenv("BLOGAPI_TIMEZONE")
     assert run("push", here) == (0, [counts(unchanged=1)])
     edit(here / "a.md", "# A", "# B")
