@@ -5,7 +5,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
@@ -197,7 +197,7 @@ def run(
             if creates and not folder.exists() and remote.scope:  # The service accepts the key.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
-            working = stack.enter_context(opened(folder, remote, **options))
+            working = open_working_folder(stack, folder, remote, **options)
             counts = print_results(starters, working, output)
         except (RemoteError, NotSynced) as error:
             raise ValueError(shown(str(error))) from None
@@ -221,20 +221,18 @@ def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
     return folder, frozenset(names)
 
 
-@contextmanager
-def opened(
-    folder: Path, remote: Remote, *, state: Path | None, no_gitignore: bool, **options: Any
-) -> Iterator[WorkingFolder]:
-    """Open and lock a folder with its state."""
-    with ExitStack() as stack:
-        top = stack.enter_context(closing(Folder(folder)))
-        try:
-            top.lock()
-        except BlockingIOError:
-            raise RemoteError(f"another push or pull of {folder} is running") from None
-        place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else top
-        known = stack.enter_context(closing(SyncState(place, state.name if state else STATE)))
-        yield WorkingFolder(top, known, remote, zone_of(known), with_git=not no_gitignore, **options)
+def open_working_folder(
+    stack: ExitStack, path: Path, remote: Remote, *, state: Path | None, no_gitignore: bool, **options: Any
+) -> WorkingFolder:
+    """Open and lock a folder with its state, until the stack is closed."""
+    folder = stack.enter_context(closing(Folder(path)))
+    try:
+        folder.lock()
+    except BlockingIOError:
+        raise RemoteError(f"another push or pull of {path} is running") from None
+    place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else folder
+    known = stack.enter_context(closing(SyncState(place, state.name if state else STATE)))
+    return WorkingFolder(folder, known, remote, zone_of(known), with_git=not no_gitignore, **options)
 
 
 def zone_of(state: SyncState) -> tzinfo:

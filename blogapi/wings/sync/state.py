@@ -126,19 +126,13 @@ class SyncState:
         """Write all entries, once, and open the journal: before a change, as the disk may be full. Raises OSError."""
         if self._journal:
             return self._journal
-        part = f".{self.name}.part"
-        self.folder.remove(part)
-        try:
-            with self.folder.open(part, "xb") as file:
-                places = self._places(file) if self.name == STATE else []
-                head = {"remote": self.remote, "zone": self.zone, "seen": self.seen, "places": places}
-                entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
-                file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self.name, src_dir_fd=self.folder.file, dst_dir_fd=self.folder.file)
-        finally:
-            self.folder.remove(part)
+        with self.folder.replacing(self.name) as file:
+            places = self._places(file) if self.name == STATE else []
+            head = {"remote": self.remote, "zone": self.zone, "seen": self.seen, "places": places}
+            entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
+            file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
+            file.flush()
+            os.fsync(file.fileno())
         self._journal = self.folder.open(self.name, "ab")
         return self._journal
 

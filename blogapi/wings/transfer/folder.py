@@ -51,6 +51,18 @@ class Folder:
         flags = os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe would wait for its other end.
         return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
 
+    @contextmanager
+    def replacing(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a new file that replaces another atomically after the block; if the block fails, nothing changes."""
+        part = f".{name}.part"
+        self.remove(part)  # left by a command that was killed
+        try:
+            with self.open(part, "xb") as file:
+                yield file
+            os.replace(part, name, src_dir_fd=self.file, dst_dir_fd=self.file)
+        finally:
+            self.remove(part)
+
     def write(self, name: str, pieces: Iterable[bytes], when: str, is_same: Callable[[IO[bytes]], bool]) -> str:
         """Replace a file atomically and set its time, unless it is a regular file with the same bytes."""
         mode = 0
@@ -59,18 +71,13 @@ class Folder:
                 with self.open(name, "rb") as file:
                     if is_same(file):
                         return "unchanged"
-        part, seconds = f".{name}.part", datetime.fromisoformat(when).timestamp()
-        self.remove(part)  # left by an export that was killed
-        try:
-            with self.open(part, "xb") as file:
-                file.writelines(pieces)
-                file.flush()
-                os.utime(file.fileno(), (seconds, seconds))
-                if S_ISREG(mode):
-                    os.fchmod(file.fileno(), S_IMODE(mode))
-            os.replace(part, name, src_dir_fd=self.file, dst_dir_fd=self.file)
-        finally:
-            self.remove(part)
+        seconds = datetime.fromisoformat(when).timestamp()
+        with self.replacing(name) as file:
+            file.writelines(pieces)
+            file.flush()
+            os.utime(file.fileno(), (seconds, seconds))
+            if S_ISREG(mode):
+                os.fchmod(file.fileno(), S_IMODE(mode))
         return "written"
 
     def write_bytes(self, name: str, data: bytes, when: str) -> str:
