@@ -1,4 +1,4 @@
-"""Exactness when all requests arrive at once."""
+"""Exactness when all requests arrive at once. On PostgreSQL, `test_several.py` shows it for two services."""
 
 import http.client
 import json
@@ -6,6 +6,8 @@ import json
 import pytest
 
 from tests.service import Server, assert_100_of_150_are_served, at_once, in_batches
+
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
 
 def test_of_150_requests_in_one_window_100_are_served(serve):
@@ -25,7 +27,6 @@ def test_concurrent_creations_and_deletions_are_as_exact_as_one_after_the_other(
     assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
 
 
-@pytest.mark.slow
 def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
     def heads(numbers):
         head = "GET /v1/posts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer blog_{:043}\r\n\r\n"
@@ -39,7 +40,6 @@ def test_wrong_keys_leave_no_trace_in_memory(tmp_path, scale):
         assert service.memory < before + 2  # Keeping their digests in a dictionary would take more than three.
 
 
-@pytest.mark.slow
 def test_refused_texts_leave_no_trace_in_memory(tmp_path):
     with Server(tmp_path / "blog.db") as service:
         before = service.memory
@@ -49,7 +49,6 @@ def test_refused_texts_leave_no_trace_in_memory(tmp_path):
         assert service.memory < before + 50
 
 
-@pytest.mark.slow
 def test_memory_stays_flat_and_below_100_mb(tmp_path, scale):
     with Server(tmp_path / "blog.db") as service:
         mixed(service, 1000)

@@ -56,6 +56,7 @@ def test_a_scheduled_post_is_announced_within_2_s_of_its_time(service, receiver)
     assert receiver.types == ["ping", "post.published"]
 
 
+@pytest.mark.sqlite
 def test_hanging_receivers_delay_neither_others_nor_requests(service, receiver):
     hanging = socket.create_server(("127.0.0.1", 0))
     dripping = Receiver()
@@ -117,6 +118,7 @@ def test_a_service_stopped_during_deliveries_ends_within_5_s_and_continues_after
     assert deliveries(service, hung)[-1]["last_error"] == "cannot connect: Connection refused"
 
 
+@pytest.mark.sqlite
 def test_a_slow_receiver_with_tls_does_not_delay_requests(serve, certificate, secure_receiver):
     service = serve(BLOGAPI_WEBHOOK_PRIVATE="true", SSL_CERT_FILE=certificate)
     answered = threading.Event()
