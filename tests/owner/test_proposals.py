@@ -17,7 +17,7 @@ def proposed(app, post):
     return with_key(app, "drafts-only").post("/v1/posts/1/proposals", json=fields).json
 
 
-def test_a_post_shows_what_a_proposal_would_change(owner, proposed):
+def test_a_post_shows_what_a_proposal_would_change_until_it_is_refused(owner, client, proposed):
     assert view(owner, "/settings/posts").all(".posts .state") == ["published", "proposal"]
     page = view(owner, POST)
     assert page.all("section h2") == ["Proposed by drafts-only, 2026-11-20 12:00 UTC"]
@@ -25,6 +25,8 @@ def test_a_post_shows_what_a_proposal_would_change(owner, proposed):
     assert page.all("section del") == ["Bread", "Salt.", "Old"]
     assert page.all("section ins") == ["Rye bread", "Sea salt.", ""]
     assert page.all("section > p") == ["Former slugs: loaf"]
+    assert page.press("Yes, refuse").said[0] == "The proposal was refused."
+    assert (client.get("/v1/proposals").json, client.get("/v1/posts/1").json["title"]) == ([], "Bread")
 
 
 def test_it_is_applied_as_shown(owner, client, proposed, caplog):
@@ -60,12 +62,6 @@ def test_editing_it_opens_the_form_with_it_as_unsaved_text(owner, client, propos
     (title,), (content,) = form.soup.select("#title"), form.soup.select("#content")
     assert (title["value"], content.text.strip()) == ("Rye bread", "Flour.\n\nSea salt.")
     assert form.all(".notice p") == ["Unsaved changes from 2026-11-20 12:00 UTC (a proposal of tests)"]
-    assert client.get("/v1/proposals").json == []
-    assert client.get("/v1/posts/1").json["title"] == "Bread"
-
-
-def test_it_is_refused(owner, client, proposed):
-    assert "The proposal was refused." in view(owner, POST).press("Yes, refuse").said[0]
     assert client.get("/v1/proposals").json == []
     assert client.get("/v1/posts/1").json["title"] == "Bread"
 
