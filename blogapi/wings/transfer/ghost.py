@@ -24,6 +24,9 @@ TEMPLATE_NAMES = (
 # How text begins in Ghost's formats other than HTML
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
+Row = dict[str, Any]
+Names = dict[Any, list[str]]  # of the tags or authors of each post, by its id
+
 
 def read_posts(path: Path) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts of an export of Ghost, or of a JSON Feed. Raises MarkdownError."""
@@ -43,39 +46,40 @@ def read_posts(path: Path) -> Iterator[ExportedPost | LeftOut]:
     except (LookupError, TypeError, AttributeError):
         raise MarkdownError("not an export of Ghost") from None
     for row, kind in rows:
-        if kind not in ("post", "page"):
-            yield LeftOut(kind)
-            continue
-        post = ExportedPost(str(row.get("id")), {"slug": row.get("slug")}, kind)
-        try:
-            more = meta.get(row["id"], {})
-            params = _params(row | more, authors.get(row["id"], []))
-            post.fields = _fields(row | more, tags) | {"params": params}
-            post.created_at = _time(row.get("created_at"))
-            post.values = {name: row.get(name) or "" for name in ("visibility", "status", "email_only")}
-        except MarkdownError as error:
-            post.error = error.reason
-        except (LookupError, TypeError, ValueError, AttributeError):
-            post.error = "its fields are not those of a post"
-        yield post
+        yield _post(row, kind, meta, tags, authors) if kind in ("post", "page") else LeftOut(kind)
 
 
-def _tags(data: dict[str, Any]) -> dict[Any, list[str]]:
+def _post(row: Row, kind: str, meta: dict[Any, Row], tags: Names, authors: Names) -> ExportedPost:
+    post = ExportedPost(str(row.get("id")), {"slug": row.get("slug")}, kind)
+    try:
+        row_and_meta = row | meta.get(row["id"], {})
+        params = _params(row_and_meta, authors.get(row["id"], []))
+        post.fields = _fields(row_and_meta, tags) | {"params": params}
+        post.created_at = _time(row.get("created_at"))
+        post.values = {name: row.get(name) or "" for name in ("visibility", "status", "email_only")}
+    except MarkdownError as error:
+        post.error = error.reason
+    except (LookupError, TypeError, ValueError, AttributeError):
+        post.error = "its fields are not those of a post"
+    return post
+
+
+def _tags(data: Row) -> Names:
     """Return the names of the tags of each post, without those that Ghost calls internal."""
     names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
     return _names_of_posts(names, "tag_id", data.get("posts_tags", []))
 
 
-def _authors(data: dict[str, Any]) -> dict[Any, list[str]]:
+def _authors(data: Row) -> Names:
     """Return the names of the authors of each post; Ghost 1 has one, `author_id`."""
     names = {user["id"]: user.get("name") for user in data.get("users", [])}
     own = [{"post_id": row.get("id"), "author_id": row.get("author_id"), "sort_order": inf} for row in data["posts"]]
     return _names_of_posts(names, "author_id", [*data.get("posts_authors", []), *own])
 
 
-def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]) -> dict[Any, list[str]]:
+def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
     """Return the names that are linked to each post, in order."""
-    found: dict[Any, list[str]] = {}
+    found: Names = {}
     for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
         of_post = found.setdefault(link["post_id"], [])
         if (name := names.get(link[key])) and name not in of_post:
@@ -83,14 +87,14 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[dict[str, Any]]
     return found
 
 
-def _params(row: dict[str, Any], authors: list[str]) -> dict[str, Any]:
+def _params(row: Row, authors: list[str]) -> dict[str, Any]:
     """Return the values that only a site's templates use."""
     texts = {name: text.replace(SITE, "") for name in TEMPLATE_NAMES if (text := row.get(name))}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
     return ({"authors": authors} if authors else {}) | texts | featured
 
 
-def _fields(row: dict[str, Any], tags: dict[Any, list[str]]) -> dict[str, Any]:
+def _fields(row: Row, tags: Names) -> dict[str, Any]:
     """Return the fields of a post, except its params. Raises MarkdownError."""
     names = ("title", "slug", "html", "custom_excerpt", "feature_image", "image", "markdown", "mobiledoc", "lexical")
     text = {name: row.get(name) or "" for name in names}

@@ -72,12 +72,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(child_text(child, "meta_key"), child_text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
-    html = REUSABLE_BLOCK.sub(
-        lambda match: blocks.get(match[1], match[0]), child_text(item, "encoded", "content"), MAX_BLOCKS
-    )
-    has_blocks = bool(REUSABLE_BLOCK.search(html))
-    html = CODE.sub(_code, CAPTION.sub(_figure, html))
-    html = html if "<!-- wp:" in html else paragraphs(html)
+    html = _with_blocks(child_text(item, "encoded", "content"), blocks)
     link, slug = child_text(item, "link"), unquote(child_text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
     fields = {
@@ -89,7 +84,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
         "excerpt": text_of(child_text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
-        "html": with_footnotes(html, first.get("footnotes", "")),
+        "html": with_footnotes(_without_shortcodes(html), first.get("footnotes", "")),
         "params": _params(item, meta),
     }
     return ExportedPost(
@@ -100,8 +95,17 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         paths=(link, *(_renamed(link, slug, value) for value in older)),
         values=first | {"status": status, "post_password": child_text(item, "post_password")},
         comments=len(item.findall("{*}comment")),
-        has_missing_blocks=has_blocks,
+        has_missing_blocks=bool(REUSABLE_BLOCK.search(html)),
     )
+
+
+def _with_blocks(html: str, blocks: dict[str, str]) -> str:
+    return REUSABLE_BLOCK.sub(lambda match: blocks.get(match[1], match[0]), html, MAX_BLOCKS)
+
+
+def _without_shortcodes(html: str) -> str:
+    html = CODE.sub(_code, CAPTION.sub(_figure, html))
+    return html if "<!-- wp:" in html else paragraphs(html)
 
 
 def _date(item: Element, zone: tzinfo) -> str:
