@@ -28,6 +28,7 @@ list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Blueprint("images", __name__)
 
 
+@views.app_template_filter()
 def as_markdown(image: StoredImage) -> str:
     """Return the Markdown that shows an image."""
     return image_of(Path(image.name).stem, request.service.config.base_url + image.path)

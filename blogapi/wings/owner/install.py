@@ -1,24 +1,11 @@
 """The owner's page as a whole: its views, in their common frame."""
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 from flask import Blueprint
 
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, posts, preview, proposals, tags, views, webhooks, writing
-
-FILTERS: dict[str, Callable[..., Any]] = {
-    "from_json": json.loads,
-    "yaml": block,
-    "as_markdown": images.as_markdown,
-    "without_password": webhooks.without_password,
-    "browser_name": views.browser_name,
-    "rendered": preview.rendered,
-    "proposals": proposals.waiting,
-    "without_others": preview.without_others,
-}
 
 owner = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
 owner.before_request(frame.check_session)
@@ -30,5 +17,5 @@ for module in (views, posts, proposals, writing, images, tags, webhooks, preview
 for path in ("", "/"):
     owner.add_url_rule(path, "unknown", frame.unknown, methods=frame.UNSAFE_METHODS)
 owner.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.UNSAFE_METHODS])
-for name, function in FILTERS.items():
-    owner.add_app_template_filter(function, name)
+owner.add_app_template_filter(json.loads, "from_json")
+owner.add_app_template_filter(block, "yaml")

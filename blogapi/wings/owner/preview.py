@@ -171,6 +171,7 @@ def bounded(content: str) -> str:
     return "[".join(content[:MAX_CHARACTERS].split("[", MAX_BRACKETS + 1)[: MAX_BRACKETS + 1])
 
 
+@views.app_template_filter()
 def rendered(content: str, client: str = "") -> Markup:
     """Return Markdown as HTML, which contains no scripts. Another thread renders it, once for each text."""
     text = bounded(content)
@@ -178,6 +179,7 @@ def rendered(content: str, client: str = "") -> Markup:
     return Markup(cached(text) or request.database.compute_in_thread(client or request.client, work))
 
 
+@views.app_template_filter()
 def without_others(html: str) -> Markup:
     """Replace images of other hosts, which this page must not load, by their descriptions."""
     own = origin(request.service.config.base_url)

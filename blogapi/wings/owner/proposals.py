@@ -29,6 +29,7 @@ waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
 
+@views.app_template_filter("proposals")
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
     database = request.database

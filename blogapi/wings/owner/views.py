@@ -112,6 +112,7 @@ def regenerate_key() -> Response:
     return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
 
 
+@views.app_template_filter()
 def browser_name(user_agent: str) -> str:
     """Return the name of a browser and its system, such as "Firefox on Android", from its User-Agent."""
     browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")

@@ -120,6 +120,7 @@ def typed_fields() -> dict[str, Any]:
     return fields
 
 
+@views.app_template_filter()
 def without_password(url: str) -> str:
     """Return a URL to show, without the user and the password in it."""
     return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
