@@ -5,7 +5,7 @@ Across all processes, only one transaction writes at a time, so code that relies
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from contextvars import Context
 from typing import Any, Self
@@ -74,7 +74,7 @@ class Postgresql(Engine):
 
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
         with self._setting_up("use", create, upgrade) as (_, was_empty):
-            self.peewee.bind(BaseModel.__subclasses__())
+            self.peewee_db.bind(BaseModel.__subclasses__())
         if was_empty:
             log.warning(CREATED, self.name)
         return was_empty
@@ -83,15 +83,12 @@ class Postgresql(Engine):
         return type(self)(self.url, 1, wait_seconds)
 
     def close(self) -> None:
-        self.peewee.close()
+        self.peewee_db.close()
         self.connections.close()
         if self._leader is not None:
             self._leader.close()
 
     # Queries
-
-    def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
-        return next(self.rows(query, values), None)
 
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         try:
@@ -135,13 +132,7 @@ class Postgresql(Engine):
         self.connections.close()  # The other connections are usually lost, too.
         return self._run(queries, values, retry=False)
 
-    def shrink(self) -> None:
-        pass  # PostgreSQL does this by itself.
-
-    def reserve(self) -> None:
-        pass  # The disk is the server's.
-
-    def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
+    def check(self) -> None:
         if self.row(SQL("SELECT pg_is_in_recovery()"), {}) != (False,):
             raise Unavailable("the server is a standby", RETRY_SECONDS)
 
@@ -217,7 +208,7 @@ class PostgresTransaction(Transaction):
 
     def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
         super().__init__(engine, clock)
-        self._cached_rows = {ACTIVE_WEBHOOKS: active.rows}
+        self.active_webhooks = active.rows
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
@@ -235,7 +226,7 @@ class PostgresTransaction(Transaction):
             yield from self._run(self.engine.statement(query), values).rows
 
     def execute(self, query: Query, **values: Any) -> int:
-        self._cached_rows.clear()
+        self.active_webhooks = None
         count = self._run(self.engine.statement(query), values).row_count or 0
         self._changes += count != 0
         return count

@@ -6,8 +6,11 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from peewee import SQL
+
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, DiskFull, NeedsThread
+from blogapi.storage.upgrades import VERSION
 
 BUSY_SECONDS = 2.0  # longest wait for another write, and longest slow read
 LOCK_POLL_SECONDS = 0.005  # interval between checks whether another program's write has ended
@@ -85,7 +88,9 @@ class Database(Reader):
 
     def check(self) -> None:
         """Raise Unavailable unless the database can be read and written and its file is in place."""
-        self.engine.check(self.write)
+        self.engine.check()
+        if self.engine.write_failed:  # A write that changes nothing shows whether others would fail.
+            self.write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def close(self) -> None:
         """Close the connection."""

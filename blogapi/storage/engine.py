@@ -95,21 +95,22 @@ class Engine(ABC):
     slow_reads: int  # how many slow reads may run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
     key_query: Compiled | None = None  # finds a key and counts the request, if several processes share the rate limit
+    write_failed = False  # whether the last write failed; only SQLite sets it
 
     def __init__(self, name: str, database: peewee.Database, loop: Loop):
         self.name = name  # path of the file, or URL without its password
-        self.peewee = database
+        self.peewee_db = database
         self.loop = loop
         self._statements: dict[Compiled, Statement] = {}
 
     def statement(self, query: Query) -> Statement:
         """Compile a query, unless it is `Compiled` and known."""
         if type(query) is not Compiled:
-            text, values = self.peewee.get_sql_context().sql(query).query()
+            text, values = self.peewee_db.get_sql_context().sql(query).query()
             return Statement(text, None, values)
         statement = self._statements.get(query)
         if statement is None:
-            context = self.peewee.get_sql_context(value_literals=True)
+            context = self.peewee_db.get_sql_context(value_literals=True)
             text, values = context.sql(query.query(self.dialect)).query()
             statement = self._statements[query] = Statement(text, list(dict.fromkeys(NAME.findall(text))), values)
         return statement
@@ -129,9 +130,9 @@ class Engine(ABC):
     def close(self) -> None:
         """Close all connections that are not in use."""
 
-    @abstractmethod
     def row(self, query: Query, values: Mapping[str, Any]) -> tuple | None:
         """Run a query; return its first row, or None."""
+        return next(self.rows(query, values), None)
 
     @abstractmethod
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
@@ -160,21 +161,21 @@ class Engine(ABC):
         """
         return nullcontext()
 
-    @abstractmethod
     def shrink(self) -> None:
-        """Free the disk space that a large transaction has used."""
+        """Free the disk space that a large transaction has used; PostgreSQL does this by itself."""
+        return
 
-    @abstractmethod
     def reserve(self) -> None:
         """Keep some disk space for `freeing`, if the database is a file."""
+        return
 
     def freeing(self) -> AbstractContextManager[None]:
         """Use the reserved disk space in a block that frees more."""
         return nullcontext()
 
     @abstractmethod
-    def check(self, write: Callable[[Callable[["Transaction"], object]], object]) -> None:
-        """Raise Unavailable unless the database can be read and written; `write` runs an operation."""
+    def check(self) -> None:
+        """Raise Unavailable if the database cannot be read, or is known to refuse writes."""
 
     @abstractmethod
     def is_leader(self) -> bool:
@@ -220,27 +221,20 @@ class Reader:
 class Transaction(Reader, ABC):
     """Runs the queries of operations atomically. An operation must not yield to the event loop.
 
-    `now` is fixed when the lock is acquired. With `may_be_slow`, the transaction runs in a thread and may take longer
-    than 100 ms. With `keeps_history`, a change keeps the version that it replaces. Raises NotUnique for a unique
-    constraint, else Unavailable.
+    Its clock stops when the lock is acquired. With `may_be_slow`, it runs in a thread and may take longer than 100 ms.
+    With `keeps_history`, a change keeps the version that it replaces. Raises NotUnique for a unique constraint, else
+    Unavailable.
     """
 
     may_be_slow = False
     keeps_history = True
-    now = ""  # when the transaction began, in RFC 3339
+    active_webhooks: list[tuple] | None = None  # rows of ACTIVE_WEBHOOKS, kept by `webhooks.storage` until an `execute`
 
     def __init__(self, engine: Engine, clock: Clock):
-        super().__init__(engine, clock)
-        self.now = rfc3339(clock())
-        self._cached_rows: dict[Query, list[tuple]] = {}
+        now = clock()
+        super().__init__(engine, lambda: now)
         self._last: dict[tuple[int, ...], tuple[Query, Mapping[str, Any]]] = {}
         self._last_size = self._last_count = 0
-
-    def cached_rows(self, query: Query) -> list[tuple]:
-        """Return the rows of a rarely changing query, cached until the next `execute`."""
-        if query not in self._cached_rows:
-            self._cached_rows[query] = list(self.rows(query))
-        return self._cached_rows[query]
 
     @property
     @abstractmethod

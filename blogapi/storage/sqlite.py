@@ -18,7 +18,7 @@ from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailab
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.storage.reserve import Reserve
-from blogapi.storage.setup import CREATED, MISSING, VERSION, check_sqlite, set_up
+from blogapi.storage.setup import CREATED, MISSING, check_sqlite, set_up
 
 MAX_WAL = 16 * 1024 * 1024  # bytes; a larger -wal is truncated to this when it restarts
 PRAGMAS = {
@@ -59,7 +59,6 @@ class Sqlite(Engine):
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.path = path.absolute()
         super().__init__(str(self.path), FileDatabase(self, thread_safe=not loop.is_cooperative), loop)
-        self.write_failed = False
         self._wal = Path(f"{self.path.resolve()}-wal")  # next to the file itself, not next to a symlink
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
@@ -80,8 +79,8 @@ class Sqlite(Engine):
             with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
                 created = set_up(connection, create, upgrade)
             self._files = {self.path: _identity(self.path)}
-            self.peewee.connect()
-            self.peewee.bind(BaseModel.__subclasses__())
+            self.peewee_db.connect()
+            self.peewee_db.bind(BaseModel.__subclasses__())
         except FileNotFoundError as error:
             missing = f"cannot set up the database {self.path}: the folder {self.path.parent} is missing"
             raise Unavailable(missing if create else MISSING.format(self.path)) from error
@@ -110,7 +109,7 @@ class Sqlite(Engine):
         """
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
-        other.peewee.connect()
+        other.peewee_db.connect()
         return other
 
     @property
@@ -121,11 +120,11 @@ class Sqlite(Engine):
     @property
     def connection(self) -> sqlite3.Connection:
         """Peewee's connection, opened if needed. Raises Unavailable."""
-        return self.peewee.connection()
+        return self.peewee_db.connection()
 
     def close(self) -> None:
         """Close the connection. The last one to close removes the -wal."""
-        if self.peewee.close():
+        if self.peewee_db.close():
             self._files.pop(self._wal, None)
         self._reserve.close()
 
@@ -210,7 +209,7 @@ class Sqlite(Engine):
         code, cause = code_of(error), str(error) or "out of memory"
         is_full = code == sqlite3.SQLITE_FULL
         failure = DiskFull(cause) if is_full else Unavailable(cause, RETRY_SECONDS if code in PASSING_CODES else None)
-        if self.peewee.is_closed() or not self.connection.in_transaction:  # otherwise, the transaction recovers
+        if self.peewee_db.is_closed() or not self.connection.in_transaction:  # otherwise, the transaction recovers
             failure.__cause__ = error
             self.recover(failure)
         return failure
@@ -220,24 +219,22 @@ class Sqlite(Engine):
         code = code_of(error.__cause__)
         self.write_failed |= code == sqlite3.SQLITE_FULL
         try:
-            if not self.peewee.is_closed() and self.connection.in_transaction:
+            if not self.peewee_db.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             if code == sqlite3.SQLITE_FULL:
                 self._checkpoint()  # so that the next write can use pages that deletions have freed
             if code in DISTRUSTED:
                 self._check_files()  # If the file is gone, keep the old connection.
                 self.close()
-                self.peewee.connect()
+                self.peewee_db.connect()
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
 
-    def check(self, write: Callable[[Callable[[Transaction], object]], object]) -> None:
+    def check(self) -> None:
         self._check_files()
         if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
             raise DiskFull
         self.row(SQL("SELECT 1 FROM post LIMIT 1"), {})
-        if self.write_failed:  # A write that changes nothing shows whether others would fail.
-            write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def is_leader(self) -> bool:
         return True  # Only one process uses SQLite.
@@ -289,7 +286,7 @@ class Sqlite(Engine):
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         log.error("the -wal of the database was deleted; its contents were written into the database")
         self.close()
-        self.peewee.connect()
+        self.peewee_db.connect()
 
 
 class SqliteTransaction(Transaction):
@@ -302,7 +299,7 @@ class SqliteTransaction(Transaction):
         self.connection = engine.connection  # kept, because the engine may replace its own after an error
 
     def execute(self, query: Query, **values: Any) -> int:
-        self._cached_rows.clear()
+        self.active_webhooks = None
         return self.engine.run(query, values).rowcount
 
     def insert(self, query: Query, **values: Any) -> int:

@@ -35,7 +35,7 @@ def test_the_service_finds_posts_that_models_stored(database, client):
 
 
 def test_a_peewee_transaction_is_atomic(database, post_id):
-    with database.engine.peewee.atomic() as transaction:
+    with database.engine.peewee_db.atomic() as transaction:
         Post.update(slug="other").where(Post.id == post_id).execute()
         transaction.rollback()
     assert Post.get_by_id(post_id).slug == "hello"

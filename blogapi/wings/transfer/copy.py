@@ -57,7 +57,8 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
 
 def _index_posts(target: Engine, progress: Progress | None) -> None:
     """Index the posts of a new copy. If that is interrupted, the server continues."""
-    with closing(target), target.peewee.bind_ctx(BaseModel.__subclasses__()):  # Afterwards, the source has the models.
+    # Afterwards, the models belong to the source again.
+    with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
         database = Database(target)
         posts: Iterable = index.rebuild(database)

@@ -156,8 +156,9 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     """Record events in order for the webhooks that subscribe to them. Posts in `data` are stored without content."""
     for name in types:
-        active = tx.cached_rows(ACTIVE_WEBHOOKS)
-        receivers = [(webhook_id, after) for webhook_id, events, after in active if events and f'"{name}"' in events]
+        if tx.active_webhooks is None:
+            tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
+        receivers = [(each, after) for each, events, after in tx.active_webhooks if events and f'"{name}"' in events]
         if receivers:
             _record(tx, name, data, receivers)
 
