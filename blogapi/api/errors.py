@@ -13,7 +13,7 @@ from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
 from blogapi.documents import dump, is_slug
-from blogapi.storage.errors import RETRY_SECONDS, InvalidKeyName, NotFound, NotPermitted, Rejected, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, BadKeyName, NotFound, NotPermitted, Rejected, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY
 
 MAX_MESSAGE = 500
@@ -102,8 +102,8 @@ def not_found(error: NotFound) -> Response:
 
 
 @errors.app_errorhandler(Rejected)
-@errors.app_errorhandler(InvalidKeyName)
-def rejected(error: Rejected | InvalidKeyName) -> Response:
+@errors.app_errorhandler(BadKeyName)
+def rejected(error: Rejected | BadKeyName) -> Response:
     """Answer 400, because a value conflicts with others."""
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 

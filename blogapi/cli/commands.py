@@ -18,7 +18,7 @@ from blogapi.engines import engine_for
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import keys as api_keys
 from blogapi.storage.database import Database
-from blogapi.storage.errors import InvalidKeyName, Unavailable
+from blogapi.storage.errors import BadKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
 # Imported only when called: the other commands start faster without the Markdown and HTML parsers.
@@ -244,5 +244,5 @@ def _show_and_store(name: str, check: Callable, write: Callable) -> None:
         show(key)
         try:
             database.write(write, name, key)
-        except (InvalidKeyName, Unavailable) as error:
+        except (BadKeyName, Unavailable) as error:
             raise ValueError(f"the key above is not valid: {error}") from error

@@ -20,7 +20,7 @@ from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.posts import lists
 from blogapi.storage.database import Database
-from blogapi.storage.errors import InvalidKeyName
+from blogapi.storage.errors import BadKeyName
 from blogapi.wings.history import undo
 from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.dates import rfc3339_of
@@ -188,7 +188,7 @@ def check_author(database: Database, key: str) -> None:
     """Refuse a key that never existed."""
     try:
         undo.check_author(database, key)
-    except InvalidKeyName as error:
+    except BadKeyName as error:
         raise click.BadParameter(str(error), param_hint="'--key'") from None
 
 

@@ -8,7 +8,7 @@ tag change creates no versions; instead, `retagging` stores the old tags.
 import json
 import time
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, get_args
 
 from peewee import Expression, fn
 
@@ -20,9 +20,8 @@ MAX_REVISIONS = 50  # at most this many per post
 PRUNED_REVISIONS = 50  # at most this many per transaction
 PRUNED_RETAGGINGS = 500
 PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
-STATES = ("replaced", "deleted", "restored")
 
-RevisionState = Literal["replaced", "deleted"]
+RevisionState = Literal["replaced", "deleted", "restored"]
 
 
 def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: RevisionState) -> None:
@@ -94,4 +93,4 @@ def prune(tx: Transaction, days: int) -> int:
     purged = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
     if chosen := {post_id for (post_id,) in tx.rows(purged)}:
         return tx.execute(Purge.delete().where(Purge.post_id.in_(chosen)))
-    return _delete_some(tx, Revision.state.in_(STATES) & (Revision.until <= horizon))
+    return _delete_some(tx, Revision.state.in_(get_args(RevisionState)) & (Revision.until <= horizon))

@@ -37,8 +37,8 @@ class NotPermitted(Exception):
     """The key may only write drafts, and this is not one."""
 
 
-class InvalidKeyName(ValueError):
-    """A key's name is invalid or unknown."""
+class BadKeyName(ValueError):
+    """A key's name is invalid, reserved, taken or unknown."""
 
 
 class NeedsThread(Exception):

@@ -5,7 +5,7 @@ import secrets
 from typing import NamedTuple
 
 from blogapi.storage.engine import Compiled, Hits, Placeholder, Reader, Transaction
-from blogapi.storage.errors import InvalidKeyName
+from blogapi.storage.errors import BadKeyName
 from blogapi.storage.models import AUTHORS, DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey
 
 PREFIX = "blog_"
@@ -74,40 +74,40 @@ def listing(reader: Reader, limit: int | None = None, after: str = "") -> list[K
 
 
 def add(tx: Transaction, name: str, key: str, scope: str = FULL) -> None:
-    """Store a key. Raises InvalidKeyName as `check_free` does."""
+    """Store a key. Raises BadKeyName as `check_free` does."""
     check_free(tx, name)
     tx.execute(ApiKey.insert(name=name, digest=digest_of(key), last_four=key[-4:], created_at=tx.now, scope=scope))
 
 
 def replace(tx: Transaction, name: str, key: str) -> None:
-    """Replace the key with this name and keep its scope. Raises InvalidKeyName for an unknown name."""
+    """Replace the key with this name and keep its scope. Raises BadKeyName for an unknown name."""
     check_known(tx, name)
     new = {"digest": digest_of(key), "last_four": key[-4:], "created_at": tx.now, "last_used_on": None}
     tx.execute(ApiKey.update(new).where(ApiKey.name == name))
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name. Raises InvalidKeyName for an unknown name."""
+    """Remove the key with this name. Raises BadKeyName for an unknown name."""
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
 
 
 def check_free(reader: Reader, name: str) -> None:
-    """Raise InvalidKeyName if the name is invalid or taken."""
+    """Raise BadKeyName if the name is invalid or taken."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        raise InvalidKeyName(
+        raise BadKeyName(
             f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible"
         )
     if name in AUTHORS:
-        raise InvalidKeyName(f"{name!r} is reserved for changes that no key made; choose another name")
+        raise BadKeyName(f"{name!r} is reserved for changes that no key made; choose another name")
     if _is_known(reader, name):
-        raise InvalidKeyName(f"a key called {name!r} already exists")
+        raise BadKeyName(f"a key called {name!r} already exists")
 
 
 def check_known(reader: Reader, name: str) -> None:
-    """Raise InvalidKeyName if no key has this name."""
+    """Raise BadKeyName if no key has this name."""
     if not _is_known(reader, name):
-        raise InvalidKeyName(f"there is no key called {name!r}")
+        raise BadKeyName(f"there is no key called {name!r}")
 
 
 def _is_known(reader: Reader, name: str) -> bool:

@@ -8,7 +8,8 @@ from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model
 from blogapi.storage.engine import AsBytes, Compiled
 from blogapi.storage.setup import SCHEMA
 
-SCOPES = FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
+FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
+SCOPES = (FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY)
 # Authors in the history of changes made without a key; only 1.1 wrote "autosave"
 AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
@@ -27,19 +28,32 @@ class BaseModel(Model):
 
 
 DEFINITIONS = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA.read_text(), re.MULTILINE | re.DOTALL))
-COLUMN = re.compile(r"^    (\w+) (TEXT|INTEGER|BLOB)( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?", re.MULTILINE)
-KEY = re.compile(r"^    PRIMARY KEY \((.+)\)", re.MULTILINE)  # a key of several columns
+COLUMN = re.compile(r"    (\w+) (TEXT|INTEGER|BLOB)\b( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?")
+KEY = re.compile(r"    PRIMARY KEY \((.+)\)")  # a key of several columns
 FIELD_TYPES = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}
 
 
 def model(table: str) -> Any:
-    """Build the Peewee model of a table from its definition in schema.sql."""
+    """Build the Peewee model of a table from its definition in schema.sql, where each column has a line.
+
+    A line has the name, TEXT, INTEGER or BLOB, then NOT NULL, PRIMARY KEY and UNIQUE where they apply, in this order.
+    So the table `former_slug` becomes
+
+        class FormerSlug(BaseModel):
+            slug = TextField(primary_key=True)
+            post_id = IntegerField()
+    """
     attributes: dict[str, Any] = {}
-    for name, kind, required, key, unique in COLUMN.findall(DEFINITIONS[table]):
+    for line in DEFINITIONS[table].splitlines():
+        if keys := KEY.match(line):
+            attributes["Meta"] = type("Meta", (), {"primary_key": CompositeKey(*keys[1].split(", "))})
+            continue
+        column = COLUMN.match(line)
+        if column is None:
+            raise ValueError(f"schema.sql: the table {table} has a line that is not a column: {line}")
+        name, kind, required, key, unique = column.groups()
         field = AutoField if (name, kind) == ("id", "INTEGER") else FIELD_TYPES[kind]
         attributes[name] = field(null=not required, primary_key=bool(key), unique=bool(unique))
-    if keys := KEY.search(DEFINITIONS[table]):
-        attributes["Meta"] = type("Meta", (), {"primary_key": CompositeKey(*keys[1].split(", "))})
     return type(table.title().replace("_", ""), (BaseModel,), attributes)
 
 

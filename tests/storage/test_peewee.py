@@ -11,6 +11,7 @@ import blogapi
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.storage import models
 from blogapi.storage.models import ApiKey, Author, BaseModel, Post, PostTag
 
 HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
@@ -32,6 +33,12 @@ def test_the_service_finds_posts_that_models_stored(database, client):
     ApiKey.update(name="renamed").execute()
     assert [key.name for key in ApiKey.select()] == ["renamed"]
     assert client.get("/v1/posts").status_code == 200
+
+
+def test_a_column_of_another_type_is_refused(monkeypatch):
+    monkeypatch.setitem(models.DEFINITIONS, "price", "    id INTEGER NOT NULL PRIMARY KEY,\n    euros REAL NOT NULL\n")
+    with pytest.raises(ValueError, match="price has a line that is not a column:     euros REAL"):
+        models.model("price")
 
 
 def test_a_peewee_transaction_is_atomic(database, post_id):

@@ -18,7 +18,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged, InvalidKeyName, NotFound
+from blogapi.storage.errors import BadKeyName, Damaged, NotFound
 from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Author, Post, Proposal, Purge, Retagging, Revision
 from blogapi.text import fold
 from blogapi.wings.history import revisions
@@ -63,11 +63,11 @@ class Plan(NamedTuple):
 
 
 def check_author(reader: Reader, name: str) -> None:
-    """Raise InvalidKeyName unless a key or a past author has this name."""
+    """Raise BadKeyName unless a key or a past author has this name."""
     keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
     names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
     if name not in names:
-        raise InvalidKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
+        raise BadKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:

@@ -20,7 +20,7 @@ from blogapi.api.request import MAX_BODY_BYTES, MAX_BODY_FIELDS, READ_METHODS, c
 from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
-from blogapi.storage.errors import InvalidKeyName, Rejected, Unavailable
+from blogapi.storage.errors import BadKeyName, Rejected, Unavailable
 from blogapi.wings.forms import FORM, Form, Receive
 from blogapi.wings.images.uploads import FileForm
 from blogapi.wings.markdown.dates import rfc3339_of
@@ -255,7 +255,7 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
                 return view(**arguments)
             except ValidationError as error:
                 wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
-            except (Rejected, InvalidKeyName) as error:
+            except (Rejected, BadKeyName) as error:
                 name = getattr(error, "field", "name")
                 wrong = {name: str(error).removeprefix(f"{name}: ")}
             for name, said in wrong.items():

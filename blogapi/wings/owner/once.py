@@ -14,7 +14,7 @@ from blogapi.wings.webhooks.storage import KnownWebhook
 
 
 def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
-    """Store the key of a form; storing it again changes nothing. Raises InvalidKeyName, Rejected."""
+    """Store the key of a form; storing it again changes nothing. Raises BadKeyName, Rejected."""
     if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
         claim(tx, key)
         keys.add(tx, name, key, scope)

@@ -137,7 +137,8 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
     any_changed = False
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         with suppress(Damaged):
-            old = documents.load(*(tx.row(STORED, id=post_id) or [None]))
+            stored = tx.row(STORED, id=post_id)
+            old = documents.load(stored[0] if stored else None)
             new = old | {"tags": change(old["tags"]), "updated_at": tx.now}
             if new["tags"] != old["tags"]:
                 effects.run_for_retagging(tx, post_id, old, new, author)
