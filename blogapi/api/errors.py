@@ -13,7 +13,7 @@ from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import POSTS, Response, respond
 from blogapi.api.schemas import sentences
 from blogapi.documents import dump, is_slug
-from blogapi.storage.errors import RETRY_SECONDS, BadKeyName, NotFound, NotPermitted, Rejected, Unavailable
+from blogapi.storage.errors import RETRY_SECONDS, BadKeyName, DoesNotExist, NotPermitted, Rejected, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY
 
 MAX_MESSAGE = 500
@@ -95,8 +95,8 @@ def invalid(error: ValidationError) -> Response:
     return error_response(exceptions.BadRequest("; ".join(messages)))
 
 
-@errors.app_errorhandler(NotFound)
-def not_found(error: NotFound) -> Response:
+@errors.app_errorhandler(DoesNotExist)
+def not_found(error: DoesNotExist) -> Response:
     """Answer 404."""
     return error_response(exceptions.NotFound(str(error)))
 

@@ -132,7 +132,7 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
 def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
     """Load the body with the operation's schema. Raises ValidationError or an HTTP error.
 
-    `check_exists` raises NotFound if the path names nothing, which takes precedence over an invalid body.
+    `check_exists` raises DoesNotExist if the path names nothing, which takes precedence over an invalid body.
     """
     schema = request.operation.body
     assert schema is not None  # because the view reads a body

@@ -12,7 +12,7 @@ from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import Author, model
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
@@ -80,7 +80,7 @@ def add_once(
         raise Rejected("Idempotency-Key", "was used for another request within the last 24 hours")
     try:
         return posts.find_to_change(tx, post_id)
-    except NotFound:
+    except DoesNotExist:
         if key.is_derived:
             return _remember(tx, key, add(tx, fields, author))
         raise Rejected("Idempotency-Key", "the post that it created was deleted") from None

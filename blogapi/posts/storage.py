@@ -15,7 +15,7 @@ from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
 from blogapi.posts.publication import POST_IS_DUE
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
-from blogapi.storage.errors import Damaged, NeedsThread, NotFound, PostNotFound, Rejected
+from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesNotExist, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
@@ -52,34 +52,34 @@ def no_check(document: bytes | None) -> None:
 
 
 def find(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a post. Raises NotFound."""
+    """Return the document of a post. Raises DoesNotExist."""
     _, _, status, document = _find(reader, ref)
     return documents.as_of(reader.now, status, document)
 
 
 def id_of(reader: Reader, ref: PostRef) -> int:
-    """Return the id of a post. Raises NotFound."""
+    """Return the id of a post. Raises DoesNotExist."""
     by_id = Post.select(Post.id).where(Post.id == ref)
     found = slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(by_id)
     if found is None:
-        raise PostNotFound
+        raise PostDoesNotExist
     return found[0]
 
 
 def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises NotFound for any other, as if it did not exist.
+    """Return the document of a published post. Raises DoesNotExist for any other, as if it did not exist.
 
     Reads nothing about unpublished posts; otherwise response times would reveal that they exist.
     """
     now = reader.now
     found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
     if found is None:
-        raise PostNotFound
+        raise PostDoesNotExist
     return documents.as_of(now, *found)
 
 
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
-    """Return a post for a write, after publishing it if it is due. Raises NotFound, Damaged."""
+    """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, Damaged."""
     post_id, version, status, document = _find(tx, ref)
     check_size(tx, document or b"")  # NULL if it is damaged
     shown = documents.as_of(tx.now, status, document)
@@ -97,10 +97,10 @@ def check_size(tx: Transaction, text: str | bytes) -> None:
 
 
 def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
-    """Return a post's id, version, stored status and document. Raises NotFound."""
+    """Return a post's id, version, stored status and document. Raises DoesNotExist."""
     found = reader.row(WITH_SLUG if isinstance(ref, str) else WITH_ID, ref=ref)
     if found is None:
-        raise PostNotFound
+        raise PostDoesNotExist
     return found
 
 
@@ -167,7 +167,7 @@ def change(
     *,
     allow_future_draft: bool = False,
 ) -> bytes:
-    """Change a post, with fields as for `add`; return its document. Raises NotFound, Rejected.
+    """Change a post, with fields as for `add`; return its document. Raises DoesNotExist, Rejected.
 
     None clears a field, and params can be a MergePatch.
     """
@@ -215,14 +215,14 @@ def put(
     created_at: str | None = None,
     with_events: bool = True,
 ) -> Put:
-    """Replace a post, or create the one with this slug as `add` does. Raises Rejected; NotFound for an id.
+    """Replace a post, or create the one with this slug as `add` does. Raises Rejected; DoesNotExist for an id.
 
     Clears the fields left out, except slug, status, published_at and former_slugs. An identical post is not written
     again.
     """
     try:
         post = find_to_change(tx, ref)
-    except NotFound:
+    except DoesNotExist:
         if isinstance(ref, int):
             raise
         check(None)
@@ -296,7 +296,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 
 
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
-    """Move a post to the trash or, if permanent, delete it with its history. Raises NotFound.
+    """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
 
     A damaged post cannot go to the trash: it is deleted, without a `check`.
     """
@@ -335,7 +335,7 @@ def publish_due(tx: Transaction) -> dict[int, bool]:
             post = find_to_change(tx, post_id)  # publishes it
             size += len(post.document)
             published[post_id] = True
-        except (Damaged, NotFound):
+        except (Damaged, DoesNotExist):
             published[post_id] = False
             publication.unschedule(tx, post_id)  # so that the next one gets its turn
     return published

@@ -3,14 +3,14 @@
 RETRY_SECONDS = 1  # by then, a busy database is probably free
 
 
-class NotFound(Exception):
-    """No such row: nothing has this id or name."""
+class DoesNotExist(Exception):
+    """Nothing has this id or name."""
 
     def __init__(self, kind: str):
         super().__init__(f"no such {kind}")
 
 
-class PostNotFound(NotFound):
+class PostDoesNotExist(DoesNotExist):
     """No post has this id or slug."""
 
     def __init__(self) -> None:

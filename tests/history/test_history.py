@@ -10,7 +10,7 @@ from blogapi.paging import Cursor
 from blogapi.posts import history
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Reader
-from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import Author, Revision
 from blogapi.wings.history import revisions
 from blogapi.wings.history.undo import undo
@@ -65,7 +65,7 @@ def test_fifty_versions_are_kept_and_the_oldest_are_deleted_first(database, add,
     for number in range(60):
         change(post_id, content=f"{number}")
     assert [version for version, _ in kept(post_id)] == list(range(60, 10, -1))
-    with pytest.raises(NotFound):
+    with pytest.raises(DoesNotExist):
         revisions.find(database, post_id, 10)
 
 
@@ -125,7 +125,7 @@ def test_a_damaged_post_in_the_trash_hides_no_other_and_can_be_deleted(database,
     with pytest.raises(Damaged):
         database.write(revisions.restore_deleted, damaged, Author("first"))
     database.write(revisions.delete_from_trash, damaged)
-    with pytest.raises(NotFound):
+    with pytest.raises(DoesNotExist):
         revisions.find_in_trash(database, damaged)
 
 
@@ -195,7 +195,7 @@ def test_large_versions_of_a_post_deleted_for_good_are_deleted_some_at_a_time(
     if not permanent:
         database.write(revisions.delete_from_trash, post_id)
     assert (count(Revision), revisions.trash(database, 100).items) == (5, [])
-    with pytest.raises(NotFound):
+    with pytest.raises(DoesNotExist):
         revisions.find_in_trash(database, post_id)
     clock.now += DAY - 1
     assert [database.write(history.clear) for _ in range(5)] == [1, 1, 1, 1, 0]

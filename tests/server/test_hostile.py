@@ -105,6 +105,8 @@ def test_hostile_requests_cause_no_500_no_restart_and_no_memory_growth(service, 
     assert max(memory for _, memory in ended) < MEGABYTES
     assert service.worker == worker
     tracebacks = re.findall("^Traceback", service.log, re.MULTILINE)
-    refusals = re.findall("^20.*failed with (?:NotFound|Rejected)$", service.log, re.MULTILINE)  # from gevent's threads
+    refusals = re.findall(
+        "^20.*failed with (?:DoesNotExist|Rejected)$", service.log, re.MULTILINE
+    )  # from gevent's threads
     assert len(tracebacks) == len(refusals)
     sound_posts(service.database)

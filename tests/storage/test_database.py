@@ -8,7 +8,7 @@ from blogapi.engines import engine_for
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author
 from blogapi.wings.search import storage as search
 
@@ -31,5 +31,5 @@ def test_operations_too_slow_for_shared_commits_work_without_them(plain):
     for title in "BCD":
         plain.write(posts.change, post_id, {"title": title}, Author("first"))
     plain.write(posts.delete, post_id, Author("first"), permanent=True)
-    with pytest.raises(NotFound):
+    with pytest.raises(DoesNotExist):
         posts.find(plain, post_id)

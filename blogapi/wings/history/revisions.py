@@ -14,7 +14,7 @@ from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
-from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import MAX_ID, Author, Post, Retagging, Revision
 
 # Fields that `restore` restores
@@ -39,7 +39,7 @@ _is_deleted = Revision.state == "deleted"
 
 
 def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page[KeptPost, int]:
-    """Return the revisions of a post before the version `before`, newest first. Raises NotFound."""
+    """Return the revisions of a post before the version `before`, newest first. Raises DoesNotExist."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
@@ -74,20 +74,20 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
 
 
 def find(reader: Reader, ref: PostRef, version: int) -> bytes:
-    """Return the document of a revision of a post. Raises NotFound, Damaged."""
+    """Return the document of a revision of a post. Raises DoesNotExist, Damaged."""
     of_post = Revision.post_id == posts.id_of(reader, ref)
     return _find(reader, of_post & (Revision.version == version) & (Revision.state == "replaced"), "revision")
 
 
 def find_in_trash(reader: Reader, post_id: int) -> bytes:
-    """Return the document of a post in the trash. Raises NotFound, Damaged."""
+    """Return the document of a post in the trash. Raises DoesNotExist, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & _is_deleted, "post in the trash")
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
     """Return the id of the most recently deleted post with this slug. Reads the whole trash.
 
-    Raises NotFound.
+    Raises DoesNotExist.
     """
     has_slug = Revision.document.contains(f'"slug":"{slug}"')
     query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
@@ -95,18 +95,18 @@ def find_deleted(reader: Reader, slug: str) -> int:
         with suppress(Damaged):
             if documents.load(document)["slug"] == slug:
                 return post_id
-    raise NotFound("post in the trash")
+    raise DoesNotExist("post in the trash")
 
 
 def find_version(reader: Reader, post_id: int, version: int) -> bytes:
-    """Return the document of any kept version. Raises NotFound, Damaged."""
+    """Return the document of any kept version. Raises DoesNotExist, Damaged."""
     return _find(reader, (Revision.post_id == post_id) & (Revision.version == version), "version")
 
 
 def _find(reader: Reader, condition: Any, kind: str) -> bytes:
     found = reader.row(Revision.select(_document).where(condition))
     if found is None:
-        raise NotFound(kind)
+        raise DoesNotExist(kind)
     if found[0] is None:
         raise Damaged
     return found[0]
@@ -118,14 +118,14 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 def restore(tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check) -> bytes:
     """Restore the RESTORED fields from a revision; slug, status and dates stay as they are.
 
-    Returns the document. Raises NotFound.
+    Returns the document. Raises DoesNotExist.
     """
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, author, check)
 
 
 def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:
-    """Restore a post from the trash; return its document. Raises NotFound.
+    """Restore a post from the trash; return its document. Raises DoesNotExist.
 
     The post gets another slug if its own is taken, and becomes a draft if its scheduled time has passed.
     """
@@ -156,7 +156,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
-    """Delete a post in the trash for good, with its revisions. Raises NotFound."""
+    """Delete a post in the trash for good, with its revisions. Raises DoesNotExist."""
     with suppress(Damaged):  # so that a damaged post can be deleted, too
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)

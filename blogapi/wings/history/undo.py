@@ -18,7 +18,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import BadKeyName, Damaged, NotFound
+from blogapi.storage.errors import BadKeyName, Damaged, DoesNotExist
 from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Author, Post, Proposal, Purge, Retagging, Revision
 from blogapi.text import fold
 from blogapi.wings.history import revisions
@@ -126,7 +126,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
     count = 0
     changed = Retagging.select(Retagging.post_id, Retagging.version, Retagging.tags).where(of_change, is_last)
     for post_id, version, tags in list(tx.rows(changed)):
-        with suppress(NotFound, Damaged):
+        with suppress(DoesNotExist, Damaged):
             if tag in map(fold, json.loads(tags)) and posts.find_to_change(tx, post_id).version == version:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
@@ -134,7 +134,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
 
 
 def _title(reader: Reader, post_id: int) -> str:
-    with suppress(NotFound, Damaged):  # It is in the trash.
+    with suppress(DoesNotExist, Damaged):  # It is in the trash.
         return documents.load(posts.find(reader, post_id))["title"]
     return ""
 
@@ -198,11 +198,11 @@ class Plans:
             return None
         before, tags, present, target = changes[0].version, changes[0].tags, {}, {}
         try:
-            with suppress(NotFound):
+            with suppress(DoesNotExist):
                 present = documents.load(posts.find(reader, post_id))
             if before:
                 kept = present
-                with suppress(NotFound):  # The current version is not in the history.
+                with suppress(DoesNotExist):  # The current version is not in the history.
                     kept = documents.load(revisions.find_version(reader, post_id, before))
                 kept = kept if tags is None else kept | {"tags": tags}
                 target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")

@@ -30,7 +30,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
-from blogapi.storage.errors import NotFound, PostNotFound, Unavailable
+from blogapi.storage.errors import DoesNotExist, PostDoesNotExist, Unavailable
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.history import revisions
 from blogapi.wings.history.revisions import KeptPost
@@ -173,13 +173,13 @@ def delete_trashed_post(request: Request, post: int) -> Response:
     return no_content(request)
 
 
-@views.app_errorhandler(PostNotFound)
-def post_not_found(error: PostNotFound) -> Response:
+@views.app_errorhandler(PostDoesNotExist)
+def post_not_found(error: PostDoesNotExist) -> Response:
     """Answer 404, and say if the post is in the trash and the key may know that."""
     request, message = current_request(), str(error)
     post_id = (request.view_args or {}).get("post")
     if isinstance(post_id, int) and request.key and not request.published_only:
-        with suppress(NotFound, Unavailable):
+        with suppress(DoesNotExist, Unavailable):
             revisions.find_in_trash(request.database, post_id)
             message += f": it is in the trash, at {request.address(f'/v1/trash/{post_id}')}"
     return error_response(exceptions.NotFound(message))

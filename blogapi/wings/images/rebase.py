@@ -14,7 +14,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
-from blogapi.storage.errors import PostNotFound
+from blogapi.storage.errors import PostDoesNotExist
 from blogapi.storage.models import Author
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.storage import IMAGE_ID
@@ -38,7 +38,7 @@ def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
 def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
     try:
         post = posts.find_to_change(tx, post_id)
-    except PostNotFound:  # deleted meanwhile
+    except PostDoesNotExist:  # deleted meanwhile
         return None
     old = documents.load(post.document)
     changed = {name: each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}

@@ -16,7 +16,7 @@ from blogapi.clock import earlier
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction, placeholders
-from blogapi.storage.errors import Damaged, NotFound, Rejected, Unavailable
+from blogapi.storage.errors import Damaged, DoesNotExist, Rejected, Unavailable
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
@@ -74,10 +74,10 @@ class Use(NamedTuple):
 
 
 def find(reader: Reader, image_id: str) -> StoredImage:
-    """Return an image. Raises NotFound."""
+    """Return an image. Raises DoesNotExist."""
     if image := find_any(reader, image_id):
         return image
-    raise NotFound("image")
+    raise DoesNotExist("image")
 
 
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:
@@ -95,7 +95,7 @@ def page(
 ) -> Page[StoredImage, Cursor[str]]:
     """Return the images before a cursor whose names contain `name`, newest first.
 
-    If the cursor has no time, the image with its id provides it. Raises NotFound.
+    If the cursor has no time, the image with its id provides it. Raises DoesNotExist.
     """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
@@ -293,7 +293,7 @@ def used_ids(reader: Reader) -> set[str]:
 
 
 def delete(tx: Transaction, image_id: str, since: str) -> str:
-    """Delete an image; return its upload, whose parts the caller must delete. Raises NotFound.
+    """Delete an image; return its upload, whose parts the caller must delete. Raises DoesNotExist.
 
     The caller has checked that nothing used it at the time `since`. Raises Rejected if something that has changed since
     then uses it now.

@@ -32,7 +32,7 @@ from blogapi.api.views import Views
 from blogapi.config import is_loopback
 from blogapi.documents import dump, etag_of
 from blogapi.paging import Cursor
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
@@ -190,7 +190,7 @@ def delete_image(request: Request, image_id: str) -> Response:
 
 
 def delete_unused(request: Request, image_id: str) -> StoredImage:
-    """Delete an unused image, and return it. Raises NotFound, Rejected."""
+    """Delete an unused image, and return it. Raises DoesNotExist, Rejected."""
     image, since = images.find(request.database, image_id), request.database.now
     if uses := request.database.read_in_thread(request.client, images.uses_of, image_id):
         raise images.in_use_error(uses)
@@ -208,7 +208,7 @@ def show_image(image_id: str, extension: str) -> Response:
     request = current_request()
     image = images.find(request.database, image_id)
     if extension != EXTENSIONS[image.type]:
-        raise NotFound("image")
+        raise DoesNotExist("image")
     tag = f'"{image.id}"'
     headers = [("ETag", tag), ("Content-Disposition", f"inline; {file_name(image.name)}"), *PUBLIC_HEADERS]
     if "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(image.id):

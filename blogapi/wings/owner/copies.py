@@ -9,7 +9,7 @@ from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import Author, DraftCopy
 
 OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
@@ -169,7 +169,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) ->
     if mine and mine.post_id:
         try:
             return posts.find_to_change(tx, mine.post_id), False
-        except NotFound:
+        except DoesNotExist:
             raise Rejected("copy", "the post that it created was deleted") from None
     post = posts.add(tx, fields, author)
     _close(tx, sent, post.id, post.document)
@@ -195,10 +195,10 @@ def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
 
 
 def mark(tx: Transaction, copy_id: str, state: str) -> Copy:
-    """Discard a copy, or undo that. Raises NotFound."""
+    """Discard a copy, or undo that. Raises DoesNotExist."""
     copy = last(tx, copy_id)
     if copy is None or copy.state not in WITH_TEXT:
-        raise NotFound("copy")
+        raise DoesNotExist("copy")
     tx.execute(DraftCopy.update(state=state).where(DraftCopy.id == copy.id))
     return copy
 

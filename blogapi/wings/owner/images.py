@@ -12,7 +12,7 @@ from werkzeug.exceptions import BadRequest
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
 from blogapi.posts import storage as posts
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
@@ -75,7 +75,7 @@ def show_image(image_id: str, **shown: Any) -> str:
 def title_of(use: Use) -> str:
     """Return the title of the post that shows an image, in one of its versions; "" for one that is not there."""
     find = partial(revisions.find_version, version=use.version) if use.version else posts.find
-    with suppress(NotFound):
+    with suppress(DoesNotExist):
         return title_by(find, use.post_id) if use.post_id else ""
     return ""
 

@@ -22,7 +22,7 @@ from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
 from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
-from blogapi.storage.errors import Damaged, NotFound
+from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, shares
@@ -248,7 +248,7 @@ def undo_change(post_id: int) -> Any:
     """Undo the last change to a post, including its slug, status and date."""
     kept = revisions.page(request.database, post_id, 1).items
     if not kept:
-        raise NotFound("revision")
+        raise DoesNotExist("revision")
     old = documents.load(revisions.find(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FORM_FIELDS}
     return change_shown(post_id, "Change undone.", posts.change, changes)

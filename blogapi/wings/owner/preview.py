@@ -18,7 +18,7 @@ from werkzeug import exceptions
 from blogapi import documents
 from blogapi.api.request import request
 from blogapi.documents import etag_of
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.owner import copies, sessions, shares
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, shows_errors
@@ -120,7 +120,7 @@ def show_shared() -> Response:
     """
     try:
         document = shares.find(request.database, request.args.get("token", ""))
-    except NotFound:
+    except DoesNotExist:
         raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
     post = documents.load(document)
     html = rendered(post["content"], f"preview of {post['id']}")  # One stranger renders it, and the others wait.

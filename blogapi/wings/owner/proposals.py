@@ -77,7 +77,7 @@ def edit_proposal(post_id: int, proposal_id: int) -> Response:
 
 
 def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
-    """Turn a proposal into a copy; return its id. Raises NotFound."""
+    """Turn a proposal into a copy; return its id. Raises DoesNotExist."""
     now, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     typed = as_typed(proposed(now, proposal.changes)) | {"base": as_typed(now)["base"]}
     fields = {name: typed[name] for name in (*FORM_FIELDS, "base")}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from blogapi.clock import later
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import model
 
@@ -42,15 +42,15 @@ def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
 
 
 def check_link(reader: Reader, token: str) -> int:
-    """Return how many days the session of a link will last. Raises NotFound unless a link has this token."""
+    """Return how many days the session of a link will last. Raises DoesNotExist unless a link has this token."""
     found = find(reader, LINK, token)
     if found is None:
-        raise NotFound("link: it works once, for ten minutes; “blogapi login” prints another")
+        raise DoesNotExist("link: it works once, for ten minutes; “blogapi login” prints another")
     return found.days
 
 
 def open_by_link(tx: Transaction, link: str, browser: str = "") -> str:
-    """Open a session with the token of a link, which works once; return the token of the session. Raises NotFound."""
+    """Open a session with the token of a link, which works once; return the session's token. Raises DoesNotExist."""
     days = check_link(tx, link)
     end(tx, digest_of(link))
     return add(tx, SESSION, days, browser)

@@ -9,7 +9,7 @@ from peewee import fn
 from blogapi.clock import later
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import model
 
@@ -31,7 +31,7 @@ class KnownLink(NamedTuple):
 
 
 def add(tx: Transaction, post_id: int) -> str:
-    """Create a link to the preview of a post; return its token. Raises NotFound, Rejected."""
+    """Create a link to the preview of a post; return its token. Raises DoesNotExist, Rejected."""
     posts.id_of(tx, post_id)
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
     if len(listing(tx, post_id)) >= MAX_LINKS_OF_POST:
@@ -45,11 +45,11 @@ def add(tx: Transaction, post_id: int) -> str:
 
 
 def find(reader: Reader, token: str) -> bytes:
-    """Return the document of the post that a link shares. Raises NotFound."""
+    """Return the document of the post that a link shares. Raises DoesNotExist."""
     is_valid = (PreviewLink.digest == digest_of(token)) & (PreviewLink.ends_at > reader.now)
     found = reader.row(PreviewLink.select(PreviewLink.post_id).where(is_valid))
     if found is None:
-        raise NotFound("preview")
+        raise DoesNotExist("preview")
     return posts.find(reader, found[0])
 
 

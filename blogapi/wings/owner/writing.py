@@ -15,7 +15,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.slugs import find_free, slug_of
-from blogapi.storage.errors import NotFound
+from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.owner import copies
@@ -147,7 +147,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
             post = documents.load(document)
             answer |= {"etag": etag_of(document), "status_of_post": post["status"]}
             answer["published_at"] = post.get("published_at", "")
-        except NotFound:
+        except DoesNotExist:
             answer["etag"] = ""
     return jsonify(answer), 409 if other else 200
 
@@ -157,7 +157,7 @@ def compare_copies(copy_id: str) -> str:
     """Show the differences between two texts that were typed into forms of the same post."""
     other, mine = copies.find(request.database, request.args.get("with", "")), copies.find(request.database, copy_id)
     if other is None or mine is None:
-        raise NotFound("copy")
+        raise DoesNotExist("copy")
     texts = [NEW | copies.text_of(request.database, each.id) for each in (other, mine)]
     return render_template("owner/compare.html", changed=changed_fields(FORM_FIELDS, *texts), old=other, new=mine)
 

@@ -19,7 +19,7 @@ from blogapi.posts.params import equal
 from blogapi.posts.proposals import withdraw
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
-from blogapi.storage.errors import Damaged, NotFound, NotPermitted, Rejected
+from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
@@ -77,7 +77,7 @@ _of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id)
 def page(
     reader: Reader, ref: PostRef | None, limit: int, before: Cursor[int] | None = None
 ) -> Page[bytes, Cursor[int]]:
-    """Return a page of the proposals for a post, or for all posts, newest first. Raises NotFound."""
+    """Return a page of the proposals for a post, or for all posts, newest first. Raises DoesNotExist."""
     is_wanted = Tuple(Proposal.created_at, Proposal.number) < Tuple(*(before or (LATEST, MAX_ID)))
     if ref is not None:
         is_wanted &= Proposal.post_id == posts.id_of(reader, ref)
@@ -92,10 +92,10 @@ def posts_with_proposals(reader: Reader) -> set[int]:
 
 
 def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
-    """Return a proposal for a post. Raises NotFound, Damaged."""
+    """Return a proposal for a post. Raises DoesNotExist, Damaged."""
     if found := _find(reader, posts.id_of(reader, ref), proposal_id):
         return found
-    raise NotFound("proposal")
+    raise DoesNotExist("proposal")
 
 
 def _find(reader: Reader, post_id: int, proposal_id: int) -> StoredProposal | None:
@@ -122,7 +122,7 @@ def add(
     """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
 
     The same change by the same author is the same proposal. Proposed again after the post has changed, it is based on
-    the current post. Raises NotFound, Rejected.
+    the current post. Raises DoesNotExist, Rejected.
     """
     posts.check_size(tx, fields.get("content", ""))
     post = posts.find_to_change(tx, ref)
@@ -213,10 +213,10 @@ def apply(
 
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
-    """Withdraw or refuse a proposal. Raises NotFound; NotPermitted if a drafts-only key did not make it."""
+    """Withdraw or refuse a proposal. Raises DoesNotExist; NotPermitted if a drafts-only key did not make it."""
     found = tx.row(_of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id)))
     if found is None:
-        raise NotFound("proposal")
+        raise DoesNotExist("proposal")
     if author.drafts_only and found[0] != author.name:
         raise NotPermitted("another key made this proposal")
     withdraw(tx, proposal_id)

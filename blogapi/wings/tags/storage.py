@@ -15,7 +15,7 @@ from blogapi.paging import Page
 from blogapi.posts import effects, publication
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
-from blogapi.storage.errors import Damaged, NotFound, Rejected
+from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag, Schedule
 from blogapi.text import fold
 
@@ -41,10 +41,10 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name, as `page` does, and as slowly. Raises NotFound."""
+    """Return a tag by its folded name, as `page` does, and as slowly. Raises DoesNotExist."""
     for _, name, _, posts in _rows(reader, 1, tag, tag, status):
         return CountedTag(name, posts)
-    raise NotFound("tag")
+    raise DoesNotExist("tag")
 
 
 TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, and the number of posts
@@ -102,7 +102,7 @@ def _counted(carried: Select, status: str | None) -> Select:
 def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) -> CountedTag:
     """Rename a (folded) tag in every post that carries it; return the tag.
 
-    Raises NotFound if no post carries it, Rejected if another tag has the name and `merge` is false.
+    Raises DoesNotExist if no post carries it, Rejected if another tag has the name and `merge` is false.
     """
     before = find(tx, old)
     new = fold(name)
@@ -121,7 +121,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
 
 
 def delete(tx: Transaction, tag: str, author: Author) -> None:
-    """Remove a (folded) tag from every post. Raises NotFound if none carries it."""
+    """Remove a (folded) tag from every post. Raises DoesNotExist if none carries it."""
     name = find(tx, tag).name
     change = partial(_without, tag)
     _rewrite(tx, tag, change, author)

@@ -79,7 +79,7 @@ def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
     query = scoped_query(request)
     if query is None:
-        raise errors.NotFound("tag")
+        raise errors.DoesNotExist("tag")
     return json_response(request, request.database.read_in_thread(request.client, tags.find, tag, **query)._asdict())
 
 

@@ -16,7 +16,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged, NotFound, Rejected
+from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
 from blogapi.storage.models import Author
 from blogapi.wings.history.batches import write_each
 from blogapi.wings.transfer.images import IMAGE_ERRORS
@@ -55,7 +55,7 @@ def with_former_slugs(reader: Reader, item: Item) -> Item:
     slug, given, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not given:
         return item
-    with suppress(NotFound, Damaged):
+    with suppress(DoesNotExist, Damaged):
         kept = documents.load(posts.find(reader, slug)).get("former_slugs", [])
     wanted = list(dict.fromkeys([*kept, *(each for each in given if each != slug)]))
     post_id, _ = slugs.holder(reader, slug) or (0, "")
@@ -68,7 +68,7 @@ def _would_put(reader: Reader, item: Item) -> str:
     try:
         old = documents.load(posts.find(reader, item.fields["slug"]))
         posts.refuse_former_slug(old, item.fields["slug"])
-    except NotFound:
+    except DoesNotExist:
         publication.publication_date({}, {"status": "draft"} | item.fields, reader.now)
         return "created"
     new = posts.as_put(old, item.fields, reader.now, slugs.was_public(reader, old, item.fields))

@@ -18,7 +18,7 @@ from peewee import Expression, Select, fn
 from blogapi import documents
 from blogapi.clock import earlier, later
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
-from blogapi.storage.errors import NotFound, Rejected
+from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions, model
 
 # What a webhook gets unless it names its events
@@ -75,10 +75,10 @@ def listing(reader: Reader) -> list[KnownWebhook]:
 
 
 def find(reader: Reader, webhook_id: int) -> KnownWebhook:
-    """Return a webhook. Raises NotFound."""
+    """Return a webhook. Raises DoesNotExist."""
     found = reader.row(_webhooks.where(Webhook.id == webhook_id))
     if found is None:
-        raise NotFound("webhook")
+        raise DoesNotExist("webhook")
     return _known(found)
 
 
@@ -122,7 +122,7 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
-    """Change some fields and OPTIONS of a webhook. Raises NotFound."""
+    """Change some fields and OPTIONS of a webhook. Raises DoesNotExist."""
     find(tx, webhook_id)
     old = tx.row(WebhookOptions.select(*_options).where(WebhookOptions.webhook_id == webhook_id))
     options = dict(zip(OPTIONS, (json.loads(old[0]), *old[1:]), strict=True)) if old else OPTIONS
@@ -143,9 +143,9 @@ def _set_options(tx: Transaction, webhook_id: int, options: dict[str, Any]) -> N
 
 
 def remove(tx: Transaction, webhook_id: int) -> None:
-    """Delete a webhook and its deliveries. Raises NotFound."""
+    """Delete a webhook and its deliveries. Raises DoesNotExist."""
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
-        raise NotFound("webhook")
+        raise DoesNotExist("webhook")
     tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
     _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
 
@@ -227,7 +227,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 
 
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
-    """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises NotFound, Rejected.
+    """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected.
 
     The ping carries a sample post, from which people can map fields in tools such as Zapier and Make.
     """
@@ -238,11 +238,11 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again; its delivery can be in any state. Raises NotFound, Rejected."""
+    """Send an event to a webhook again; its delivery can be in any state. Raises DoesNotExist, Rejected."""
     active = find(tx, webhook_id).active
     found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
     if found is None:
-        raise NotFound("delivery")
+        raise DoesNotExist("delivery")
     if not active:
         raise Rejected(*INACTIVE)
     again = {"state": "pending", "next_attempt_at": ""}
