@@ -25,4 +25,4 @@ config = replace(Config.from_environ(os.environ), create=False)
 app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)
 service = app.extensions[EXTENSION]
 app.extensions["handler"] = Handler(app, service)
-app.extensions["background"] = Background(service.database, service.clock, service.config, service.loop)
+app.extensions["background"] = Background(service)

@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from blogapi.config import Config
+from blogapi.api.service import Service
 from blogapi.posts import history, idempotency, publication
 from blogapi.posts import storage as posts
-from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
 from blogapi.wings.proposals import storage as proposals
@@ -51,22 +49,15 @@ class ClockWatch:
 class Background:
     """Runs each step at its interval. With several processes, only the leader runs them."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Callable[[], float],
-        config: Config,
-        loop: Loop = BLOCKING,
-        monotonic: Callable[[], float] = time.monotonic,
-    ):
-        self.database = database
-        self.config = config
-        self.sender = Sender(database, clock, config, loop)
-        self.watch = ClockWatch(clock, monotonic)
+    def __init__(self, service: Service, monotonic: Callable[[], float] = time.monotonic):
+        self.database = service.database
+        self.config = service.config
+        self.sender = Sender(service)
+        self.watch = ClockWatch(service.clock, monotonic)
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
         self._steps: dict[Callable[[], None], float] = {  # with their intervals in seconds
-            database.engine.reserve: MINUTE,  # disk space for deletions
+            self.database.engine.reserve: MINUTE,  # disk space for deletions
             self.publish: 0,
             self.prune: MINUTE,
             self.sender.deliver: 0,

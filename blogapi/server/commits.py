@@ -52,10 +52,8 @@ class SharedDatabase(Database):
 
         def write(engine: Engine) -> T:
             begun = time.monotonic()
-            tx = engine.begin(clock=self._clock)
-            if tx is None:
-                raise Busy
-            tx.may_be_slow, tx.keeps_history = True, self.keeps_history
+            tx = Database(engine, self._clock, self.keeps_history).begin(until=0.0)  # The engine itself waits.
+            tx.may_be_slow = True
             result = run_and_commit(tx, operation, *args, **kwargs)
             if self.commits.waiting:
                 ended = time.monotonic()

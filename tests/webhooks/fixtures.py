@@ -1,9 +1,11 @@
 """Webhook helpers for several test folders: a receiver, and a background whose turns tests trigger."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from blogapi.api.service import EXTENSION
 from blogapi.config import Config
 from blogapi.server.background import Background
 from blogapi.wings.webhooks import storage as webhooks
@@ -23,9 +25,9 @@ def webhook_seconds():
 
 
 @pytest.fixture
-def background(database, clock, webhook_seconds):
+def background(app, clock, webhook_seconds):
     config = Config(webhook_private=True, webhook_seconds=webhook_seconds)
-    return Background(database, clock, config, monotonic=clock)
+    return Background(replace(app.extensions[EXTENSION], config=config), monotonic=clock)
 
 
 def take_turn(background):

@@ -1,11 +1,13 @@
 """The sender's steps: publishing, pruning and sending do not block each other, and pruning distrusts the clock."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import count as counting
 
 import pytest
 from peewee import SQL
 
+from blogapi.api.service import EXTENSION
 from blogapi.config import Config
 from blogapi.posts import storage as posts
 from blogapi.server.background import Background
@@ -59,9 +61,9 @@ def test_results_that_cannot_be_recorded_do_not_hold_back_publications(
     assert caplog.messages == ["background work waits for the database: no such table: delivery"]
 
 
-def test_a_long_pruning_is_done_in_parts(database, webhook, post, receiver, clock, count):
+def test_a_long_pruning_is_done_in_parts(app, database, webhook, post, receiver, clock, count):
     config = Config(keep_days=0, webhook_private=True)
-    background = Background(database, clock, config, monotonic=partial(next, counting()))
+    background = Background(replace(app.extensions[EXTENSION], config=config), monotonic=partial(next, counting()))
     webhook(events=["post.created"])
     post()
     database.write(copy_versions, 120)
@@ -83,12 +85,12 @@ def copy_versions(tx, number):
 
 
 @pytest.fixture
-def pruned(client, database, clock, count, post):
+def pruned(client, app, clock, count, post):
     """Keep a version of a post; then let time pass for a background, and return whether the version is gone."""
     post()
     client.patch("/v1/posts/1", json={"title": "Another title"})
     monotonic = Clock(1000)
-    background = Background(database, clock, Config(), monotonic=monotonic)
+    background = Background(app.extensions[EXTENSION], monotonic=monotonic)
 
     def after(seconds, jump=0):
         clock.now += seconds + jump

@@ -6,12 +6,9 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 
+from blogapi.api.service import Service
 from blogapi.clock import rfc3339
-from blogapi.config import Config
-from blogapi.storage.database import Database
-from blogapi.storage.loop import Loop
 from blogapi.wings.webhooks import outbox
 from blogapi.wings.webhooks.endpoint import Endpoint
 from blogapi.wings.webhooks.outbox import GONE, Attempt, AttemptResult, Message
@@ -30,11 +27,11 @@ log = logging.getLogger(__name__)
 class Sender:
     """Sends each webhook its messages one by one, in a thread. Only `deliver` and `finish` use the database."""
 
-    def __init__(self, database: Database, clock: Callable[[], float], config: Config, loop: Loop):
-        self.database = database
-        self.clock = clock  # Unix time
-        self.config = config
-        self.timeout = loop.timeout
+    def __init__(self, service: Service):
+        self.database = service.database
+        self.clock = service.clock  # Unix time
+        self.config = service.config
+        self.timeout = service.loop.timeout
         self.stopping = threading.Event()
         self.wake = threading.Event()  # set when a thread ends, or at the stop; the background work waits for it
         self.pace = threading.Lock()
