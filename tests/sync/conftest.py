@@ -64,6 +64,18 @@ def folder(tmp_path):
 
 
 @pytest.fixture
+def synced(run, folder):
+    """Write files into the folder, and push it; return it."""
+
+    def write_and_push(**texts):
+        here = folder(**texts)
+        run("push", here)
+        return here
+
+    return write_and_push
+
+
+@pytest.fixture
 def change(blog):
     """Change the post with this slug on the service, as another client would; return it."""
 

@@ -39,10 +39,9 @@ def texts(folder):
 
 
 @pytest.mark.slow
-def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, folder):
+def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, synced, folder):
     service, run, take, restore = restored
-    here = folder(a="# A\n", b="# B\n")
-    run("push", here)
+    here = synced(a="# A\n", b="# B\n")
     take()
     edit(here / "a.md", "# A", "# A, only here")
     folder(c="# C, only here\n")
@@ -66,10 +65,9 @@ def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, fo
 
 
 @pytest.mark.slow
-def test_the_history_shows_that_a_changed_post_descends_from_the_recorded_one(restored, folder):
+def test_the_history_shows_that_a_changed_post_descends_from_the_recorded_one(restored, synced):
     service, run, take, restore = restored
-    here = folder(a="# A\n\nOne.\n")
-    run("push", here)
+    here = synced(a="# A\n\nOne.\n")
     take()
     restore()
     service.request("PATCH", "/v1/posts/by-slug/a", {"content": "# A\n\nTwo.\n"})
@@ -102,9 +100,8 @@ def test_a_key_that_cannot_read_the_history_overwrites_nothing_after_a_restored_
     assert "Only here." in texts(here)
 
 
-def test_a_post_is_a_conflict_if_its_history_no_longer_reaches_back(run, folder, change):
-    here = folder(a="# A\n\nPerhaps the only copy.\n")
-    run("push", here)
+def test_a_post_is_a_conflict_if_its_history_no_longer_reaches_back(run, synced, change):
+    here = synced(a="# A\n\nPerhaps the only copy.\n")
     head, entries = read_state(here)
     entries["a.md"]["updated_at"] = "2020-01-01T00:00:00Z"
     write_state(here, head, entries)
@@ -115,10 +112,9 @@ def test_a_post_is_a_conflict_if_its_history_no_longer_reaches_back(run, folder,
     assert "Perhaps" in texts(here)
 
 
-def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, folder, change, blog, monkeypatch):
+def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, synced, change, blog, monkeypatch):
     _, _, image = blog.request("POST", "/v1/images", png(), Content_Type="image/png")
-    here = folder(a="# A\n")
-    run("push", here)
+    here = synced(a="# A\n")
     change("a", content=f"# A\n\n![x]({image['url']})\n")
     blog.request("PUT", "/v1/posts/by-slug/new", {"title": "New", "content": f"![x]({image['url']})\n"})
     fetch = Remote.image
@@ -139,9 +135,8 @@ def test_a_file_that_changes_while_images_are_fetched_is_not_replaced(run, folde
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
-def test_what_comes_back_at_the_last_moment_is_not_deleted(run, folder, there, blog, monkeypatch, command, tmp_path):
-    here = folder(a="# A\n", b="# B\n", c="# C\n")
-    run("push", here)
+def test_what_comes_back_at_the_last_moment_is_not_deleted(run, synced, there, blog, monkeypatch, command, tmp_path):
+    here = synced(a="# A\n", b="# B\n", c="# C\n")
     if command == "push":
         (here / "a.md").rename(tmp_path / "away.md")
     else:
@@ -158,9 +153,8 @@ def test_what_comes_back_at_the_last_moment_is_not_deleted(run, folder, there, b
     assert ("a" in there()) is (command == "push")
 
 
-def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run, folder, change):
-    here = folder(a="One.\n")
-    run("push", here)
+def test_a_version_that_ended_when_the_recorded_one_was_seen_proves_nothing(run, synced, change):
+    here = synced(a="One.\n")
     head, entries = read_state(here)
     begun = entries["a.md"]["updated_at"]
     next_second()

@@ -57,10 +57,9 @@ def test_a_push_and_a_pull_into_another_folder_give_the_same_files(run, folder, 
         assert run(command, other) == (0, [counts(unchanged=4)])
 
 
-def test_a_pull_edits_only_the_lines_that_differ(run, folder, change):
+def test_a_pull_edits_only_the_lines_that_differ(run, synced, change):
     text = HELLO.replace("\n", "\r\n")
-    here = folder(hello=text)
-    run("push", here)
+    here = synced(hello=text)
     change("hello", content="One.\n\nThree.\nTwo.\n", title="Hello: you", params={"layout": "slim", "size": 1}, tags=[])
     assert run("pull", here) == (0, ["updated hello.md", counts(updated=1)])
     after = text.replace("Hello ", '"Hello: you" ').replace("wide", "slim\r\nsize: 1")
@@ -83,10 +82,9 @@ def test_tags_under_several_names_are_merged_under_one_and_the_mode_of_the_file_
     assert (here / "a.md").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_flag_for_drafts_and_the_mapping_params_are_edited_where_they_are(run, folder, change):
+def test_a_flag_for_drafts_and_the_mapping_params_are_edited_where_they_are(run, synced, change):
     text = "---\ntitle: A\ndraft: true\n# ours\nparams:\n  a: 1\n\nlayout: x\n---\nWords.\n"
-    here = folder(a=text)
-    run("push", here)
+    here = synced(a=text)
     post = change("a", status="published", params={"a": 2})
     run("pull", here)
     after = text.replace("true", "false").replace("a: 1", "a: 2")
@@ -99,12 +97,11 @@ def test_a_flag_for_drafts_and_the_mapping_params_are_edited_where_they_are(run,
     assert run("push", here) == (0, [counts(unchanged=1)])
 
 
-def test_comments_in_front_matter_stay(run, folder, change):
+def test_comments_in_front_matter_stay(run, synced, change):
     params = "params: # p\n  # who\n  author: Ann  # main\n  # deep\n  site:\n    # inner\n    a: 1  # one\n    b: 2\n"
     tags = "tags: # t\n# above a\n- a # of a\n# above b\n- b # of b\n"
     text = f"---\ntitle: \"A # b\" # its name\nslug: a #short\n{tags}{params}x: [1, '# 2'] # x\n---\nText.\n"
-    here = folder(a=text)
-    run("push", here)
+    here = synced(a=text)
     params = {"site": {"a": 5}, "author": "Bob", "x": "y # z"}
     change("a", title="C", slug="c", status="archived", tags=["b", "c"], params=params)
     run("pull", here)
@@ -124,9 +121,8 @@ def test_comments_in_front_matter_stay(run, folder, change):
         "Title: A\nDate: 2024-01-02\n\nWords.\n",
     ],
 )
-def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, folder, change, text):
-    here = folder(a=text)
-    run("push", here)
+def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, synced, change, text):
+    here = synced(a=text)
     post = change("a", title="B", excerpt="C")
     assert run("pull", here)[1][-1] == counts(updated=1)
     fields = parse((here / "a.md").read_bytes()).fields
@@ -145,9 +141,8 @@ def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, folder, change, t
         (HELLO, HELLO.replace("\n", "\r\n")),
     ],
 )
-def test_another_spelling_is_not_a_change(run, folder, there, old, new):
-    here = folder(hello=HELLO)
-    run("push", here)
+def test_another_spelling_is_not_a_change(run, synced, there, old, new):
+    here = synced(hello=HELLO)
     before = there()
     edit(here / "hello.md", old, new)
     for command in ("push", "pull"):
@@ -277,9 +272,8 @@ def test_delete_removes_what_is_gone_on_the_other_side_if_it_has_not_changed(run
 # Names, slugs and identities
 
 
-def test_a_file_can_be_renamed_and_its_post_can_get_another_slug(run, folder, there):
-    here = folder(a="---\nid: x\nslug: a\n---\n# A\n", b="# B\n")
-    run("push", here)
+def test_a_file_can_be_renamed_and_its_post_can_get_another_slug(run, synced, there):
+    here = synced(a="---\nid: x\nslug: a\n---\n# A\n", b="# B\n")
     (here / "sub").mkdir()
     (here / "b.md").rename(here / "sub/renamed.md")
     (here / "a.md").rename(here / "c.md")
@@ -304,9 +298,8 @@ def test_a_new_file_cannot_take_the_slug_of_another_post(run, folder, there, blo
     assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
 
 
-def test_a_post_older_than_recorded_is_a_conflict(run, folder, change):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_a_post_older_than_recorded_is_a_conflict(run, synced, change):
+    here = synced(a="# A\n")
     change("a", excerpt="Newer.")
     run("pull", here)
     head, entries = read_state(here)
@@ -324,9 +317,8 @@ def test_a_post_older_than_recorded_is_a_conflict(run, folder, change):
     assert contents(here)["a.mine.md"] == mine
 
 
-def test_the_publication_of_a_scheduled_post_is_not_a_change(run, folder, change, there):
-    here = folder(a="---\nstatus: scheduled\npublished_at: 2099-01-01\n---\n# A\n")
-    run("push", here)
+def test_the_publication_of_a_scheduled_post_is_not_a_change(run, synced, change, there):
+    here = synced(a="---\nstatus: scheduled\npublished_at: 2099-01-01\n---\n# A\n")
     assert there()["a"]["status"] == "scheduled"
     change("a", status="published", published_at="2026-01-01T00:00:00Z")
     edit(here / "a.md", "2099-01-01", "2026-01-01")

@@ -79,9 +79,8 @@ def test_single_files_are_sent_from_the_folder_that_contains_them(run, folder, t
     assert "is not in " in run("push", here, tmp_path / "c.md")[1][-1]
 
 
-def test_status_says_what_a_push_and_a_pull_would_do(run, folder, change, blog):
-    here = folder(a="# A\n", b="# B\n", c="# C\n\nWords.\n")
-    run("push", here)
+def test_status_says_what_a_push_and_a_pull_would_do(run, synced, change, blog):
+    here = synced(a="# A\n", b="# B\n", c="# C\n\nWords.\n")
     edit(here / "a.md", "# A", "# New A")
     edit(here / "c.md", "Words", "My words")
     change("c", content="Their words.")
@@ -100,9 +99,8 @@ def test_status_says_what_a_push_and_a_pull_would_do(run, folder, change, blog):
     assert CHANGED_HERE.format("a.md") in run("pull", here)[1]
 
 
-def test_a_difference_shows_what_changed_on_each_side(run, folder, change):
-    here = folder(a="# A\n\nOne.\n")
-    run("push", here)
+def test_a_difference_shows_what_changed_on_each_side(run, synced, change):
+    here = synced(a="# A\n\nOne.\n")
     edit(here / "a.md", "One", "Mine")
     change("a", content="# A\n\nTheirs.\n")
     changed = re.compile(r"^[+-][^+-].*", re.MULTILINE)
@@ -210,9 +208,8 @@ def test_the_states_of_two_clones_can_be_merged_line_by_line(run, folder, there)
     assert run("status", *options) == (0, [f"would be {counts(unchanged=2)}"])
 
 
-def test_a_state_of_version_1_2_is_converted(run, folder, there, change):
-    here = folder(a="# A\n", b="# B\n", c="# C\n")
-    run("push", here)
+def test_a_state_of_version_1_2_is_converted(run, synced, there, change):
+    here = synced(a="# A\n", b="# B\n", c="# C\n")
     head, entries = read_state(here)
     for entry in entries.values():
         del entry["seen"]
@@ -227,9 +224,8 @@ def test_a_state_of_version_1_2_is_converted(run, folder, there, change):
     assert contents(here)["b.md"].endswith(b"Theirs.")
 
 
-def test_a_torn_journal_loses_only_its_last_line(run, folder, there):
-    here = folder(a="# A\n", b="# B\n")
-    run("push", here)
+def test_a_torn_journal_loses_only_its_last_line(run, synced, there):
+    here = synced(a="# A\n", b="# B\n")
     state = here / ".blogapi.json"
     whole = state.read_bytes()
     for data in (whole[:-40], whole + b'["c.md", {"id"', whole + b"\0" * 50):
@@ -239,9 +235,8 @@ def test_a_torn_journal_loses_only_its_last_line(run, folder, there):
 
 
 @pytest.mark.parametrize("expiry", ["2020-01-01", "2999-01-01"])
-def test_a_post_that_was_published_in_spite_of_what_its_file_says_stays_published(run, folder, there, change, expiry):
-    here = folder(a=f"---\nexpiryDate: {expiry}\nlayout: wide\n---\n# A\n")
-    run("push", here)
+def test_a_post_that_was_published_in_spite_of_what_its_file_says_stays_published(run, synced, there, change, expiry):
+    here = synced(a=f"---\nexpiryDate: {expiry}\nlayout: wide\n---\n# A\n")
     assert there()["a"]["status"] == "draft"
     change("a", status="published", excerpt="New")
     assert run("pull", here)[1][0] == "updated a.md"

@@ -12,9 +12,8 @@ from tests.sync.conftest import GONE_THERE, WAYS_OUT, contents, counts, edit, re
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
-def test_another_address_or_another_database_is_refused(run, folder, command, blog):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_another_address_or_another_database_is_refused(run, synced, command, blog):
+    here = synced(a="# A\n")
     address, other = f"http://127.0.0.1:{blog.port}", f"http://localhost:{blog.port}"
     refused = f"{here} belongs to {address}: --move-to {other} connects it with that address"
     assert run(command, here, to=other) == (1, [refused])
@@ -26,9 +25,8 @@ def test_another_address_or_another_database_is_refused(run, folder, command, bl
     assert run(command, here, "--move-to", other) == (0, [counts(unchanged=1)])
 
 
-def test_connecting_another_address_overwrites_and_creates_nothing(run, folder, change, there, blog):
-    here = folder(a="# A\n", b="# B\n", c="# C\n")
-    run("push", here)
+def test_connecting_another_address_overwrites_and_creates_nothing(run, synced, change, there, blog):
+    here = synced(a="# A\n", b="# B\n", c="# C\n")
     change("a", content="Theirs.")
     blog.request("DELETE", "/v1/posts/by-slug/b")
     other = f"http://localhost:{blog.port}"
@@ -37,9 +35,8 @@ def test_connecting_another_address_overwrites_and_creates_nothing(run, folder, 
     assert there().keys() == {"a", "c"}
 
 
-def test_pull_removes_no_file_because_a_database_was_replaced(run, folder, blog):
-    here = folder(a="# A\n", b="# B\n", c="# C\n")
-    run("push", here)
+def test_pull_removes_no_file_because_a_database_was_replaced(run, synced, blog):
+    here = synced(a="# A\n", b="# B\n", c="# C\n")
     head, entries = read_state(here)
     entries["c.md"]["id"] = "999999"  # as if it was created after a backup that was restored since
     entries["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post got its id after that
@@ -103,9 +100,8 @@ def test_a_file_renamed_together_with_its_slug_is_still_the_file_of_its_post(run
     assert (there()["green-tea"]["id"], there()["green-tea"]["former_slugs"]) == (post_id, ["tea"])
 
 
-def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_synced(run, folder, there):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_synced(run, synced, there):
+    here = synced(a="# A\n")
     left_out = "Left out: 1 file of another folder that is kept in sync."
     assert run("push", here.parent)[1][-2:] == [left_out, counts()]
     (here.parent / ".blogapi.json").unlink()
@@ -118,9 +114,8 @@ def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_syn
 # A database that was restored from a backup, and files that change or vanish
 
 
-def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, folder, there, tmp_path):
-    here = folder(one="# One\n\nFirst.\n")
-    run("push", here)
+def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, synced, folder, there, tmp_path):
+    here = synced(one="# One\n\nFirst.\n")
     post_id = there()["one"]["id"]
     (here / "one.md").unlink()
     folder(note=f"---\nid: {post_id}\n---\n# Note\n\nOther.\n")
@@ -128,9 +123,8 @@ def test_a_file_is_no_post_of_another_database_because_of_a_number_in_it(run, fo
     assert [there()[slug]["content"] for slug in ("one", "note")] == ["# One\n\nFirst.\n", "# Note\n\nOther.\n"]
 
 
-def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, folder, there, tmp_path):
-    here = folder(a="---\nstatus: published\n---\n# A\n", b="# B\n", c="# C\n")
-    run("push", here)
+def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, synced, there, tmp_path):
+    here = synced(a="---\nstatus: published\n---\n# A\n", b="# B\n", c="# C\n")
     (here / "a.md").unlink()
     write_files(here, {"new/a.md": "# A, new\n"})
     moved = "{} is gone, and {} has the same slug: if it is that file, write `slug: a` into it, else another slug"
@@ -145,9 +139,8 @@ def test_a_file_that_is_moved_and_edited_without_a_slug_keeps_its_post(run, fold
 
 @pytest.mark.parametrize(("gone", "total"), [(6, 8), (1, 1)])
 @pytest.mark.parametrize(("command", "side"), [("push", "files"), ("pull", "posts")])
-def test_most_are_not_deleted_unless_that_is_said(run, folder, blog, there, command, side, gone, total):
-    here = folder(**{f"p{number}": f"# {number}\n" for number in range(total)})
-    run("push", here)
+def test_most_are_not_deleted_unless_that_is_said(run, synced, blog, there, command, side, gone, total):
+    here = synced(**{f"p{number}": f"# {number}\n" for number in range(total)})
     for number in range(gone):
         if side == "files":
             (here / f"p{number}.md").unlink()
@@ -158,9 +151,8 @@ def test_most_are_not_deleted_unless_that_is_said(run, folder, blog, there, comm
     assert run(command, here, "--delete-all")[1][-1] == counts(unchanged=total - gone, deleted=gone)
 
 
-def test_a_state_from_elsewhere_is_believed_only_for_files_that_are_as_it_says(run, folder, there, tmp_path):
-    here = folder(a="# A\n", b="# B\n")
-    run("push", here)
+def test_a_state_from_elsewhere_is_believed_only_for_files_that_are_as_it_says(run, synced, folder, there, tmp_path):
+    here = synced(a="# A\n", b="# B\n")
     other = shutil.copytree(here, tmp_path / "other")
     edit(here / "a.md", "# A", "# A, newer")
     folder(c="# C\n")
@@ -187,9 +179,8 @@ def test_the_recorded_time_zone_counts_where_none_is_set_and_no_other_is_accepte
     assert lines[0].startswith("the folder was synced with BLOGAPI_TIMEZONE=Asia/Tokyo, which is Europe/Berlin now: ")
 
 
-def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, folder, change):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, synced, change):
+    here = synced(a="# A\n")
     change("a", slug="b", status="published", published_at="2020-01-01T00:00:00Z")
     assert run("push", here)[1] == [counts(unchanged=1)]
     run("pull", here)
@@ -213,9 +204,8 @@ def test_conflicted_copies_are_left_out(run, folder, there):
     assert there().keys() == {"a", "a-3", "a-4"}
 
 
-def test_a_post_that_is_created_again_replaces_no_other_post_with_its_slug(run, folder, blog, there):
-    here = folder(a="# A\n", b="# B\n")
-    run("push", here)
+def test_a_post_that_is_created_again_replaces_no_other_post_with_its_slug(run, synced, blog, there):
+    here = synced(a="# A\n", b="# B\n")
     blog.request("DELETE", "/v1/posts/by-slug/a?permanent=true")
     blog.request("PUT", "/v1/posts/by-slug/a", {"title": "Stranger", "content": "Stranger"})
     for options in (["--recreate"], ["--recreate", "--overwrite"]):
@@ -224,25 +214,22 @@ def test_a_post_that_is_created_again_replaces_no_other_post_with_its_slug(run, 
     assert there()["a"]["content"] == "Stranger"
 
 
-def test_a_post_that_was_only_touched_is_unchanged(run, folder):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_a_post_that_was_only_touched_is_unchanged(run, synced):
+    here = synced(a="# A\n")
     known = here / ".blogapi.json"
     known.write_text(known.read_text().replace('"updated_at": "20', '"updated_at": "19'))
     assert run("push", here) == (0, [counts(unchanged=1)])
 
 
-def test_a_state_that_is_too_large_is_refused(run, folder, monkeypatch):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_a_state_that_is_too_large_is_refused(run, synced, monkeypatch):
+    here = synced(a="# A\n")
     monkeypatch.setattr(state, "MAX_STATE_BYTES", 100)
     refused = f"{here}/.blogapi.json is too large: delete it, and all files are compared with the posts"
     assert run("push", here) == (1, [refused])
 
 
-def test_nothing_changes_if_the_state_cannot_be_written(run, folder, change, there):
-    here = folder(a="# A\n", b="# B\n")
-    run("push", here)
+def test_nothing_changes_if_the_state_cannot_be_written(run, synced, folder, change, there):
+    here = synced(a="# A\n", b="# B\n")
     folder(a="# A, here\n")
     change("b", content="There.\n")
     (here / "..blogapi.json.part").mkdir()  # in the way

@@ -135,9 +135,8 @@ DAMAGE = (
 )
 
 
-def test_a_damaged_state_is_refused_before_anything_changes(run, folder, there):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_a_damaged_state_is_refused_before_anything_changes(run, synced, there):
+    here = synced(a="# A\n")
     edit(here / "a.md", "# A", "# B")
     state, before, posts = here / ".blogapi.json", contents(here), there()
     whole = state.read_text()
@@ -201,19 +200,13 @@ def test_anything_but_a_list_of_posts_is_refused(run, hostile, tmp_path, body):
     assert (status, lines[-1].startswith((address, "a response of"))) == (1, True)
 
 
-def test_commands_wait_at_the_rate_limit_and_after_a_failure(run, hostile, tmp_path):
-    busy = 503, {"Retry-After": "0"}, b'{"message": "busy"}'
-    address = hostile(status=429, Retry_After="0", then=[busy, (200, {}, b"[]")])
-    said = ["the rate limit is reached; trying again in 1 s", "busy; trying again in 2 s", counts()]
-    assert run("pull", tmp_path / "folder", to=address) == (0, said)
-
-
-def test_a_push_says_how_long_it_takes_and_continues_after_the_limit(run, hostile, folder):
+def test_a_push_says_how_long_it_takes_and_waits_at_the_limit_and_after_a_failure(run, hostile, folder):
     address = hostile(body=[], X_RateLimit_Limit="1", X_RateLimit_Remaining="0")
-    hostile("/v1/posts/by-slug/a", 429, then=[(201, {"ETag": '"1"'}, json.dumps(POST).encode())], Retry_After="0")
+    then = [(503, {"Retry-After": "0"}, b'{"message": "busy"}'), (201, {"ETag": '"1"'}, json.dumps(POST).encode())]
+    hostile("/v1/posts/by-slug/a", 429, then=then, Retry_After="0")
     hostile("/v1/posts/by-slug/b", 201, POST | {"slug": "b"}, ETag='"1"')
     said = ["2 requests, at 1 a minute: about 2 minutes", "the rate limit is reached; trying again in 1 s"]
-    said += ["created a.md", "created b.md", counts(created=2)]
+    said += ["busy; trying again in 2 s", "created a.md", "created b.md", counts(created=2)]
     assert run("push", folder(a="# A\n", b="# B\n"), to=address) == (0, said)
 
 

@@ -75,9 +75,8 @@ def test_files_with_the_same_slug_are_named_as_in_the_folder(run, folder):
     assert run("push", here) == (1, [f"failed b.md:2: {reason}", "created a.md", counts(created=1, failed=1)])
 
 
-def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(run, blog, folder, change):
-    here = folder(a="---\ntitle: A\nslug: a\nstatus: published\n---\nA\n")
-    run("push", here)
+def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(run, blog, synced, folder, change):
+    here = synced(a="---\ntitle: A\nslug: a\nstatus: published\n---\nA\n")
     folder(a="---\ntitle: A\nslug: b\nstatus: published\n---\nA\n")
     assert run("push", here) == (0, ["updated a.md", counts(updated=1)])
     assert blog.request("GET", "/v1/posts/by-slug/a")[2].items() >= {"slug": "b", "former_slugs": ["a"]}.items()
@@ -88,9 +87,8 @@ def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(
 
 
 @pytest.mark.parametrize("name", ["new", "a"])
-def test_a_new_file_can_have_the_slug_that_another_gives_up(run, folder, there, name):
-    here = folder(b="---\nslug: a\nstatus: published\n---\nOld.\n")
-    run("push", here)
+def test_a_new_file_can_have_the_slug_that_another_gives_up(run, synced, folder, there, name):
+    here = synced(b="---\nslug: a\nstatus: published\n---\nOld.\n")
     folder(b="---\nslug: c\nstatus: published\n---\nOld.\n", **{name: "---\nslug: a\n---\nNew.\n"})
     done = ["updated b.md", f"created {name}.md", counts(created=1, updated=1)]
     assert run("push", here, "--dry-run")[0] == 0
@@ -102,18 +100,16 @@ def test_a_new_file_can_have_the_slug_that_another_gives_up(run, folder, there, 
     assert run("push", here) == (0, [counts(unchanged=2)])
 
 
-def test_without_the_state_a_file_with_the_former_slug_of_a_post_is_that_posts(run, folder, there, change):
-    here = folder(a="---\nstatus: published\n---\n# A\n")
-    run("push", here)
+def test_without_the_state_a_file_with_the_former_slug_of_a_post_is_that_posts(run, synced, there, change):
+    here = synced(a="---\nstatus: published\n---\n# A\n")
     change("a", slug="b")
     (here / ".blogapi.json").unlink()
     assert [run(command, here) for command in ("pull", "push")] == [(0, [counts(unchanged=1)])] * 2
     assert there().keys() == {"b"}
 
 
-def test_without_a_state_a_slug_renames_the_post_that_its_file_names_if_it_is_valid(run, folder, there):
-    here = folder(a="# A\n")
-    run("push", here)
+def test_without_a_state_a_slug_renames_the_post_that_its_file_names_if_it_is_valid(run, synced, folder, there):
+    here = synced(a="# A\n")
     for slug, expected in (("new", "new"), ("Not valid!", "new")):
         (here / ".blogapi.json").unlink()
         (post,) = there().values()

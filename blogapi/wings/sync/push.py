@@ -54,23 +54,20 @@ class Push:
             raise RemoteError(f"this key is {working.remote.scope}: a push needs one that may write")
         # Files whose slug the post of another file still has and will give up, by name
         self.waiting = {name: other for name in requests if (other := self._holder(name)) in requests}
-        self.unchanged = set() if self.overwrite else set(filter(self._is_unchanged, same))
+        # In the second of the entry, a post may have changed, too: that is for a pull to see.
+        listed = {name: working.post_of[name] or {} for name in same if not self.overwrite}
+        self.unchanged = {
+            name for name, post in listed.items() if post.get("updated_at") == working.entries[name]["updated_at"]
+        }
 
     def _holder(self, name: str) -> str:
-        """Return the file whose post has the slug that another file wants; for a new file, it must give that up."""
+        """Return the file whose post has the slug that another file wants, if that file gives the slug up."""
         working, fields, is_new = self.working, self.comparison.fields, name not in self.working.entries
         slug = working.items[name].fields["slug"] if is_new else fields(name).get("slug", "")
-        holder, own = self.by_slug.get(slug), working.post_of.get(name)
-        other = working.holders.get(identity(holder), "") if holder and own else ""
-        if is_new:
-            return other if other in working.items and fields(other).get("slug", slug) != slug else ""
-        return other if holder is not own else ""
-
-    def _is_unchanged(self, name: str) -> bool:
-        """Return whether the post of a file has not changed, as far as a list of posts tells."""
-        entry, listed = self.working.entries[name], self.working.post_of[name]
-        # In the second of the entry, the post may have changed, too: that is for a pull to see.
-        return bool(listed and listed["updated_at"] == entry["updated_at"])
+        holder = self.by_slug.get(slug) if working.post_of.get(name) else None
+        other = working.holders.get(identity(holder), name) if holder else name
+        gives_up = other in working.items and fields(other).get("slug", slug) != slug
+        return other if other != name and gives_up else ""
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
