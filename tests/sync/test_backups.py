@@ -39,9 +39,10 @@ def texts(folder):
 
 
 @pytest.mark.slow
-def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, synced, folder):
+def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, folder):
     service, run, take, restore = restored
-    here = synced(a="# A\n", b="# B\n")
+    here = folder(a="# A\n", b="# B\n")
+    run("push", here)
     take()
     edit(here / "a.md", "# A", "# A, only here")
     folder(c="# C, only here\n")
@@ -65,9 +66,10 @@ def test_the_only_copy_of_a_text_survives_the_restoring_of_a_backup(restored, sy
 
 
 @pytest.mark.slow
-def test_the_history_shows_that_a_changed_post_descends_from_the_recorded_one(restored, synced):
+def test_the_history_shows_that_a_changed_post_descends_from_the_recorded_one(restored, folder):
     service, run, take, restore = restored
-    here = synced(a="# A\n\nOne.\n")
+    here = folder(a="# A\n\nOne.\n")
+    run("push", here)
     take()
     restore()
     service.request("PATCH", "/v1/posts/by-slug/a", {"content": "# A\n\nTwo.\n"})

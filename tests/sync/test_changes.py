@@ -24,7 +24,7 @@ from tests.sync.conftest import (
 HELLO = (
     "---\n# mine\ntitle: Hello   # a greeting\ntags: [a, 'b c']\ndate: 2026-01-02\nlayout: wide\n---\n\nOne.\n\nTwo.\n"
 )
-BOTH = "conflict {}: it has changed on both sides: " + WAYS_OUT
+BOTH = f"conflict a.md: it has changed on both sides: {WAYS_OUT}"
 OTHER = f"conflict a.md: the post a differs from the file: {WAYS_OUT}"
 
 
@@ -112,23 +112,20 @@ def test_comments_in_front_matter_stay(run, synced, change):
     assert run("push", here) == (0, [counts(unchanged=1)])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "+++\ntitle = 'A'\nweight = 2\n+++\nWords.\n",
-        "# A\n\nWords.\n",
-        '{"title": "A", "date": "2024-01-02"}\n\nWords.\n',
-        "Title: A\nDate: 2024-01-02\n\nWords.\n",
-    ],
-)
-def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, synced, change, text):
-    here = synced(a=text)
-    post = change("a", title="B", excerpt="C")
-    assert run("pull", here)[1][-1] == counts(updated=1)
-    fields = parse((here / "a.md").read_bytes()).fields
-    assert {name: post[name] for name in ("title", "excerpt", "content")} | fields == fields
-    assert fields.get("published_at") == post.get("published_at")
-    assert run("push", here)[1][-1] == counts(unchanged=1)
+def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, synced, change):
+    here = synced(
+        a="+++\ntitle = 'A'\nweight = 2\n+++\nWords.\n",
+        b="# A\n\nWords.\n",
+        c='{"title": "A", "date": "2024-01-02"}\n\nWords.\n',
+        d="Title: A\nDate: 2024-01-02\n\nWords.\n",
+    )
+    posts = {slug: change(slug, title="B", excerpt="C") for slug in "abcd"}
+    assert run("pull", here)[1][-1] == counts(updated=4)
+    for slug, post in posts.items():
+        fields = parse((here / f"{slug}.md").read_bytes()).fields
+        assert {name: post[name] for name in ("title", "excerpt", "content")} | fields == fields, slug
+        assert fields.get("published_at") == post.get("published_at"), slug
+    assert run("push", here)[1][-1] == counts(unchanged=4)
 
 
 @cases(
@@ -176,7 +173,7 @@ CHANGES = {
     ("", ""): ([], None, ""),
     ("edited", ""): (["updated a.md"], [], "here"),
     ("", "edited"): ([CHANGED_THERE.format("a.md")], ["updated a.md"], "there"),
-    ("edited", "edited"): ([BOTH.format("a.md")], None, None),
+    ("edited", "edited"): ([BOTH], None, None),
     ("same", "same"): ([], None, ""),
     ("deleted", ""): ([GONE_HERE], None, None),
     ("", "deleted"): ([GONE_THERE.format("a.md")], None, None),
@@ -187,12 +184,11 @@ CHANGES = {
 
 
 @pytest.fixture
-def changed(run, folder, blog, change):
+def changed(synced, blog, change):
     """A folder and a blog that were in sync, then changed."""
 
     def both(here, there):
-        folder_here = folder(a="# A\n\nWords.\n", b="# B\n\nWords.\n", c="# C\n")
-        run("push", folder_here)
+        folder_here = synced(a="# A\n\nWords.\n", b="# B\n\nWords.\n", c="# C\n")
         if here == "deleted":
             (folder_here / "a.md").unlink()
         elif here:
