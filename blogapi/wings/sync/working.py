@@ -54,13 +54,8 @@ class WorkingFolder:
     ):
         self.folder, self.state, self.remote, self.only, self.dry_run = folder, state, remote, only, dry_run
         self.top, self.client, self.entries, self.static = folder.path, remote.client, state.entries, static
-        if not moves:
-            self._refuse_another_address()
-        if (parent := synced_folder(self.top)) not in (None, Path(os.path.realpath(self.top))):
-            raise RemoteError(f"{self.top} is part of {parent}, which is kept in sync: give {parent} instead")
-        self.posts = PostList(remote.posts(fields=",".join(LISTED_FIELDS)))
-        if not any(map(self.posts.find, self.entries.values())):
-            self._connect(moves)
+        self._refuse_other_folders(moves)
+        self.posts = self._list_posts(moves)
         # Until images are uploaded, their addresses begin with that of the service.
         self.images = LocalImages([self.top], self.client.address, static, is_stored=bool)
         self.files = read_files(folder, self.images, zone, self.client.now, with_git)
@@ -68,26 +63,30 @@ class WorkingFolder:
         renames = self._update_entries()
         self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
         self.ancestry = Ancestry(self.entries.values(), self.posts, remote)
-        for entry in filter(self.posts.is_as_recorded, self.entries.values()):
-            entry["seen"] = rfc3339(self.client.now)
+        self._mark_as_seen()
         self.post_of, self.heirs = match(self.entries, self.items, self.posts, folder.exists)
         if not dry_run:  # before anything else changes: it fails if the folder is read-only
             state.start(self.client.address, str(zone), rfc3339(self.client.now), bool(renames))
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += [self.failed(each.source, each.reason, each.line) for each in self.files.failures]
 
-    def _refuse_another_address(self) -> None:
-        if self.state.remote not in ("", self.client.address):
+    def _refuse_other_folders(self, moves: bool) -> None:
+        if self.state.remote not in ("", self.client.address) and not moves:
             way = f"--move-to {self.client.address} connects it with that address"
             raise RemoteError(f"{self.top} belongs to {self.state.remote}: {way}")
+        if (parent := synced_folder(self.top)) not in (None, Path(os.path.realpath(self.top))):
+            raise RemoteError(f"{self.top} is part of {parent}, which is kept in sync: give {parent} instead")
 
-    def _connect(self, moves: bool) -> None:
-        """Forget the entries of another service if the folder `moves`. Raises RemoteError if not."""
-        if self.entries and self.posts.by_id and not moves and self.remote.scope != "published-only":
-            way = f"--move-to {self.client.address} compares all files with it"
-            raise RemoteError(f"{self.client.address} has none of these posts: {way}")
-        if moves:
-            self.entries.clear()
+    def _list_posts(self, moves: bool) -> PostList:
+        """List the posts. If none is recorded, forget all entries if the folder `moves`, else raise RemoteError."""
+        posts = PostList(self.remote.posts(fields=",".join(LISTED_FIELDS)))
+        if not any(map(posts.find, self.entries.values())):
+            if self.entries and posts.by_id and not moves and self.remote.scope != "published-only":
+                way = f"--move-to {self.client.address} compares all files with it"
+                raise RemoteError(f"{self.client.address} has none of these posts: {way}")
+            if moves:
+                self.entries.clear()
+        return posts
 
     def _update_entries(self) -> dict[str, str]:
         """Adapt the entries to the files that exist; return the old names of renamed files."""
@@ -102,6 +101,10 @@ class WorkingFolder:
             for name in [name for name, entry in self.entries.items() if self.sha256.get(name) != entry["sha256"]]:
                 del self.entries[name]
         return renames
+
+    def _mark_as_seen(self) -> None:
+        for entry in filter(self.posts.is_as_recorded, self.entries.values()):
+            entry["seen"] = rfc3339(self.client.now)
 
     def record(self, name: str, known: Entry, sha256: str = "") -> None:
         """Record that a file and its post now have the same content."""
