@@ -19,13 +19,6 @@ WAIT_SECONDS = 0.1
 
 
 @pytest.fixture
-def impatient(tmp_path):
-    """A server that waits two seconds for a client."""
-    with Server(tmp_path / "blog.db", BLOGAPI_BODY_SECONDS=2) as server:
-        yield server
-
-
-@pytest.fixture
 def others(server):
     """Another client, which reads all the time: the longest the server worked for it, and the peak memory."""
     done, waits, memory = threading.Event(), [0.0], [0.0]
@@ -84,15 +77,12 @@ def test_an_aborted_upload_leaves_nothing_and_frees_its_place(server, length):
     eventually(lambda: upload(server)[0] in (200, 201), 10)
 
 
-def test_a_stalled_upload_is_ended(impatient):
-    head = impatient.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", "Content-Length: 99")
-    with impatient.connect() as sock:
-        sock.sendall(head + b"\x89PNG")
-        assert sock.recv(12) == b"HTTP/1.1 408"
-
-
-def test_a_download_is_ended_if_nobody_reads(impatient):
-    image = upload(impatient)[2]
-    with impatient.connect() as sock:
-        sock.sendall(f"GET /images/{image['id']}.png HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-        eventually(lambda: "(the client did not read it)" in impatient.log)
+def test_an_upload_that_stalls_and_a_download_that_nobody_reads_are_ended(tmp_path):
+    with Server(tmp_path / "blog.db", BLOGAPI_BODY_SECONDS=2) as impatient:
+        head = impatient.head("POST /v1/images HTTP/1.1", "Content-Type: image/png", "Content-Length: 99")
+        image = upload(impatient)[2]
+        with impatient.connect() as stalled, impatient.connect() as unread:
+            stalled.sendall(head + b"\x89PNG")
+            unread.sendall(f"GET /images/{image['id']}.png HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            assert stalled.recv(12) == b"HTTP/1.1 408"
+            eventually(lambda: "(the client did not read it)" in impatient.log)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.service import Server, eventually, read_answer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slow clients")]
 
 EACH = 200  # connections of each kind
 
