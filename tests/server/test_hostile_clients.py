@@ -135,21 +135,22 @@ def test_the_total_size_of_endless_bodies_is_limited(service, opened):
     assert service.memory < MAX_MEMORY
 
 
-@pytest.mark.parametrize("mebibytes", [1, 4])
-def test_strangers_forms_are_limited_and_do_not_block_uploads(service, opened, mebibytes):
+@cases("mebibytes", [1, 4])
+def test_strangers_forms_are_limited_and_do_not_block_uploads(service, mebibytes):
     """A post's form is shown again even without a session, and each quote becomes five bytes."""
     start = b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\n'
     form = start + b"'" * (mebibytes * 2**20 - len(start) - 9) + b"\r\n--b--\r\n"
     fields = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(form)}"
     head = f"POST /settings/posts/new HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n".encode()
-    sockets = [send(service, opened, head + form[:-1]) for _ in range(12)]
-    assert service.request("POST", "/v1/posts", LARGE)[0] == 201
-    assert service.request("GET", "/v1/posts")[0] == 200
-    for sock in sockets:
-        with suppress(OSError):
-            sock.sendall(form[-1:])
-    assert service.request("GET", "/v1/posts")[0] == 200
-    eventually(lambda: "" not in statuses(sockets))
+    with ExitStack() as opened:
+        sockets = [send(service, opened, head + form[:-1]) for _ in range(12)]
+        assert service.request("POST", "/v1/posts", LARGE)[0] == 201
+        assert service.request("GET", "/v1/posts")[0] == 200
+        for sock in sockets:
+            with suppress(OSError):
+                sock.sendall(form[-1:])
+        assert service.request("GET", "/v1/posts")[0] == 200
+        eventually(lambda: "" not in statuses(sockets))
     assert service.memory < 140
 
 
@@ -161,13 +162,14 @@ def test_the_total_size_of_endless_headers_is_limited(service, opened):
     assert service.memory < 140  # 170 without a limit
 
 
-@pytest.mark.parametrize("kind", ["header", "body"])
-def test_the_number_of_small_endless_requests_is_limited(service, opened, kind):
+@cases("kind", ["header", "body"])
+def test_the_number_of_small_endless_requests_is_limited(service, kind):
     data = {"header": ENDLESS, "body": service.creation(b" " * 60_000)[:-1]}[kind]
-    sockets = [send(service, opened, data) for _ in range(400)]
-    eventually(lambda: "408" in statuses(sockets[:100]), 8)  # before its time is over
-    assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
-    assert service.memory < MAX_MEMORY
+    with ExitStack() as opened:
+        sockets = [send(service, opened, data) for _ in range(400)]
+        eventually(lambda: "408" in statuses(sockets[:100]), 8)  # before its time is over
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "x" * 60_000})[0] == 201
+        assert service.memory < MAX_MEMORY
 
 
 def test_a_new_connection_is_quickly_accepted_behind_many_endless_ones(service, opened):
