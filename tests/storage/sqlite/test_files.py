@@ -64,6 +64,17 @@ def test_the_disk_behind_a_link_must_have_space(path, small_disk):
             database.check()
 
 
+def test_after_a_write_on_a_full_disk_the_check_tries_another(database, engine):
+    engine.connection.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(Unavailable, match="full"):
+        database.write(add, "a" * 1_000_000)
+    engine.connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(Unavailable, match="readonly"):
+        database.check()
+    engine.connection.execute("PRAGMA query_only = OFF")
+    database.check()
+
+
 def test_a_deleted_wal_is_logged_as_saved_only_when_it_is(database, path, other, caplog):
     database.write(add, "a")
     other.execute("BEGIN")
