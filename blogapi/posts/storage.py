@@ -217,8 +217,7 @@ def put(
 ) -> Put:
     """Replace a post, or create the one with this slug as `add` does. Raises Rejected; DoesNotExist for an id.
 
-    Clears the fields left out, except slug, status, published_at and former_slugs. An identical post is not written
-    again.
+    Clears the fields left out, except slug, status, published_at and former_slugs. Does not write an identical post.
     """
     try:
         post = find_to_change(tx, ref)
@@ -229,8 +228,7 @@ def put(
         fields = fields | {"slug": ref}
         return Put(add(tx, fields, author, created_at=created_at, with_events=with_events), "created")
     old = documents.load(post.document)
-    if isinstance(ref, str):
-        refuse_former_slug(old, ref)
+    refuse_former_slug(old, ref)
     check(post.document)
     new = as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
     effects.check_permitted(author, old, new)  # also if nothing is written
@@ -239,9 +237,9 @@ def put(
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")
 
 
-def refuse_former_slug(post: Fields, slug: str) -> None:
+def refuse_former_slug(post: Fields, ref: PostRef) -> None:
     """Raise Rejected for one of a post's former slugs, so that a file with an old name does not rename the post."""
-    if post["slug"] != slug:
+    if isinstance(ref, str) and ref != post["slug"]:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
 
