@@ -2,12 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import replace
 
 import psycopg
 import pytest
 
-from blogapi.api.service import EXTENSION
+from blogapi.api.service import EXTENSION, Service
 from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.server.commits import SharedDatabase
@@ -41,19 +40,20 @@ def add(database):
 
 
 @pytest.fixture
-def meanwhile(app, database):
+def meanwhile(app, config, clock):
     """The statuses of another client's requests, each served while slow work runs in a thread, as our server does."""
     other, statuses = with_key(app), []
 
     class Serving(Loop):
+        is_cooperative = True
+
         def run_in_thread(self, function, *, in_background=False):
             statuses.append(other.get("/v1/posts?limit=1").status_code)
             return function()
 
-    database.engine.loop = Serving()
-    service = app.extensions[EXTENSION]
-    app.extensions[EXTENSION] = replace(service, database=SharedDatabase(database.engine, service.clock))
-    return statuses
+    app.extensions[EXTENSION] = service = Service.open(config, clock, Serving(), SharedDatabase)
+    yield statuses
+    service.database.close()
 
 
 @pytest.fixture
