@@ -8,6 +8,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.paging import ListQuery
+from blogapi.server.commits import SharedDatabase
 from blogapi.storage.loop import Loop
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
@@ -43,16 +44,16 @@ def test_others_are_served_during_a_search_that_may_take_long(client, meanwhile,
 
 
 def test_many_slow_searches_of_one_client_do_not_keep_another_waiting(database):
+    shared = SharedDatabase(database.engine)
     begun, ended = threading.Event(), threading.Event()
     with ThreadPoolExecutor(20) as pool:
         many = [
-            pool.submit(database.read_in_thread, "many", lambda reader: (begun.set(), ended.wait(20)))
-            for _ in range(20)
+            pool.submit(shared.read_in_thread, "many", lambda reader: (begun.set(), ended.wait(20))) for _ in range(20)
         ]
         assert begun.wait(20)
         try:
             for _ in range(10):  # while the others begin to wait
-                assert database.read_in_thread("one", lambda reader: "read") == "read"
+                assert shared.read_in_thread("one", lambda reader: "read") == "read"
             assert not any(each.done() and not each.exception() for each in many)  # Some may have given up.
         finally:
             ended.set()
