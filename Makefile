@@ -22,8 +22,8 @@ PYTEST = $(BIN)/pytest -n auto
 test: .venv/tested  # the tests that you run before each commit; two minutes
 	$(PYTEST)
 
-test-all: .venv/tested  # the slow tests: processes, PostgreSQL, browsers, generated clients; eleven minutes
-	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)') --dist loadgroup -m slow  # They spend half of the time waiting.
+test-all: .venv/tested  # the slow tests: processes, PostgreSQL, browsers, generated clients; seven minutes
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)') --dist loadgroup -m slow  # They spend a third of the time waiting.
 	$(BIN)/pytest -q --over wsgiref tests/posts/test_create.py
 	$(BIN)/pytest -q --over waitress tests/images/test_images.py
 
