@@ -5,14 +5,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from blogapi.config import Config
 from blogapi.server.loop import Client, RoundRobinSemaphore, Turns
 from blogapi.storage.keys import PREFIX
-
-if TYPE_CHECKING:
-    from blogapi.server.connection import ClientConnection
 
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
@@ -26,7 +23,26 @@ MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
 
-Victim = Callable[["Budget", "ClientConnection"], "ClientConnection | None"]
+class Holder(Protocol):
+    """What a budget needs to know about a connection."""
+
+    client: Client
+    tier: "Tier"
+    is_idle: bool  # it was used, and waits for another request
+    reading: bool  # its request is still arriving or queued
+    progress_at: float  # when the client last read a part of a response, or bytes were reserved for it
+
+    def end(self) -> None:
+        """End its wait for the client."""
+
+    def drop(self) -> None:
+        """Close it at once."""
+
+    def has_input(self) -> bool:
+        """Return whether the client has sent bytes that are not read yet."""
+
+
+Victim = Callable[["Budget", Holder], Holder | None]
 
 
 class Budget:
@@ -35,9 +51,9 @@ class Budget:
     def __init__(self, size: int, victim: Victim):
         self.left = size
         self.victim = victim
-        self.held: dict[ClientConnection, int] = {}  # longest without progress first
+        self.held: dict[Holder, int] = {}  # longest without progress first
 
-    def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
+    def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
         """Reserve bytes for a connection. If too few are left, return False, or exceed the budget if `needed`."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
@@ -49,22 +65,22 @@ class Budget:
         connection.progress_at = time.monotonic()
         return True
 
-    def release(self, connection: "ClientConnection") -> None:
+    def release(self, connection: Holder) -> None:
         """Release the bytes of a connection."""
         self.left += self.held.pop(connection, 0)
 
-    def progress(self, connection: "ClientConnection") -> None:
+    def progress(self, connection: Holder) -> None:
         """Record that a client has read a part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
 
-def oldest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def oldest(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest request that is still arriving."""
     return next((holder for holder in budget.held if holder.reading and holder is not connection), None)
 
 
-def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the oldest request of the client with the most requests, if it has at least two more than this client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
@@ -73,7 +89,7 @@ def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "Client
     return next(holder for holder in budget.held if holder.client == client and holder.reading)
 
 
-def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+def stalled(budget: Budget, connection: Holder) -> Holder | None:
     """Choose the client that has read nothing for longest, if it has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
@@ -87,8 +103,8 @@ class Tier:
         self.small = Budget(small_mb * MB, oldest)  # headers and small bodies
         self.responses = Budget(response_mb * MB, stalled)
         # Connections that wait with a request or for the first one, and those kept for another, longest wait first
-        self.waiting: dict[ClientConnection, None] = {}
-        self.idle: dict[ClientConnection, None] = {}
+        self.waiting: dict[Holder, None] = {}
+        self.idle: dict[Holder, None] = {}
 
 
 class SharedState:
@@ -134,7 +150,7 @@ class SharedState:
                 connection.drop()
                 break
 
-    def place_for_change(self, connection: "ClientConnection") -> RoundRobinSemaphore:
+    def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
         """Wait until the client may make a change; return what to release. Ends the client's own stalled responses."""
         semaphore = self._changes.get(connection.client)
         if semaphore is None:
