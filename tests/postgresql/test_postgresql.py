@@ -19,6 +19,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Author, BaseModel, Post
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.history import revisions
+from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.search import storage as search
 from tests.cases import cases
 from tests.service import eventually
@@ -229,11 +230,22 @@ def test_a_creation_and_a_deletion_take_three_round_trips_each(postgresql, tmp_p
 # Limits
 
 
-def test_a_page_of_the_trash_reads_little_more_than_it_shows(url, connection):
+def pages(read):
+    page = read(None)
+    yield from page.items
+    while page.next:
+        page = read(page.next)
+        yield from page.items
+
+
+def test_a_page_of_the_trash_or_of_proposals_reads_little_more_than_it_shows(url, connection):
     document = """'{"id":"1","title":"A","status":"draft","slug":"a","content":"' || repeat('x', 1000000) ||
         '","tags":[],"created_at":"2026-11-20T12:00:00Z","updated_at":"2026-11-20T12:00:00Z"}'"""
     values = f"number, 1, '', '', '2026-11-20T12:00:00Z', 'first', 'deleted', {document}"
     connection.execute(f"INSERT INTO revision SELECT {values} FROM generate_series(1, 60) AS number")
+    connection.execute("INSERT INTO post (id, slug, status, document) VALUES (99, 'a', 'draft', '{}')")
+    values = f"number, 99, 'agent', '2026-11-20T12:00:00Z', number, 1000000, '{{}}', {document}"
+    connection.execute(f"INSERT INTO proposal SELECT {values} FROM generate_series(1, 15) AS number")
     sizes = []
 
     class Counting(Database):
@@ -243,12 +255,9 @@ def test_a_page_of_the_trash_reads_little_more_than_it_shows(url, connection):
             return iter(rows)
 
     with closing(Counting(engine_for(url))) as database:
-        page = revisions.trash(database, 100)
-        items = page.items
-        while page.next:
-            page = revisions.trash(database, 100, page.next)
-            items += page.items
-    assert [each.post_id for each in items] == list(range(60, 0, -1))
+        trash = list(pages(lambda before: revisions.trash(database, 100, before)))
+        assert [each.post_id for each in trash] == list(range(60, 0, -1))
+        assert len(list(pages(lambda before: proposals.page(database, None, 100, before)))) == 15
     assert max(sizes) <= PAGE_BYTES + 2_100_000
 
 

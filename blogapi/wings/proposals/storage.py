@@ -12,7 +12,7 @@ from peewee import Case, Expression, Tuple, fn
 from blogapi import documents
 from blogapi.clock import earlier
 from blogapi.documents import etag_of
-from blogapi.paging import LATEST, Cursor, ListQuery, Page, cursor_of, page_of
+from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.params import equal
@@ -81,8 +81,12 @@ def page(
     is_wanted = Tuple(Proposal.created_at, Proposal.number) < Tuple(*(before or (LATEST, MAX_ID)))
     if ref is not None:
         is_wanted &= Proposal.post_id == posts.id_of(reader, ref)
-    query = _of_present.select(Proposal.number, Proposal.id, _document, Proposal.created_at).where(is_wanted)
+    is_postgresql = reader.dialect == "postgresql"
+    document = Proposal.document if is_postgresql else _document
+    query = _of_present.select(Proposal.number, Proposal.id, document, Proposal.created_at).where(is_wanted)
     query = query.order_by(Proposal.created_at.desc(), Proposal.number.desc()).limit(limit + 1)
+    if is_postgresql:
+        query = bounded(query, "created_at", before=("number", "id"))
     return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of)
 
 
