@@ -15,7 +15,7 @@ from blogapi.wings.search import index, labels
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
-# unchanged: by a PATCH, which sends its event all the same; published: at its scheduled time; purged: with its history
+# unchanged: a no-op PATCH, which still sends its event; published: at its scheduled time; purged: with its history
 Kind = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
 EVENTS = {
     "created": "post.created",

@@ -1,6 +1,6 @@
 """Posts: finding, creating, changing, replacing and deleting them.
 
-A post's row contains its document, the JSON that is sent. Everything else a change writes lives in `effects`.
+The row of a post contains its document: the JSON of the answer. Everything else a change writes lives in `effects`.
 """
 
 from collections.abc import Callable
@@ -124,10 +124,9 @@ def add(
     with_events: bool = True,
     allow_future_draft: bool = False,
 ) -> StoredPost:
-    """Create a post from validated fields: a draft, with a slug made from the title, unless they say otherwise.
+    """Create a post from validated fields; by default, it is a draft with a slug from its title.
 
-    Its creation time is now unless `created_at` is given. With `allow_future_draft`, a draft may have a future date.
-    Raises Rejected.
+    `created_at` defaults to now. With `allow_future_draft`, a draft may have a future date. Raises Rejected.
     """
     check_size(tx, fields["content"])
     fields = {"status": "draft"} | fields
@@ -182,7 +181,7 @@ def change(
 
 
 def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft: bool = False) -> Fields:
-    """Return a post as it will be after `change`. Raises Rejected."""
+    """Return a post as `change` would write it. Raises Rejected."""
     changes = changes | {"published_at": publication.publication_date(old, changes, reader.now, allow_future_draft)}
     if "tags" in changes:
         changes["tags"] = changes["tags"] or []
@@ -192,7 +191,7 @@ def as_changed(reader: Reader, old: Fields, changes: Fields, allow_future_draft:
 
 
 def _merged_params(params: Fields | None, patch: MergePatch) -> Fields | None:
-    """Return params after a merge patch, or None if none are left. Raises Rejected."""
+    """Apply a merge patch to params; return None if nothing is left. Raises Rejected."""
     try:
         check_params(merged := merge(params, patch))
     except ParamsError as error:
@@ -217,7 +216,7 @@ def put(
 ) -> Put:
     """Replace a post, or create the one with this slug as `add` does. Raises Rejected; DoesNotExist for an id.
 
-    Clears the fields left out, except slug, status, published_at and former_slugs. Does not write an identical post.
+    Fields left out are cleared, except slug, status, published_at and former_slugs. An identical post is not written.
     """
     try:
         post = find_to_change(tx, ref)
@@ -238,13 +237,13 @@ def put(
 
 
 def refuse_former_slug(post: Fields, ref: PostRef) -> None:
-    """Raise Rejected for one of a post's former slugs, so that a file with an old name does not rename the post."""
+    """Raise Rejected for a former slug of a post: a file with an old name must not rename it."""
     if isinstance(ref, str) and ref != post["slug"]:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
 
 
 def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> Fields:
-    """Return a post as it will be after `put`; `was_public` is for `slugs.with_former`.
+    """Return a post as `put` would write it; `was_public` is for `slugs.with_former`.
 
     A file may still say `scheduled` after its post was published; that is not a change.
     """
@@ -296,7 +295,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
 
-    A damaged post cannot go to the trash: it is deleted, without a `check`.
+    A damaged post cannot go to the trash. It is deleted for good, without a `check`.
     """
     try:
         post = find_to_change(tx, ref)
@@ -319,9 +318,9 @@ DELETE = Compiled(Post.delete().where(Post.id == Placeholder("id")))
 
 
 def publish_due(tx: Transaction) -> dict[int, bool]:
-    """Publish some due posts; return their ids, and whether each was published.
+    """Publish a batch of due posts; return for each id whether it was published.
 
-    A damaged post cannot be published, and is removed from the schedule.
+    A damaged post is removed from the schedule instead.
     """
     published: dict[int, bool] = {}
     size = 0

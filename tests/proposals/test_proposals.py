@@ -71,7 +71,7 @@ def test_only_fields_that_others_changed_to_something_else_are_conflicts(client,
     client.patch(POST, json={"excerpt": "Mine", "params": {"b": 1}})
     before = client.get(POST).json
     refused = apply(client, proposal)
-    assert message(refused, 412) == "excerpt, params: changed since; force=true applies the proposal all the same"
+    assert message(refused, 412) == "excerpt, params: changed since; force=true applies the proposal anyway"
     assert client.get(POST).json == before
     assert apply(client, proposal, "?force=yes").status_code == 400
     assert apply(client, proposal, "?force=false").status_code == 412
@@ -228,14 +228,14 @@ def test_their_number_and_size_are_bounded(client, agent, post):
     for number in range(20):
         propose(agent, title=f"N{number}")
     full = agent.post(f"{POST}/proposals", json={"title": "one more"})
-    assert message(full, 400) == "proposals: 20 wait for this post already; apply or delete one first"
+    assert message(full, 400) == "proposals: this post already has 20; apply or delete one first"
     assert agent.post(f"{POST}/proposals", json={"title": "N3"}).status_code == 200
     wide = "\N{GRINNING FACE}" * 999_999
     for number in range(3):
         propose(agent, "/v1/posts/2", content=f"{number}{wide}")
     body = json.dumps({"content": f"3{wide}"}, ensure_ascii=False).encode()
     large = agent.post("/v1/posts/2/proposals", data=body, content_type="application/json")
-    expected = "proposals: those that wait can have 16,000,000 bytes in all; apply or delete one first"
+    expected = "proposals: can have 16,000,000 bytes in all; apply or delete one first"
     assert message(large, 400) == expected
     assert sum(len(answer.json) for answer in answers(client, "/v1/proposals")) == 23
 

@@ -1,4 +1,4 @@
-"""Undo: reverting all posts, or those that one key changed, to their state at a given time."""
+"""Undo: revert posts to their state at a given time, all of them or only the changes of one key."""
 
 import json
 import time
@@ -28,7 +28,7 @@ BY = Author("undo")
 STEP_SECONDS = 0.010  # length of a transaction
 PAUSE_SECONDS = 0.025  # pause in which other clients can write
 MAX_CHAIN = 10  # at most this many posts wait for each other's slugs
-WAIT, PARK, SETTLE = range(3)  # passes for posts whose slug is held by a post that will give it up
+WAIT, PARK, SETTLE = range(3)  # passes for posts that wait until another one gives up their slug
 
 
 class Undone(NamedTuple):
@@ -45,7 +45,7 @@ class PastChange(NamedTuple):
     """An earlier change to a post: its author, and the version it replaced."""
 
     author: str
-    version: int | None  # None if there was no post, 0 if the version is no longer kept
+    version: int | None  # None if there was no post, 0 if the version was pruned
     tags: list[str] | None = None  # before a site-wide tag change
     proposer: str | None = None  # who proposed it, if it applied a proposal
 
@@ -71,10 +71,10 @@ def check_author(reader: Reader, name: str) -> None:
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo all changes since a given time, or only those of one key; yield the result for each post.
+    """Undo the changes since a given time, by one key or by all; yield the result for each post.
 
-    Leaves alone posts that another key has changed since. Other clients can write meanwhile. After an interruption, run
-    it again.
+    Skips posts that another key has changed since. Other clients can write meanwhile. If interrupted, run it
+    again.
     """
     plans, waiting, titles = Plans(since, key, dry_run), _changed_since(database, since), {}
     for phase in (WAIT, PARK, SETTLE):
@@ -100,7 +100,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
 
 
 def _withdraw(database: Database, since: str, key: str | None, dry_run: bool) -> Iterator[tuple[int, str]]:
-    """Withdraw the proposals that a key, or any key, made since a given time; yield the post and author of each."""
+    """Withdraw the proposals made since a given time, by one key or by all; yield the post and author of each."""
     proposed = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(Proposal.created_at >= since)
     for proposal_id, post_id, author in list(database.rows(proposed)):
         if key in (None, author):
@@ -115,9 +115,9 @@ def _pause(database: Database) -> None:
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo the change that an author made to a (folded) tag at a given time; return the number of posts restored.
+    """Undo an author's change to a (folded) tag at a given time; return how many posts were restored.
 
-    Leaves alone posts that have changed since.
+    Skips posts that have changed since.
     """
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
@@ -173,7 +173,7 @@ class Plans:
             return done("moved to the trash")
         slug, reason = self._slug_for(reader, plan, phase)
         if not slug:
-            if phase == PARK and present and tx:  # Give up its slug, which the other post may be waiting for.
+            if phase == PARK and present and tx:  # Another post may be waiting for its slug.
                 _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
             return done("")
         former = slugs.still_free(reader, target.get("former_slugs", []), post_id)
@@ -218,7 +218,7 @@ class Plans:
         return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
 
     def _slug_for(self, reader: Reader, plan: Plan, phase: int) -> tuple[str, str]:
-        """Return the slug of a post after the undo, and why it differs; "" while it waits for the slug."""
+        """Return the slug that a post gets, and why it differs; "" while it waits for another post."""
         slug, present = plan.target["slug"], plan.present.get("slug")
         if slug in self.foreseen:
             return present or slug, f"its slug {slug} would be taken, so it would have {present or 'another'}"
@@ -233,14 +233,14 @@ class Plans:
         return other, f"its slug {slug} is taken, so it {'would have' if self.dry_run else 'has'} {other}"
 
     def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
-        """Return whether the undo will free a slug that another post holds, perhaps after others give up theirs."""
+        """Return whether the undo will free a slug held by another post, perhaps after further posts give up theirs."""
         holder = slugs.holder(reader, slug)
         if holder is None or depth == 0:
             return True
         plan = self.find(reader, holder[0])
         if plan is None or plan.obstacle or slug in (plan.target.get("slug"), *plan.target.get("former_slugs", ())):
             return False
-        target = plan.target.get("slug")  # Taking back its own former slug waits for no post.
+        target = plan.target.get("slug")  # It can take back its own former slug at once.
         return not target or not slugs.is_taken(reader, target, holder[0]) or self._frees(reader, target, depth - 1)
 
 

@@ -40,13 +40,13 @@ class Copy(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A form sent to save its post: its own copy, and the `place` of the copy that it was opened with."""
+    """A submitted form: its own copy, and the `place` of the copy with which it was opened."""
 
     copy_id: str
     number: int
     over: str
     base: str  # the hash of each field as sent
-    text: str  # one hash of all fields and of the button that was pressed
+    text: str  # one hash of all fields and the pressed button
 
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
@@ -75,18 +75,18 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
 
 
 def newest(reader: Reader, post_id: int | None) -> Copy | None:
-    """Return the copy that a post's form opens with, if any."""
+    """Return the copy with which a post's form opens, if any."""
     return next(iter(listing(reader, OPEN, post_id=post_id)), None) if post_id else None
 
 
 def posts_with_copies(reader: Reader) -> set[int]:
-    """Return the ids of the posts that have unsaved changes."""
+    """Return the ids of posts with unsaved changes."""
     query = DraftCopy.select(DraftCopy.post_id).where(DraftCopy.state == OPEN, DraftCopy.post_id.is_null(False))
     return {post_id for (post_id,) in reader.rows(query)}
 
 
 def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
-    """Follow the copies that continue this one, also through states in `passed`; return the last, or this one."""
+    """Follow `next` from a copy while its state is CONTINUED or in `passed`; return the last copy."""
     found, seen = find(reader, copy_id), {copy_id}
     while found and found.state in (CONTINUED, *passed) and found.next not in seen:
         seen.add(found.next)
@@ -101,10 +101,10 @@ def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
 
 
 def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tuple[Copy | None, int | None]:
-    """Store what was typed if its number is higher than the stored one; the number 0 only looks for other copies.
+    """Store a copy if its number is higher than the stored one; the number 0 only looks for other copies.
 
-    If another copy has continued the text, return that copy, and set this one aside until its form is sent again with
-    that copy as `over`. Also return the id of the post that this form, or another one with its text, has created.
+    If another copy has continued the text, return it, and set this one aside until its form names the other as `over`.
+    Also return the id of the post that was created from this text, if any.
     """
     mine = find(tx, new.id)
     rival = _rival(tx, mine, new.post_id, over)
@@ -137,7 +137,7 @@ def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) ->
 
 
 def _retire(tx: Transaction, over: str, next_id: str, *, keeps_text: bool = False) -> None:
-    """Mark a copy as replaced by the next one, unless it has changed since or was set aside for that one."""
+    """Mark a copy as replaced by the next one, unless it has changed since or already leads there."""
     old = find(tx, over.partition(" ")[0])
     if old and old.place == over and old.state in WITH_TEXT and old.next != next_id:
         values = {"state": ASIDE} if keeps_text else {"state": CONTINUED, "fields": "{}", "bytes": 0}
@@ -177,7 +177,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) ->
 
 
 def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
-    """Save a form to its post and retire its copy. Sent again, it changes nothing. Raises like `posts.change`."""
+    """Save a form to its post and retire its copy; sending it again is a no-op. Raises like `posts.change`."""
     mine = find(tx, sent.copy_id)
     if mine and mine.state == SAVED and text_of(tx, mine.id)["text"] == sent.text:
         return posts.find(tx, post_id)
@@ -187,7 +187,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: pos
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that a form was saved, and which version that created."""
+    """Record that a form was saved, and as which version."""
     if sent.copy_id:
         _retire(tx, sent.over, sent.copy_id)
         saved = Copy(sent.copy_id, post_id, SAVED, sent.number, etag_of(document))
@@ -204,7 +204,7 @@ def mark(tx: Transaction, copy_id: str, state: str) -> Copy:
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete some of the copies that were saved more than `days` ago; return how many."""
+    """Delete a batch of the copies saved more than `days` ago; return how many."""
     horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, TOMBSTONE_PERIOD)
     is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
     old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]

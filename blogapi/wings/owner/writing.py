@@ -1,4 +1,4 @@
-"""The views of the owner's page for writing posts: the form, and the copies of what is typed into it."""
+"""The views of the owner's page for writing posts: the form, and its unsaved copies."""
 
 import re
 from functools import partial
@@ -37,10 +37,9 @@ views = Blueprint("writing", __name__)
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show a post's form with what was typed before an error, else with unsaved changes, else with the post.
+    """Show a post's form: after an error with the input, else with unsaved changes, else with the post.
 
-    If the post has changed in the meantime, fields that were not edited show its new values, and the page shows the
-    differences in the others.
+    If the post has changed meanwhile, unedited fields show its new values, and the page compares the others.
     """
     database = request.database
     post = NEW if post_id is None else as_typed(posts.find(database, post_id))
@@ -76,7 +75,7 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the fields that the form changes; if the post changed as well, show both."""
+    """Save the fields changed in the form; if the post has changed as well, show both."""
     if added := add_image():
         return show_form(post_id, added=added)
     saved, now = copies.find(request.database, g.form.get("copy", "")), posts.find(request.database, post_id)
@@ -111,7 +110,7 @@ def new_slug(slug: str, title: str) -> dict[str, str]:
 
 
 def sent_copy() -> Sent:
-    """Return what `copies` needs to know about the form that was sent."""
+    """Return the submitted form for `copies`."""
     copy_id, number = g.form.get("copy", ""), g.form.get("number", "")
     number = int(number) if NUMBER.fullmatch(number) else 0
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
@@ -121,7 +120,7 @@ def sent_copy() -> Sent:
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Store what is typed into a form; answer with its tokens in this session and with changes made elsewhere."""
+    """Store a copy of a form; answer with its tokens in this session, and with changes made elsewhere."""
     form = g.form
     post_id, number = form.get("post_id", ""), form.get("number", "")
     if not (COPY_ID.fullmatch(copy_id) and NUMBER.fullmatch(number) and (NUMBER.fullmatch(post_id) or not post_id)):
@@ -154,7 +153,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
 
 @views.get(f"{COPY}/compare")
 def compare_copies(copy_id: str) -> str:
-    """Show the differences between two texts that were typed into forms of the same post."""
+    """Show the differences between two copies of the same post."""
     other, mine = copies.find(request.database, request.args.get("with", "")), copies.find(request.database, copy_id)
     if other is None or mine is None:
         raise DoesNotExist("copy")
@@ -176,13 +175,13 @@ def convert_html() -> Response:
 
 
 def form_of(copy: Copy) -> str:
-    """Return the path of the form that a copy belongs to."""
+    """Return the path of a copy's form."""
     return f"/posts/{copy.post_id}/edit" if copy.post_id else "/posts/new"
 
 
 @views.post(f"{COPY}/discard")
 def discard_copy(copy_id: str) -> Response:
-    """Discard what was typed."""
+    """Discard a copy."""
     copy = request.database.write(copies.mark, copy_id, DISCARDED)
     return done(form_of(copy), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/undo", {}))
 

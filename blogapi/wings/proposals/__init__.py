@@ -1,1 +1,1 @@
-"""Proposals: changes to posts that wait until somebody applies or refuses them."""
+"""Proposals: pending changes to posts, which somebody applies or refuses."""

@@ -1,4 +1,4 @@
-"""Storage of proposals: changes to posts that wait until somebody applies or refuses them."""
+"""Storage of proposals."""
 
 import hashlib
 import json
@@ -30,29 +30,29 @@ EMPTY: Fields = {"tags": [], "params": {}, "former_slugs": []}  # how a change c
 
 
 class ChangedSince(Exception):
-    """Fields of a proposal have other values than when it was made."""
+    """Fields of a post have changed since a proposal was made."""
 
     def __init__(self, names: list[str]):
-        super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal all the same")
+        super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
 
 
 class StoredProposal(NamedTuple):
-    """A proposal with the fields as they were when it was made, and with its JSON, which is sent unchanged."""
+    """A stored proposal; its document is sent unchanged."""
 
     id: int
     post_id: int
     author: str
     created_at: str
-    base: dict[str, Any]
+    base: dict[str, Any]  # the fields of the post when it was made, as `_base` returns them
     document: bytes
     changes: Fields  # an empty value clears a field
 
     def conflicts(self, now: Fields) -> list[str]:
-        """Return the fields that have another value by now, and not the proposed one."""
+        """Return the fields that have changed since, to other values than the proposed ones."""
         return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
 
     def log_applied(self) -> None:
-        """Log that it was applied, and who proposed it: the history names who applied it."""
+        """Log who proposed it. The history names only who applied it."""
         log.info("proposal %s of %s was applied to post %s", self.id, self.author, self.post_id)
 
 
@@ -125,8 +125,8 @@ def add(
 ) -> tuple[StoredProposal, bool]:
     """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
 
-    The same change by the same author is the same proposal. Proposed again after the post has changed, it is based on
-    the current post. Raises DoesNotExist, Rejected.
+    If the author has already proposed this change, that proposal is updated: its base becomes the current post. Raises
+    DoesNotExist, Rejected.
     """
     posts.check_size(tx, fields.get("content", ""))
     post = posts.find_to_change(tx, ref)
@@ -169,7 +169,7 @@ def _proposal(post: posts.StoredPost, old: Fields, author: str, created_at: str,
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return the tags of a post, which a site-wide tag change must be able to edit, and hashes of its other fields."""
+    """Return hashes of fields of a post, but its tags as they are, because a site-wide tag change must edit them."""
     hashes = {name: etag_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
@@ -180,19 +180,18 @@ def _insert(tx: Transaction, new: StoredProposal) -> None:
     totals = [fn.COALESCE(fn.SUM(each), 0) for each in (1, Proposal.bytes, of_post)]
     count, size, count_of_post = tx.one(_of_present.select(*totals))
     if count_of_post >= MAX_OF_POST:
-        raise Rejected("proposals", f"{MAX_OF_POST} wait for this post already; apply or delete one first")
+        raise Rejected("proposals", f"this post already has {MAX_OF_POST}; apply or delete one first")
     if count >= MAX_PROPOSALS:
-        raise Rejected("proposals", f"{MAX_PROPOSALS:,} wait already; apply or delete one first")
+        raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}; apply or delete one first")
     if size + len(new.document) > MAX_BYTES:
-        most = f"those that wait can have {MAX_BYTES:,} bytes in all"
-        raise Rejected("proposals", f"{most}; apply or delete one first")
+        raise Rejected("proposals", f"can have {MAX_BYTES:,} bytes in all; apply or delete one first")
     (last,) = tx.one(Proposal.select(fn.COALESCE(fn.MAX(Proposal.number), 0)))
     row = {"id": new.id, "post_id": new.post_id, "author": new.author, "created_at": tx.now, "number": last + 1}
     tx.execute(Proposal.insert(row | _texts(new)))
 
 
 def _texts(proposal: StoredProposal) -> dict[str, Any]:
-    """Return the columns that change if a proposal is made again."""
+    """Return the columns to update if the same change is proposed again."""
     document = proposal.document.decode()
     return {"base": documents.dump(proposal.base), "document": document, "bytes": len(proposal.document)}
 
@@ -227,14 +226,14 @@ def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> N
 
 
 def clear(tx: Transaction) -> int:
-    """Delete the proposals whose post is gone for good; return how many."""
+    """Delete the proposals for posts that were deleted for good; return how many."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = Proposal.post_id.not_in(Post.select(Post.id)) & Proposal.post_id.not_in(in_trash)
     return tx.execute(Proposal.delete().where(is_gone))
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete old proposals, and the authors of those applied more than `days` ago; return how many."""
+    """Delete expired proposals, and the records of proposals applied more than `days` ago; return how many."""
     old, applied = earlier(tx.now, PROPOSAL_TTL), earlier(tx.now, timedelta(days=days))
     count = tx.execute(Proposal.delete().where(Proposal.created_at <= old))
     return count + tx.execute(AppliedProposal.delete().where(AppliedProposal.applied_at <= applied))
