@@ -49,7 +49,7 @@ def is_slug(text: str) -> bool:
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
-    """Return a post with its fields in order, and without those that have no value."""
+    """Return a post with its fields in order, without fields that have no value."""
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
 
 

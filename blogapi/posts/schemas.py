@@ -210,7 +210,7 @@ def parse_tag(text: str) -> str:
 
 
 def parse_names(text: str) -> str:
-    """Parse names of fields separated by commas; return them in order, including those that every listed post has."""
+    """Parse names of fields separated by commas; return them in order, with the fields of every listed post."""
     names = text.split(",")
     if len({*names} & {*documents.FIELDS}) != len(names):
         raise ValidationError(f"must be names separated by commas, each once, from: {', '.join(documents.FIELDS)}")

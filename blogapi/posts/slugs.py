@@ -135,7 +135,7 @@ WAS_PUBLIC = Compiled(FormerSlug.select(FormerSlug.post_id).where(FormerSlug.slu
 
 
 def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | None:
-    """Return those of these slugs that no other post has or had; None if all are taken."""
+    """Leave out the slugs that another post has or had; return None if all are taken."""
     return [slug for slug in slugs if not is_taken(reader, slug, post_id)] or None
 
 
@@ -150,7 +150,7 @@ def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[st
 def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Write the former slugs of a changed post; {} stands for no post.
 
-    When a post is no longer published, its current slug is stored, too, for `was_public`.
+    For `was_public`, this also stores the current slug of a post that was unpublished.
     """
     before, after = (dict.fromkeys(post.get("former_slugs", ())) for post in (old, new))
     if new and new["status"] != "published" and new["slug"] in (old.get("slug"), *before):
@@ -168,7 +168,7 @@ def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[
 
 
 def forget_former(tx: Transaction, post_id: int) -> None:
-    """Delete all former slugs of a post whose document is unreadable. Scans those of all posts."""
+    """Delete the former slugs of a post whose document is unreadable. Scans the whole table."""
     tx.execute(FormerSlug.delete().where(FormerSlug.post_id == post_id))
 
 

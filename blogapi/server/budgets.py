@@ -46,7 +46,7 @@ Victim = Callable[["Budget", Holder], Holder | None]
 
 
 class Budget:
-    """Counts the bytes that connections hold, and makes room by evicting the one that `victim` chooses."""
+    """Counts the bytes held by connections, and makes room by evicting the one chosen by `victim`."""
 
     def __init__(self, size: int, victim: Victim):
         self.left = size
@@ -139,7 +139,7 @@ class SharedState:
         self._credentials.add(credential)
 
     def forget(self, credential: str) -> None:
-        """Forget a key or a session that is no longer valid."""
+        """Forget a key or a session that has become invalid."""
         self._credentials.discard(credential)
 
     def make_room(self) -> None:

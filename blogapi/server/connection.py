@@ -30,7 +30,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # value for SO_LINGER
 
 
 class Stopped(ConnectionAbortedError):
-    """The service is stopping and no longer waits for the client."""
+    """The service is stopping, and does not wait for the client."""
 
 
 class Allowance:

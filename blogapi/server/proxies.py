@@ -32,7 +32,7 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return a client's network: for IPv6 its /64, all of which one client may own; otherwise the address itself."""
+    """Return the network of an IPv6 address, its /64, because one client may own all of it; else the address."""
     if ":" not in address:
         return address
     parsed = parse_address(address.partition("%")[0])

@@ -19,7 +19,7 @@ MAX_LAST = 64 * 1024  # characters in the statements of `defer_last`; indexing t
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is PostgreSQL's cast
 
 
-# Queries: Peewee compiles them on each use, or those that are `Compiled` on the first one
+# Queries: Peewee compiles each one whenever it runs, but a `Compiled` query only once
 
 
 class Placeholder(ColumnBase):
@@ -254,7 +254,7 @@ class Transaction(Reader, ABC):
         """Run a statement for each of `rows`, no later than the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement whose result is not needed, no later than the next one that returns a result."""
+        """Run a statement without a result, at the latest before the next statement with one."""
         self.execute_many(query, [values])
 
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:

@@ -1,4 +1,4 @@
-"""The tables of the core, and those that several wings use, as Peewee models, which are built from schema.sql."""
+"""Peewee models, built from schema.sql, of the core's tables and of tables that several wings share."""
 
 import re
 from typing import Any, NamedTuple

@@ -34,7 +34,7 @@ BLUEPRINTS = [
 
 
 def create_blueprint(config: Config) -> Blueprint:
-    """Create the blueprint of the API, which contains those of the posts and of each wing."""
+    """Create the blueprint of the API, in which the posts and each wing have their own."""
     api = Blueprint("api", __name__)
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
         api.register_blueprint(blueprint)

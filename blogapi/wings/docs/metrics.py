@@ -60,7 +60,7 @@ class Metrics(Collector):
 
 
 def label(endpoint: str | None) -> str:
-    """Return the name of an operation, as in its description; that of another view may begin with its wing."""
+    """Return the name of an operation as in its description; for other views, possibly with the name of the wing."""
     blueprint, _, view = (endpoint or "none").removeprefix("api.").rpartition(".")
     wing = blueprint.partition(".")[0]
     return f"{wing}.{view}" if wing in ("owner", "micropub") else view

@@ -152,6 +152,6 @@ def describe_responses(operation: Operation) -> dict[str, Any]:
 
 
 def describe_response(description: str, headers: Iterable[str]) -> dict[str, Any]:
-    """Return an OpenAPI response with these headers and those of every response."""
+    """Return an OpenAPI response with these headers, besides the common ones."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
     return {"description": description, "headers": references}

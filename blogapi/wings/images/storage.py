@@ -318,7 +318,7 @@ def delete_parts(tx: Transaction, upload: str) -> int:
 
 
 def delete_upload(write: Callable[..., Any], upload: str) -> None:
-    """Delete the parts of an upload, some at a time. Pruning deletes those that cannot be deleted now."""
+    """Delete the parts of an upload in batches. If that fails, pruning deletes the rest."""
     with suppress(Unavailable):
         while write(delete_parts, upload):
             time.sleep(PAUSE_SECONDS)

@@ -165,7 +165,7 @@ def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
 
 
 def photos(properties: Properties, images: list[str]) -> list[str]:
-    """Return the Markdown of the photos: those of properties, then images. Raises ValidationError."""
+    """Return the Markdown of the photos: first from properties, then the images. Raises ValidationError."""
     found: list[tuple[str, str]] = []
     for value in properties.get("photo", []):
         alt = value.get("alt") if isinstance(value, dict) else ""

@@ -79,7 +79,7 @@ def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
 
 
 def categories(request: Request) -> Fields:
-    """Return a page of the tags, or of those that contain a given string."""
+    """Return a page of the tags, or of the tags that contain a given string."""
     query, status = query_of(request, category_query), "published" if request.published_only else None
     start = query.get("offset", 0)
     end = start + query["limit"]

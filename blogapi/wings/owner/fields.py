@@ -87,7 +87,7 @@ def changed_fields(
 
 
 def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load the typed fields. Raises ValidationError for all invalid fields, including those that could not be read."""
+    """Load the typed fields. Raises ValidationError for all invalid fields, even unreadable ones."""
     try:
         fields = schema.load(typed)
     except ValidationError as error:

@@ -73,7 +73,7 @@ def show_image(image_id: str, **shown: Any) -> str:
 
 
 def title_of(use: Use) -> str:
-    """Return the title of the post that shows an image, in one of its versions; "" for one that is not there."""
+    """Return the title of the post, or its version, that shows an image; "" if it does not exist."""
     find = partial(revisions.find_version, version=use.version) if use.version else posts.find
     with suppress(DoesNotExist):
         return title_by(find, use.post_id) if use.post_id else ""

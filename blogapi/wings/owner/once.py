@@ -21,7 +21,7 @@ def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
 
 
 def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWebhook, str]:
-    """Create a webhook with the secret of a form, or return the one that the form has created. Raises Rejected."""
+    """Create the webhook of a form with its secret, or return it if it exists. Raises Rejected."""
     text = webhooks.SECRET_PREFIX + b64encode(secret).decode()
     if found := webhooks.find_by_secret(tx, text):
         return found, text
@@ -30,9 +30,9 @@ def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWeb
 
 
 def claim(tx: Transaction, secret: str) -> None:
-    """Record that a form has used a secret. Raises Rejected if one already has, so that a revoked key stays revoked.
+    """Record that a form has used a secret. Raises Rejected if it was used before, so that a revoked key stays revoked.
 
-    The record outlives the session, and its name is one that no Idempotency-Key can have.
+    The record outlives the session. No Idempotency-Key can have its empty name.
     """
     noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:

@@ -35,7 +35,7 @@ POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 MAX_QUERY = 200  # characters of a search
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
-SEARCHED_VERSIONS = 5  # how many recent versions to search for the one that a form displayed
+SEARCHED_VERSIONS = 5  # how many recent versions are searched for the version shown in a form
 LIST_FIELDS = "id,title,status,tags,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
@@ -119,7 +119,7 @@ def change_status(post_id: int) -> Any:
 
 
 def outcome(text: str = "") -> str:
-    """Return what the pressed button has done to the status of a post, or `text` for one that leaves it."""
+    """Return what the pressed button did to the status of a post; `text` if it leaves the status."""
     status = g.form.get("to") or ""
     return f"is {'a draft' if status == 'draft' else status} now." if status else text
 

@@ -43,7 +43,7 @@ IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
 MAX_HOSTS = 5  # at most this many are named
 MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
-pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, the one that was used last at the end
+pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, least recently used first
 views = Blueprint("preview", __name__)
 
 
@@ -116,7 +116,7 @@ def preview_deleted(post_id: int) -> Response:
 def show_shared() -> Response:
     """Show the preview of a post to anybody who has its address.
 
-    The answer is the same for a token that is wrong, has expired or was withdrawn, and for that of a deleted post.
+    The answer is the same for a wrong, expired or withdrawn token, and for a deleted post.
     """
     try:
         document = shares.find(request.database, request.args.get("token", ""))

@@ -74,7 +74,7 @@ _sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownS
 
 
 def use(tx: Transaction, session: KnownSession) -> None:
-    """Record the use of a session, which extends one that lasts for days."""
+    """Record the use of a session. This extends a session that lasts for days."""
     ends_at = later(tx.now, timedelta(days=session.days)) if session.days else session.ends_at
     used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
     tx.execute(used.where(OwnerSession.digest == session.digest))

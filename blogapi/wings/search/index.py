@@ -1,6 +1,6 @@
 """The search index: the words of posts, written in the transaction of each change.
 
-The words of published posts are kept apart from those of all others. A search among published posts reads no others;
+Published posts are indexed apart from all others. A search among published posts reads no others;
 otherwise response times would leak that they exist. Among a post's words, a label stands for each of its tags.
 """
 
@@ -44,7 +44,7 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
 
 
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
-    """Index the words of a post, in place of those that the same part of the index has."""
+    """Index the words of a post, replacing its words in the same part of the index."""
     is_published, (title, text) = post["status"] == "published", words.of_post(post)
     values: dict[str, Any] = {"id": post_id, "title": title}
     if tx.dialect == "postgresql":

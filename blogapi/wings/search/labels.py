@@ -33,7 +33,7 @@ def add(tx: Transaction, is_published: bool, tags: list[str]) -> None:
 
 
 def of_tags(tx: Transaction, is_published: bool, tags: list[str]) -> str:
-    """Return the labels of tags, on SQLite; add those that are missing."""
+    """Return the labels of tags, on SQLite; add missing ones."""
     values = {"published": int(is_published), "keys": words.keys_of(*tags)}
     found, is_complete = tx.one(OF_TAGS, **values)
     if not is_complete:
@@ -149,7 +149,7 @@ def _texts(query: ListQuery) -> list[tuple[str, str, str]]:
 
 
 def with_due(reader: Reader, query: ListQuery, matching: MatchingTags) -> MatchingTags:
-    """Add the labels of due posts, which are among those of unpublished posts; it reads nothing about others."""
+    """Add the labels of due posts, which are stored among the unpublished; reads nothing about other posts."""
     labels, of_tag = [*map(set, matching.labels)], {*matching.of_tag}
     for label, key, text in reader.rows(OF_DUE, now=reader.now):
         for place, phrase in enumerate(words.of_search(query.q)):
@@ -161,7 +161,7 @@ def with_due(reader: Reader, query: ListQuery, matching: MatchingTags) -> Matchi
 
 
 def parts(status: str | None) -> list[bool]:
-    """Return in which parts of the index posts with a status are: that of published posts, that of others, or both."""
+    """Return the parts of the index that contain posts with a status: the published (True), the others, or both."""
     return [True, False] if status is None else [status == "published"]
 
 

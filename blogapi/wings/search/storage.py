@@ -65,7 +65,7 @@ def page(reader: Reader, query: ListQuery, matching: MatchingTags) -> Page[Any, 
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
-    """Yield the rows, newest first, of the posts that are newer than those that may not be indexed.
+    """Yield the rows, newest first, down to the first post that may not be indexed.
 
     Raises Rebuilding if the page has room for more.
     """
@@ -80,7 +80,7 @@ def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tu
 
 
 def _by_relevance(reader: Reader, query: ListQuery, matching: MatchingTags, now: str) -> Iterator[tuple]:
-    """Yield the rows of the posts whose title has all words, then those of the others."""
+    """Yield the rows of posts whose title has all words, then the others."""
     before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
         yield from _rows(reader, query, matching, now, before, TITLE)
@@ -111,7 +111,7 @@ class Order(NamedTuple):
 
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False) -> Compiled:
-    """Return the query of a page, whose parameters are limit, now, key, id and after, and those of the words."""
+    """Return the query of a page, with the parameters limit, now, key, id, after, and those of the words."""
     if sort in ("published_at", "updated_at"):
         # PostgreSQL's index needs a range.
         is_before = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"

@@ -103,19 +103,19 @@ def of_search(q: str) -> list[Phrase]:
 
 
 def of_post(post: dict[str, Any]) -> tuple[str, str]:
-    """Return the words of the title of a post, and those of its excerpt and content."""
+    """Return the words of a post's title, and the words of its excerpt and content."""
     found = of_content(post["content"])
     return _indexed(post["title"]), f"{_indexed(post['excerpt'])} {found}" if post.get("excerpt") else found
 
 
 def of_content(content: str) -> str:
-    """Return the words of the content of a post; those of a large one are remembered for a moment."""
+    """Return the words of a post's content; for large content, they are cached briefly."""
     content = content[:MAX_INDEXED]
     return _of_large(content) if len(content) > LARGE else _indexed(content)
 
 
 def key_of(tag: str) -> str:
-    """Return what stands for a whole tag among its words."""
+    """Return the key that stands for a whole tag among its words."""
     return f"={fold(tag)}"
 
 

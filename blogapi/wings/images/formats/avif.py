@@ -17,7 +17,7 @@ BOXES = {
 
 
 def read_avif(reader: FileReader) -> Size:
-    """Keep the whole file if it contains only pictures; its size is that of the largest."""
+    """Keep the whole file if it contains only pictures; return the size of the largest."""
     start, boxes = 0, {b"meta": b""}
     while start < reader.size:
         length, kind = unpack_from(">I4s", reader.read(start, 8))
