@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from blogapi.wings.sync.remote import Post
 from blogapi.wings.sync.state import Entry, identity
@@ -26,15 +26,8 @@ class PostList:
         return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
 
-class Matches(NamedTuple):
-    """The posts of files."""
-
-    post_of: dict[str, Post | None]  # by name; a post without a file has the name of the file that it would get
-    heirs: dict[str, str]  # new files with the slugs of the posts of those that are gone, by the old name
-
-
 def duplicates(entries: Mapping[str, Entry], sha256: Mapping[str, str]) -> Collection[str]:
-    """Return names to forget: states of two clones that git merged can know the file of a post by two names."""
+    """Return the names to forget: after git merges the states of two clones, a post can have two names."""
     trust = {name: (sha256.get(name) == each["sha256"], name in sha256) for name, each in entries.items()}
     kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
     return trust.keys() - kept.values()
@@ -57,25 +50,30 @@ def renamed(
 
 def match(
     entries: Mapping[str, Entry], items: Mapping[str, Item], posts: PostList, exists: Callable[[str], bool]
-) -> Matches:
-    """Find the post of each file: that of its entry, the one it names, or the one that has or had its slug."""
+) -> tuple[dict[str, Post | None], dict[str, str]]:
+    """Return the post of each file: that of its entry, the one it names, or the one that has or had its slug.
+
+    A post without a file has the name of the file that it would get. Also return new files with the slugs of posts
+    whose files are gone, by the old names.
+    """
     all_posts, holders = posts.by_id.values(), {identity(entry): name for name, entry in entries.items()}
     by_slug, by_identity = {post["slug"]: post for post in all_posts}, {identity(post): post for post in all_posts}
     without = [post for post in all_posts if identity(post) not in holders]
     by_former = {slug: post for post in without for slug in post.get("former_slugs", ())}
     new = [name for name in items if name not in entries]
     count_of = Counter(key for name in new for key in _named(items[name]))
-    matches = Matches({name: posts.find(entry) for name, entry in entries.items()}, {})
+    post_of = {name: posts.find(entry) for name, entry in entries.items()}
+    heirs: dict[str, str] = {}
     for name in new:
         free = [key for key in _named(items[name]) if key in by_identity and key not in holders]
         own = [by_identity[key] for key in free if count_of[key] == 1]
         slug = items[name].fields["slug"]
         post = own[0] if own else by_slug.get(slug) or by_former.get(slug)
-        matches.post_of[name] = post
+        post_of[name] = post
         if post and not exists(holder := holders.get(identity(post), name)):
-            matches.heirs[holder] = name
-    _name_files(matches.post_of, all_posts)
-    return matches
+            heirs[holder] = name
+    _name_files(post_of, all_posts)
+    return post_of, heirs
 
 
 def _named(item: Item) -> list[Any]:
