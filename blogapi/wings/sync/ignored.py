@@ -9,6 +9,7 @@ from pathspec import GitIgnoreSpec
 from blogapi.wings.sync.client import RemoteError
 from blogapi.wings.sync.state import STATE
 from blogapi.wings.transfer.folder import Folder
+from blogapi.wings.transfer.paths import reason_of
 
 MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
@@ -96,4 +97,4 @@ class Ignored:
                 raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
             return GitIgnoreSpec.from_lines(data.decode().splitlines())
         except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
-            raise RemoteError(f"{name} cannot be used: {getattr(error, 'strerror', None) or error}") from None
+            raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None

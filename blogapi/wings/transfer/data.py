@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from blogapi.wings.markdown.front_matter import JSON_STRING, LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
-from blogapi.wings.transfer.paths import open_below
+from blogapi.wings.transfer.paths import open_below, reason_of
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
 MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
@@ -59,7 +59,7 @@ def read_text(path: Path, roots: tuple[str, ...]) -> str:
             raise DataError(f"larger than {MAX_DATA_BYTES // 1024} KiB")
         return data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        raise DataError(getattr(error, "strerror", None) or str(error)) from None
+        raise DataError(reason_of(error)) from None
 
 
 def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 def is_part(path: Path) -> bool:
     """Return whether a file in a folder is part of an export that is read from its folder, by its name."""
-    return medium.is_post(path) or path.name == substack.POSTS_TABLE
+    return path.name == substack.POSTS_TABLE or bool(medium.FILE_NAME.fullmatch(path.name))
 
 
 def format_of(path: Path) -> Format | None:

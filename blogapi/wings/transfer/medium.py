@@ -17,11 +17,6 @@ from blogapi.wings.transfer.items import ExportedPost
 FILE_NAME = re.compile(r"(draft|\d{4}-\d\d-\d\d)_(.*)-([0-9a-f]{8,12}|-+[0-9a-f]{8,12})\.html", re.DOTALL)
 
 
-def is_post(path: Path) -> bool:
-    """Return whether a file is a post in an export of Medium, by its name."""
-    return bool(FILE_NAME.fullmatch(path.name))
-
-
 def read_posts(path: Path) -> Iterator[ExportedPost]:
     """Yield the post in a file. Raises MarkdownError."""
     match = FILE_NAME.fullmatch(path.name)
