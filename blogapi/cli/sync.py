@@ -34,7 +34,7 @@ from blogapi.wings.transfer.report import counted, left_out, refused_images, say
 
 CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only foresees
 HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that a quiet run prints
-NEW_OPTIONS = {  # by command: what --force has become
+NEW_OPTIONS = {  # by command: what replaced --force
     "push": "--overwrite replaces changes there, --recreate creates posts again",
     "pull": "--theirs replaces changes here and keeps yours",
 }
@@ -42,7 +42,7 @@ Starter = Callable[[Comparison], Push | Pull]
 
 
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Refuse --force, and name the options that it has become."""
+    """Refuse --force, and name the options that replaced it."""
     if value:
         ways = NEW_OPTIONS.get(context.info_name or "", "status needs none of them")
         others = "--delete-all deletes many, --move-to URL takes another address"

@@ -16,7 +16,7 @@ from blogapi.wings.markdown.front_matter import (
 )
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# Headers by the `header` of a program; the group is the headers, and a first line of Notion's stays in the content
+# Patterns by the `header_form` of a program. The group contains the headers; the first line of Notion's stays content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?((?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"((?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -25,17 +25,7 @@ HEADER_FORMS = {
 }
 HEADER_LINE = re.compile(r"(?:\.\. |- )?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
 KNOWN_NAMES = {
-    "title",
-    "date",
-    "tags",
-    "created",
-    "published",
-    "slug",
-    "status",
-    "category",
-    "layout",
-    "author",
-    "summary",
+    *("title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary")
 }
 NO_OPENING = re.compile(r"(?!---)((?:[\w-]+:(?:[ \t].*)?\n|[ \t]*- .*\n|[ \t]+.*\n|#.*\n)++)---[ \t]*(?:\n\n?|\Z)")
 HAS_KNOWN = re.compile(r"^(?:title|date|layout|tags)\s*:", re.MULTILINE)
@@ -65,9 +55,9 @@ BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
 
 
 def split_headers(content: str) -> tuple[bytes, str, str, int]:
-    """Return what headers a text begins with, the headers, the content and its line. Raises MarkdownError.
+    """Return the form of the headers in a text, the headers, the content and its line. Raises MarkdownError.
 
-    What they begin with is the `header` of a program, or a delimiter if only the first one is missing, or a brace; b""
+    The form is the `header_form` of a program, a delimiter if only the opening one is missing, or a brace for JSON; b""
     if the text has no headers.
     """
     head = content[:MAX_FRONT_MATTER_BYTES]

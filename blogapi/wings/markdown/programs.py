@@ -251,7 +251,7 @@ ANY = Program(
     post_data_files=_all("post_data_files"),
 )
 BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if program.header_form}
-STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # where a program has none of this name
+STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's own styles take precedence
 
 
 def program_with_names(names: Iterable[str]) -> Program:

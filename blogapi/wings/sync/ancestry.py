@@ -9,15 +9,15 @@ from blogapi.wings.sync.state import Entry, fingerprint, identity
 
 
 class Ancestry:
-    """What the recorded versions of posts that are still current prove, and what the history of a post shows.
+    """Tells whether posts descend from their recorded versions.
 
-    Since such a version was seen, no older backup was restored: the database still has every version that is older than
-    it, and was not seen before it.
+    A recorded version that is still current is a proof: no older backup was restored since it was seen. So the database
+    still has every version that was written before it and seen no earlier.
     """
 
     def __init__(self, entries: Collection[Entry], posts: PostList, remote: Remote):
         self.entries, self.posts, self.remote = entries, posts, remote
-        self._proofs: dict[str, str] = {}  # when the latest version was written of those seen at a time, by that time
+        self._proofs: dict[str, str] = {}  # the latest `updated_at` of those seen at a time, by that time
         for entry in filter(posts.is_as_recorded, entries):
             self._add_proof(entry)
 
@@ -31,7 +31,7 @@ class Ancestry:
     def is_successor(self, entry: Entry, current: Entry | None, ask: bool) -> bool:
         """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
 
-        Another version that was current before and after the time of the recorded one shows that it does not.
+        It does not if another version was current from before the recorded one was written until after it was seen.
         """
         if current and current["updated_at"] < entry["updated_at"]:
             return False
@@ -51,7 +51,7 @@ class Ancestry:
 
     @cached_property
     def _may_be_restored(self) -> bool:
-        """Whether a post is gone or older than recorded, and nothing proves that this is not because of a backup."""
+        """Whether a restored backup may be the reason that a post is gone or older than recorded."""
         found = ((entry, self.posts.find(entry)) for entry in self.entries)
         lost = (entry for entry, post in found if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))

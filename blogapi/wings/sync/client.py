@@ -103,7 +103,7 @@ class ApiClient:
         method: str,
         path: str,
         body: Any = None,
-        also: tuple[int, ...] = (),  # statuses that are no errors
+        also: tuple[int, ...] = (),  # statuses to return rather than raise
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> ApiResponse:
@@ -190,5 +190,5 @@ class ApiClient:
         return value
 
     def not_blogapi(self) -> RemoteError:
-        """Return the error of an address at which there is something else."""
+        """Return the error for the address of another program."""
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")

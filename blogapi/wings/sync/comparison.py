@@ -64,7 +64,7 @@ class Comparison:
         return bool(post and name in self.items and self.says_same(self.fields(name), post))
 
     def lacking(self, name: str, current: Entry) -> set[str]:
-        """Return the fields set there that the file must state: without its state, a folder would lose them."""
+        """Return the fields of the post that the file must contain: a folder without its state would lose them."""
         if name not in self.items:
             return set()
         known = self.entries.get(name, current), self.items[name].fields
@@ -98,7 +98,7 @@ class Comparison:
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
     def leave(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
-        """Return the result for a file whose action is the other command's; record what is alike. Raises Conflict."""
+        """Return the result for a file that this command does not change; record it if it matches. Raises Conflict."""
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
             raise Conflict(why)

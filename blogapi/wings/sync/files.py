@@ -25,7 +25,7 @@ class LocalFiles(NamedTuple):
 
 
 def read_files(folder: Folder, images: LocalImages, zone: tzinfo, now: float, with_git: bool) -> LocalFiles:
-    """Read all files of a folder. Raises RemoteError if one that names ignored files cannot be read."""
+    """Read all files of a folder. Raises RemoteError if an ignore file cannot be read."""
     ignored, prefix = Ignored(folder, with_git), os.path.join(folder.path, "")
     items: dict[str, Item] = {}
     left_out: dict[str, str] = {}

@@ -90,7 +90,7 @@ class Remote:
         return None if answer.status in (404, 412) else self._post_in(answer)
 
     def delete(self, post_id: str, etag: str) -> bool:
-        """Move a post to the trash; return whether it is gone, which it is not if it has another ETag."""
+        """Move a post to the trash; return False if its ETag has changed."""
         return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def revisions(self, post_id: str) -> list[RemoteRevision] | None:

@@ -25,14 +25,14 @@ STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have
 WAY_OUT = "delete it, and all files are compared with the posts"
 CLEARED_BY_PUT = ("title", "content", "excerpt", "tags", "cover_image", "params")  # cleared by a PUT without them
-ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # of the post; of what it says; when it was seen; of the file
+ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last is that of the file
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
 Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
 
 
 class EntrySchema(PostSchema):
-    """An Entry in the state: the fields that a file can lack, and what is ADDED_FIELDS."""
+    """An Entry in the state: the fields of a post that its file can lack, and ADDED_FIELDS."""
 
     etag, fingerprint, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
 
@@ -62,7 +62,7 @@ def entry_of(post: Post, etag: str) -> Entry:
 
 
 def identity(post: Entry) -> tuple[str, str]:
-    """Return what no other post has: another database, or one restored from a backup, uses the same ids."""
+    """Return what no other post has. The id is not enough: another database, or a restored one, uses the same."""
     return post["id"], post["created_at"]
 
 
@@ -114,7 +114,7 @@ class SyncState:
         return ["{}-{}".format(*numbers), f"{socket.gethostname()}:{os.path.realpath(self.folder.path)}"]
 
     def start(self, remote: str, zone: str, seen: str, is_changed: bool) -> None:
-        """Write all entries if the state differs from that in the file, else before a change. Raises OSError."""
+        """Write all entries if they have changed; if not, `begin` does so before a change. Raises OSError."""
         is_changed = is_changed or self.is_foreign or (remote, zone) != (self.remote, self.zone)
         self.remote, self.zone, self.seen = remote, zone, seen
         if is_changed:
@@ -123,7 +123,7 @@ class SyncState:
             raise PermissionError(EACCES, os.strerror(EACCES))
 
     def begin(self) -> IO[bytes]:
-        """Write all entries, once, and open the journal: before a change, as the disk may be full. Raises OSError."""
+        """Write all entries and open the journal, once. Do so before a change: the disk may be full. Raises OSError."""
         if self._journal:
             return self._journal
         with self.folder.replacing(self.name) as file:

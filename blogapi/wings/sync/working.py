@@ -119,7 +119,7 @@ class WorkingFolder:
             self.state.put(name, None)
 
     def wanted(self, names: Iterable[str]) -> list[str]:
-        """Return those of these files with which the user wants something to be done."""
+        """Return those of these files that the user wants to sync."""
         return [name for name in names if not self.only or name in self.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
@@ -140,7 +140,7 @@ class WorkingFolder:
             yield name, None, None
 
     def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
-        """Refuse to delete what belongs to most of the files, as if a disk was missing. Raises RemoteError."""
+        """Refuse to delete most posts or files: a disk may be missing. Raises RemoteError."""
         if (len(gone) > MAX_GONE or not others) and 2 * len(gone) > len(self.entries):
             raise RemoteError(f"{len(gone)} of {len(self.entries)} {what} are gone: if that is right, use --delete-all")
 
@@ -191,7 +191,7 @@ class WorkingFolder:
             return self.failed(name, reason_of(error))
 
     def failed(self, name: str, reason: str, line: int | None = None) -> Result:
-        """Return the result for a file that cannot be read or written: "skipped" if that was said of these bytes."""
+        """Return the result for a file that cannot be read or written: "skipped" if these bytes failed before."""
         digest = self.sha256.get(name) or hashlib.sha256(os.fsencode(reason)).hexdigest()
         is_known = self.state.skipped.get(name) == digest
         if not is_known and not self.dry_run:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None]]:
-    """Raise `late` in a block that takes more seconds than this. Yield a function that sets another number of them.
+    """Raise `late` if the block takes longer than `seconds`. Yield a function that sets a new limit.
 
-    It interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
+    This interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
     """
 
     def end(*_: object) -> None:

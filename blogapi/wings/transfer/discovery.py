@@ -10,7 +10,7 @@ from blogapi.wings.transfer.items import Failure, LeftOut
 from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.sites import files_in
 
-OUR_FILES = ".blogapi"  # how the names of files that a push or a pull keeps begin
+OUR_FILES = ".blogapi"  # prefix of the files that a push or a pull keeps
 # Folders of built or installed files, which are left out like hidden ones
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # in Hugo
@@ -44,7 +44,7 @@ def files_below(
 
 
 def why_not_entered(folder: Path) -> str:
-    """Return why a folder is not entered, as a kind of folder; "" if it is."""
+    """Return the kind of a folder that is not entered; "" for any other."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
     if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):

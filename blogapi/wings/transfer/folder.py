@@ -91,7 +91,7 @@ class Folder:
         return "deleted"
 
     def exists(self, name: str) -> bool:
-        """Return whether a file, or anything else, has this name, or may have it: its folder cannot be read."""
+        """Return whether anything has this name, or its folder cannot be read."""
         return exists(name, self.file)
 
     @contextmanager

@@ -17,7 +17,7 @@ def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 def exists(path: Path | str, folder: int | None = None) -> bool:
-    """Return whether a file exists, or may exist: its folder cannot be read. The path can begin in an open folder."""
+    """Return whether a file exists, or its folder cannot be read. The path may be relative to an open folder."""
     try:
         os.lstat(path, dir_fd=folder)
     except (FileNotFoundError, NotADirectoryError):

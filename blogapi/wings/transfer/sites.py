@@ -24,7 +24,7 @@ PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # only below one of SIT
 
 
 class Site(NamedTuple):
-    """The site of some posts: what its configuration says about them, and the program that it is of."""
+    """The site of some posts: what its configuration says about them, and the program that builds it."""
 
     program: Program
     zone: tzinfo  # for times without an offset
@@ -127,7 +127,7 @@ def names_in(folder: Path) -> frozenset[str] | None:
 
 
 def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield those files that are in a folder, or may be: it cannot be read."""
+    """Yield those of the files that are in a folder; all of them if it cannot be read."""
     entries = names_in(folder)
     for name in names if entries is None else (name for name in names if name.partition("/")[0] in entries):
         if exists(path := folder / name):

@@ -1,4 +1,4 @@
-"""Give each post of an import a slug and addresses of its own."""
+"""Give each imported post its own slug and addresses."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class SpoolEntry(NamedTuple):
     parents: tuple[str, ...] = ()
     slug_prefix: str = ""
     day: str = ""  # the date in the site's time zone
-    is_given: bool = False  # whether front matter says the slug
+    is_given: bool = False  # whether the slug is from front matter
 
 
 def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
@@ -53,17 +53,17 @@ def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def valid_slug(text: str) -> str:
-    """Return a slug as it is, or one made from a text."""
+    """Return a valid slug as it is, and a slug for any other text."""
     return text if is_slug(text) else slug_of(text)
 
 
 class TakenAddresses:
-    """The slugs and addresses of the posts in an import. Each belongs to one post."""
+    """The slugs and addresses of all imported posts. Each belongs to one post."""
 
     def __init__(self, slugs: Iterable[str]):
         self.slugs = {*slugs}
         self.addresses = {*self.slugs}
-        self.sources: dict[str, str] = {}  # files by slug
+        self.sources: dict[str, str] = {}  # names of files by slug
 
     def assign(self, item: Item, slug: str) -> Item | Failure:
         """Return an item with its final slug, and without former slugs and addresses that other posts have."""
