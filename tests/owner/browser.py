@@ -11,7 +11,6 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from blogapi.storage.database import Database
 from blogapi.wings.owner import sessions
-from tests.service import eventually
 
 AXE = """
 const [only, finish] = arguments;
@@ -96,9 +95,11 @@ class Window:
         self.browser.execute_script("document.documentElement.dataset.old = true")
         yield
         is_new = "return document.readyState === 'complete' && !document.documentElement.dataset.old"
-        # Between two pages, chromedriver raises errors of many kinds.
-        wait = WebDriverWait(self.browser, 20, 0.02, [WebDriverException])
-        wait.until(lambda browser: browser.execute_script(is_new))
+        self.wait(lambda browser: browser.execute_script(is_new), 20)
+
+    def wait(self, condition, seconds):
+        """Wait until a condition holds, even while the page changes, when chromedriver raises errors of many kinds."""
+        WebDriverWait(self.browser, seconds, 0.02, [WebDriverException]).until(condition)
 
     def fill(self, **typed):
         """Type into the fields with these names."""
@@ -111,12 +112,12 @@ class Window:
     def has(self, content):
         """Wait until the form has this content."""
         script = "return document.readyState === 'complete' && document.querySelector('#content')?.value"
-        eventually(lambda: self.browser.execute_script(script) == content, 60)
+        self.wait(lambda browser: browser.execute_script(script) == content, 60)
 
     def said(self, text):
         """Wait until the bar of a post's form says this."""
         script = "return document.querySelector('.bar')?.innerText ?? ''"
-        eventually(lambda: text in self.browser.execute_script(script), 60)
+        self.wait(lambda browser: text in browser.execute_script(script), 60)
 
     def send(self, answered="Kept"):
         """Send what is typed, as when the tab is hidden, not after a pause of two seconds; wait for the outcome."""

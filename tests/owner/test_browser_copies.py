@@ -26,6 +26,27 @@ def test_text_typed_just_before_a_reload_survives_it_and_the_post_is_unchanged(w
     assert window.stored() == "One. Two."
 
 
+SLOW_STORAGE = """
+const { open } = IDBFactory.prototype;
+IDBFactory.prototype.open = function (...given) {
+  const [opening, late] = [open.apply(this, given), {}];
+  opening.onsuccess = () => setTimeout(() => (late.result = opening.result) && late.onsuccess(), 1000);
+  return late;
+};
+"""
+
+
+def test_a_reload_before_the_browser_can_store_anything_shows_what_was_sent_meanwhile(window):
+    window.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SLOW_STORAGE})
+    window.open(EDIT)
+    window.fill(content=" Two.")
+    window.browser.refresh()
+    window.has("One. Two.")
+    window.browser.execute_script("window.same = true")
+    window.browser.execute_async_script("setTimeout(arguments[0], 2500)")
+    assert window.browser.execute_script("return window.same")  # The page does not load again and again.
+
+
 def test_an_unsaved_new_post_can_be_found_by_its_address_and_in_the_list(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")

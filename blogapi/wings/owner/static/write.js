@@ -168,6 +168,11 @@ addEventListener("online", () => state === "waiting" && send({ asks: true }));
 const look = (options) => ["idle", "waiting"].includes(state) && !rival && send({ asks: true, ...options }); // for changes elsewhere
 addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look({ returns: true }) : leave()));
 setInterval(() => document.visibilityState === "visible" && state === "idle" && look(), 10000);
+// A reload can overtake what the page sent as it was left. After one that has changed nothing, no other follows.
+if (performance.getEntriesByType("navigation")[0].type === "reload" && history.state !== over.value) {
+  history.replaceState(over.value, "");
+  setTimeout(() => look({ returns: true }), 1000);
+}
 addEventListener("beforeunload", (event) => {
   state !== "leaving" && ((isUnsent() && !isKept) || images.isBusy) && event.preventDefault();
 });
