@@ -91,6 +91,21 @@ def test_the_arguments_of_failing_operations_are_freed_immediately(database):
     assert [reference() for reference in references] == [None] * 3
 
 
+@pytest.mark.usefixtures("uncollected")
+def test_what_a_failed_operation_has_read_is_freed_before_the_next_one_of_its_transaction(database):
+    class Read:
+        """A large object."""
+
+    references = []
+
+    def bad(tx):
+        found = Read()
+        references.append(weakref.ref(found))
+        raise LookupError
+
+    assert write_together(database, locked(database), bad, lambda tx: references[0]())[1] is None
+
+
 def test_on_a_full_disk_all_writes_sharing_the_commit_fail(database, pragma, slugs, commits):
     def fill(tx):
         for number in range(99):
