@@ -11,6 +11,7 @@ def cases(names, values):
     """
     names = (names,) if isinstance(names, str) else names
     table = [dict(zip(names, value if len(names) > 1 else (value,), strict=True)) for value in values]
+    assert table, names
 
     def decorate(test):
         @wraps(test)

@@ -21,18 +21,22 @@ WAIT_SECONDS = 0.1
 @pytest.fixture
 def others(server):
     """Another client, which reads all the time: the longest the server worked for it, and the peak memory."""
-    done, waits, memory = threading.Event(), [0.0], [0.0]
+    done, waits, memory = threading.Event(), [], []
 
     def read():
         while not done.wait(0.005):
             waits.append(server.wait("/v1/posts")[1])
             memory.append(server.memory)
 
-    thread = threading.Thread(target=read)
-    thread.start()
-    yield lambda: (max(waits) < WAIT_SECONDS, max(memory) < MEGABYTES)
-    done.set()
-    thread.join()
+    def ended():
+        done.set()
+        reading.result()
+        return max(waits) < WAIT_SECONDS, max(memory) < MEGABYTES
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        yield ended
+        done.set()
 
 
 def upload(server):

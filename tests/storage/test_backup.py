@@ -6,6 +6,7 @@ import resource
 import sqlite3
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -28,16 +29,18 @@ def test_a_backup_while_the_server_writes_is_consistent_and_overwrites_nothing(s
         while not stop.is_set():
             acknowledged.append(service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["c"]})[2])
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    for number in range(5):
-        before = len(acknowledged)
-        target = tmp_path / f"copy{number}.db"
-        assert service.blogapi("backup", target).returncode == 0
-        assert before <= len(sound_posts(target)) <= len(acknowledged) + 1
-        assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    stop.set()
-    writer.join()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            for number in range(5):
+                before = len(acknowledged)
+                target = tmp_path / f"copy{number}.db"
+                assert service.blogapi("backup", target).returncode == 0
+                assert before <= len(sound_posts(target)) <= len(acknowledged) + 1
+                assert stat.S_IMODE(target.stat().st_mode) == 0o600
+        finally:
+            stop.set()
+        writing.result()
     assert {path.name for path in tmp_path.glob("copy*")} == {f"copy{number}.db" for number in range(5)}
     before = target.read_bytes()
     ended = service.blogapi("backup", target)
