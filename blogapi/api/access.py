@@ -122,7 +122,7 @@ def check_path(request: Request) -> None:
 
 
 def check_scope(request: Request, scope: str) -> None:
-    """Raise Forbidden unless the operation permits a key with this scope, which is not the full one.
+    """Raise Forbidden unless the operation permits this scope, which is not full.
 
     Read-only and published-only keys may only GET and HEAD, even on unknown paths. Any other request for an unknown
     path passes, and the router answers it.

@@ -18,7 +18,7 @@ STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicte
 OWN_STALLED_SECONDS = 5.0  # the same, if the client's own next change needs the room
 STALLED_POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
-MAX_LARGE_CHANGES = 2  # the same for those with large bodies, of all clients: each takes up to ten times its size
+MAX_LARGE_CHANGES = 2  # the same for changes with large bodies, of all clients: each takes up to ten times its size
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 

@@ -41,7 +41,7 @@ class SharedDatabase(Database):
         """Run an operation in a shared transaction; one that turns out to be slow runs again in a thread."""
         with suppress(NeedsThread):
             return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
-        # By now, no traceback keeps alive what the operation has read.
+        # Outside `suppress`, no traceback keeps alive what the operation has read.
         return self.write_in_thread(operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -114,13 +114,13 @@ class Handler:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
             has_failed = True
-        if has_failed:  # no longer within `except`, because the traceback keeps what has arrived
+        if has_failed:  # outside `except`, whose traceback would keep what has arrived
             connection.wait_turn()  # Many can be overdue at once.
         exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
     def identify_client(self, connection: ClientConnection, head: Head, peer: str) -> str:
-        """Return the client's address. Behind a proxy, this may be another client, which waits for its turn."""
+        """Return the client's address. If a proxy forwards another client, that client waits for its turn."""
         if not (trusted := self.config.trusted_proxies):
             return peer
         address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)

@@ -108,7 +108,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return the properties without empty values; drop properties that have no other values."""
+    """Drop empty values, and properties that have no others."""
     found = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in found.items() if values}
 

@@ -1,4 +1,4 @@
-"""Convert the fields of a post to the texts in its form, and what was typed back to fields."""
+"""Conversion between the fields of a post and the texts in its form."""
 
 import csv
 from collections.abc import Iterable, Mapping, MutableMapping
@@ -44,7 +44,7 @@ def _hash(name: str, typed: Mapping[str, str]) -> str:
 
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
-    """Update the untouched fields of a form to the post as it is now; return the fields changed on both sides."""
+    """Update the unedited fields of a form from the current post; return the fields changed on both sides."""
     base = dict(zip(FORM_FIELDS, typed.get("base", "").split(), strict=False))
     mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
     if not typed.get("slug"):  # It is chosen when the post is saved.

@@ -38,7 +38,7 @@ USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most 
 MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
 UNSAFE_METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-FOR_WRITERS = {  # what the page says in place of the messages of the API that begin like this
+FOR_WRITERS = {  # what the page shows instead of API messages with these beginnings
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
@@ -57,7 +57,7 @@ HEADERS = {
 
 
 def check_session() -> None:
-    """Require a session and, for a change, the token of its own form, so that no view has to check them.
+    """Require a session and, for a change, the token of its form; views need not check them.
 
     The form is read even without a session, so that the error page can keep what was typed.
     """
@@ -134,7 +134,7 @@ def form_token(action: str) -> str:
 
 
 def form_secret() -> bytes:
-    """Return 256 bits derived from this form, the same if it is sent again, so that it creates nothing twice."""
+    """Return 256 bits derived from this form. Sent again, it yields the same bits, and creates nothing twice."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
@@ -221,7 +221,7 @@ def utc_time(text: str) -> str:
 def done(
     path: str, text: str, title: str = "", undo: tuple[str, dict[str, str]] | None = None, **secrets: str
 ) -> Response:
-    """Redirect to a page that says once what was done.
+    """Redirect to a page with a notice, which is shown once.
 
     `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
     4 KiB, so that the server keeps none of the `secrets` that are shown once.

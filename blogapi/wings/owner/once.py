@@ -34,8 +34,8 @@ def claim(tx: Transaction, secret: str) -> None:
 
     The record outlives the session. No Idempotency-Key can have its empty name.
     """
-    noted = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
+    row = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
-        tx.execute(Idempotency.insert(noted))
+        tx.execute(Idempotency.insert(row))
     except NotUnique:
         raise Rejected("Idempotency-Key", "what it created is gone") from None

@@ -91,7 +91,7 @@ def page(
 
 
 def posts_with_proposals(reader: Reader) -> set[int]:
-    """Return the ids of the posts for which proposals wait."""
+    """Return the ids of posts with proposals."""
     return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).distinct())}
 
 

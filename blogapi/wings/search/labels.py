@@ -15,10 +15,8 @@ from blogapi.wings.search import words
 
 MAX_LABELS = 2000  # a search looks for at most this many: each is one more list to merge
 PRUNED_LABELS = 1000  # at most this many are looked at in one transaction
-INDEX_TABLES = {
-    True: "search_published",
-    False: "search_others",
-}  # SQLite's, by whether their posts are published
+# SQLite's tables, by whether their posts are published
+INDEX_TABLES = {True: "search_published", False: "search_others"}
 AFTER_ALL = "\U0010ffff"  # sorts after all other characters
 REBUILD_ROW, DUE_ROW = -1, -2  # stand in for the number of a phrase
 

@@ -171,7 +171,7 @@ def connect(
 
 
 def reason_of(error: Exception, seconds: int) -> str:
-    """Return the reason of a failed attempt of some seconds, without anything that the receiver sent."""
+    """Return why an attempt of some seconds failed, without any text from the receiver."""
     if isinstance(error, AddressError | LocationValueError):
         return f"url: {error}"
     if isinstance(error, socket.gaierror):

@@ -276,7 +276,7 @@ def drop(tx: Transaction, webhook_id: int) -> int:
 
 
 def _remove_deliveries(tx: Transaction, condition: Expression) -> int:
-    """Delete deliveries, and the events that have none left; return how many."""
+    """Delete deliveries, and events without deliveries; return how many."""
     removed = list(tx.rows(Delivery.delete().where(condition).returning(Delivery.event_id)))
     tx.execute_many(REMOVE_EVENT, [{"event_id": event_id} for (event_id,) in removed])
     return len(removed)
