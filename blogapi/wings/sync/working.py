@@ -46,11 +46,11 @@ class WorkingFolder:
         remote: Remote,
         zone: tzinfo,  # zone of times without an offset
         *,
-        only: frozenset[str] = frozenset(),  # the files to sync; all if empty
-        moves: bool = False,  # whether the folder may belong to another service
-        dry_run: bool = False,
-        static: Path | None = None,  # the folder of images whose addresses begin with a slash
-        with_git: bool = True,  # whether .gitignore counts, too
+        only: frozenset[str],  # the files to sync; all if empty
+        moves: bool,  # whether the folder may belong to another service
+        dry_run: bool,
+        static: Path | None,  # the folder of images whose addresses begin with a slash
+        with_git: bool,  # whether .gitignore counts, too
     ):
         self.folder, self.state, self.remote, self.only, self.dry_run = folder, state, remote, only, dry_run
         self.top, self.client, self.entries, self.static = folder.path, remote.client, state.entries, static
