@@ -25,7 +25,7 @@ HIDING = re.compile(
     r"|entwurf|privat|brouillon|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿"
     r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
 )
-LATEST = "~"  # after every time
+LATEST = "~"  # sorts after every time
 # Names that say how a part of the page looks, and nothing about the post: `hide_title`
 OF_A_PART = re.compile(
     "toc|title|cover|image|thumb|author|comment|meta|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"

@@ -11,7 +11,7 @@ from blogapi.wings.sync.state import STATE
 from blogapi.wings.transfer.folder import Folder
 from blogapi.wings.transfer.paths import reason_of
 
-MINE = ".mine.md"  # the end of the name of a file that a pull has kept aside
+MINE = ".mine.md"  # suffix of a file that a pull kept aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
 MAX_IGNORE_BYTES = 64 * 1024  # limit for an ignore file
 # By Syncthing, ownCloud, Resilio; by Dropbox, Nextcloud, Obsidian, Seafile

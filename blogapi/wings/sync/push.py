@@ -52,9 +52,9 @@ class Push:
         refused = {"published-only"} if working.dry_run else {"published-only", "read-only"}
         if is_asked and working.remote.scope in refused:
             raise RemoteError(f"this key is {working.remote.scope}: a push needs one that may write")
-        # Files whose slug the post of another file still has and will give up, by name
+        # The files that want the slug of another file's post, each with that file, which gives it up
         self.waiting = {name: other for name in requests if (other := self._holder(name)) in requests}
-        # In the second of the entry, a post may have changed, too: that is for a pull to see.
+        # A post may have changed again within the same second; a pull finds that.
         listed = {name: working.post_of[name] or {} for name in same if not self.overwrite}
         self.unchanged = {
             name for name, post in listed.items() if post.get("updated_at") == working.entries[name]["updated_at"]

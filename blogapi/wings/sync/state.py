@@ -22,7 +22,7 @@ from blogapi.wings.transfer.images import IMAGE_ADDRESS
 from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as there can be posts, and more than most of them have
+MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as posts, each longer than most
 WAY_OUT = "delete it, and all files are compared with the posts"
 CLEARED_BY_PUT = ("title", "content", "excerpt", "tags", "cover_image", "params")  # cleared by a PUT without them
 ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last is that of the file
@@ -75,7 +75,7 @@ class SyncState:
 
     def __init__(self, folder: Folder, name: str = STATE):
         self.folder, self.name = folder, name
-        self.remote = self.zone = ""  # "" if it is new or, the latter, from version 1.2
+        self.remote = self.zone = ""  # "" in a new state; a state of version 1.2 has no zone
         self.seen = ""  # the default for entries, so that one line changes when all were seen again
         self.entries: dict[str, Entry] = {}
         self.skipped: dict[str, str] = {}  # digests of the files that failed before, and are skipped now
@@ -109,7 +109,7 @@ class SyncState:
                 self._set(checked_name(name), entry and _loaded(seen | entry))
 
     def _places(self, file: IO[bytes]) -> list[str]:
-        """Return two names of the state: a copy has neither, but a container may have another name, and a disk ids."""
+        """Return two names for where the state is. A copy has neither; containers may change one, disks the other."""
         numbers = os.fstat(self.folder.file).st_ino, os.fstat(file.fileno()).st_ino
         return ["{}-{}".format(*numbers), f"{socket.gethostname()}:{os.path.realpath(self.folder.path)}"]
 

@@ -15,7 +15,7 @@ MAX_RATIO = 200  # of these bytes to those of the archive
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield the given path of each path to read: a zip archive is read from a temporary folder of its files.
+    """Yield the given paths by the paths to read: for a zip archive, a temporary folder of its files.
 
     An archive that is damaged or too large is not unpacked: its own path is read.
     """

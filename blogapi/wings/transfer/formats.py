@@ -13,7 +13,7 @@ from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
-NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors begin that a file of another format causes
+NOT_AN_EXPORT = ("not an export", "must be a folder")  # beginnings of the errors for files of another format
 BY_PATH = "give it by its own path"
 BY_FEED = "import the feed of the blog"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"

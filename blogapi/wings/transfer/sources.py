@@ -56,7 +56,7 @@ class Sources:
     date_from: str = ""  # a name in front matter for the date of posts that have none
     zone: tzinfo = UTC  # zone of times without an offset, unless the site's configuration names another
     skip: Callable[[Path], str] = lambda path: ""  # the kind of a Markdown file that is left out; "" for others
-    is_movable: bool = False  # whether slugs must not depend on the place of a folder
+    is_movable: bool = False  # whether slugs must not depend on where the folder is
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
     # Files that are not read, by kind
