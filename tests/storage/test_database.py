@@ -3,12 +3,13 @@
 from contextlib import closing
 
 import pytest
+from peewee import SQL
 
 from blogapi.engines import engine_for
 from blogapi.paging import ListQuery
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
-from blogapi.storage.errors import DoesNotExist
+from blogapi.storage.errors import DoesNotExist, Unavailable
 from blogapi.storage.models import Author
 from blogapi.wings.search import storage as search
 
@@ -33,3 +34,10 @@ def test_operations_too_slow_for_shared_commits_work_without_them(plain):
     plain.write(posts.delete, post_id, Author("first"), permanent=True)
     with pytest.raises(DoesNotExist):
         posts.find(plain, post_id)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_slow_read_ends_in_time_without_threads(plain):
+    numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000000)"
+    with pytest.raises(Unavailable):
+        plain.read_in_thread("client", lambda reader: reader.row(SQL(f"{numbers} SELECT count(*) FROM n")))

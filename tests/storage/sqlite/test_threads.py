@@ -76,6 +76,12 @@ def test_a_write_in_a_thread_does_not_wait_for_readers_to_shrink_the_wal(databas
     assert slugs() == ["a", "b", "c"]
 
 
+def test_a_write_in_a_thread_leaves_no_large_wal(database, path, monkeypatch):
+    monkeypatch.setattr("blogapi.storage.sqlite.MAX_WAL", 1000)
+    database.write_in_thread(add, "a" * 10_000)
+    assert path.with_name("blog.db-wal").stat().st_size == 0
+
+
 def test_writes_waiting_for_one_in_a_thread_come_before_the_next_one_in_a_thread(database, slugs, monkeypatch):
     def slow(tx):
         add(tx, "a")
