@@ -228,6 +228,7 @@ def test_a_torn_journal_loses_only_its_last_line(run, synced, there):
     here = synced(a="# A\n", b="# B\n")
     state = here / ".blogapi.json"
     whole = state.read_bytes()
+    assert (whole.count(b"\n"), len(whole) < 3 * 700) == (3, True)  # one for the folder, and one for each file
     for data in (whole[:-40], whole + b'["c.md", {"id"', whole + b"\0" * 50):
         state.write_bytes(data)
         assert run("push", here) == (0, [counts(unchanged=2)])
