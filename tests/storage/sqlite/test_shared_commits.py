@@ -176,6 +176,28 @@ def test_if_the_connection_is_lost_during_an_operation_all_fail(database, engine
     assert [str(error) for error in outcomes] == ["disk I/O error"] * 2
 
 
+def test_if_the_database_fails_it_is_tried_once_for_all_that_wait(database, engine):
+    begun, refused = threading.Event(), []
+
+    def authorize(action, argument, *_):
+        if (action, argument) != (sqlite3.SQLITE_TRANSACTION, "BEGIN"):
+            return sqlite3.SQLITE_OK
+        refused.append(argument)
+        return sqlite3.SQLITE_DENY
+
+    def let_others_wait(tx):
+        begun.set()
+        eventually(lambda: len(database.commits.waiting) == 3)
+        engine.connection.set_authorizer(authorize)
+
+    with ThreadPoolExecutor(4) as pool:
+        pool.submit(database.write, let_others_wait)
+        assert begun.wait(20)
+        outcomes = [pool.submit(database.write, operation) for operation in THREE]
+    assert [type(outcome.exception()) for outcome in outcomes] == [Unavailable] * 3
+    assert len(refused) == 1
+
+
 def test_a_shared_transaction_ends_when_it_has_taken_too_long(database, slugs, commits, monkeypatch):
     monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 0)
     assert write_together(database, locked(database), *THREE) == [1, 2, 3]
