@@ -260,6 +260,11 @@ def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, c
     assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
 
 
+def test_others_are_served_while_an_image_is_read(client, meanwhile):
+    assert upload(client, jpeg()).status_code == 201
+    assert meanwhile == [200]
+
+
 def test_too_many_concurrent_uploads_are_503(client):
     place = uploads.slot
     with place("other"), place("other"), place("another"), place("one more"):

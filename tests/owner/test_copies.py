@@ -67,6 +67,12 @@ def test_an_older_number_or_more_than_four_mebibytes_change_nothing(put, form, c
     assert contents() == ["🧁" * 1_000_000]
 
 
+def test_others_are_served_while_a_large_copy_is_written(put, form, contents, meanwhile):
+    assert put(form(), 1, content="x" * 300_000).status_code == 200
+    # The form has read the tags that it suggests in a thread, too.
+    assert (meanwhile, contents()) == ([200] * 2, ["x" * 300_000])
+
+
 def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, owner, client, post, contents):
     post(title="Hello", status="published")
     put(form(EDIT[0], "Update"), 1, content="Changed.")

@@ -73,6 +73,11 @@ def test_an_ended_session_says_so_inside_the_frame(owner, database):
     assert "frame-ancestors 'self'" in answer.headers["Content-Security-Policy"]
 
 
+def test_others_are_served_while_a_preview_is_rendered(owner, meanwhile):
+    assert "<em>slow</em>" in preview(owner, content="*slow*").text
+    assert meanwhile == [200] * 2  # The form has read the tags that it suggests in a thread, too.
+
+
 def test_long_content_and_content_with_many_brackets_are_cut(owner, monkeypatch):
     cut = "The rest is not shown in the preview."
     answer = preview(owner, content="x " * 150_000)
