@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config, items):
     """
     items.sort(key=lambda item: item.path.parent.name not in LONG)
     if config.getoption("--over"):
-        looks_inside = {"statements", "plan"}
+        looks_inside = {"meanwhile", "statements", "plan"}
         items[:] = [
             each
             for each in items
