@@ -171,7 +171,7 @@ setInterval(() => document.visibilityState === "visible" && state === "idle" && 
 // A reload can overtake what the page sent as it was left. After one that has changed nothing, no other follows.
 if (performance.getEntriesByType("navigation")[0].type === "reload" && history.state !== over.value) {
   history.replaceState(over.value, "");
-  setTimeout(() => look({ returns: true }), 1000);
+  [1000, 3000, 9000].forEach((delay) => setTimeout(() => look({ returns: true }), delay));
 }
 addEventListener("beforeunload", (event) => {
   state !== "leaving" && ((isUnsent() && !isKept) || images.isBusy) && event.preventDefault();
