@@ -1,9 +1,11 @@
 """Exports of Medium and Substack, and exports that are too large."""
 
 import os
+import time
 
 from blogapi.wings.transfer.items import Failure
 from tests.blogs import open_sources, read, write_files
+from tests.cases import cases
 from tests.transfer.conftest import WXR_HEAD
 
 MEDIUM = """<!DOCTYPE html><html><head><title>Rye bread</title></head><body><article class="h-entry"><header>
@@ -81,3 +83,14 @@ def test_exports_that_do_not_fit_into_memory_are_refused(tmp_path):
         f"{tmp_path}/a.json: must have at most 128 MiB",
         f"{tmp_path}/b.xml: an item must have at most 32 MiB",
     ]
+
+
+@cases("token", ["<a b='{}'/>", "<a b='{}", "<!--{}-->", "<?a {}?>", "<{}>"])
+def test_a_long_tag_in_xml_is_refused_before_it_takes_seconds(tmp_path, token):
+    file = tmp_path / "a.xml"
+    file.write_text(f"{WXR_HEAD}<item>{token.format('x' * 8_000_000)}</item></channel></rss>")
+    begun = time.process_time()
+    assert [str(item) for item in read(file)] == [f"{file}: a tag must have at most 1 MiB"]
+    assert time.process_time() - begun < 1
+    file.write_text(f"{WXR_HEAD}<item><title>{'x' * 2**21}</title><a b='{'x' * 1_000_000}'/></item></channel></rss>")
+    assert "a tag" not in str([*read(file)])

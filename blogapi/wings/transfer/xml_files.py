@@ -3,22 +3,28 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import iterparse
+from defusedxml.ElementTree import DefusedXMLParser, iterparse
 
 from blogapi.wings.markdown.front_matter import MarkdownError
 
 MAX_ITEM_BYTES = 32 * 1024 * 1024  # limit for one item, which is in memory as a whole
+MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment: the parser reads it again with each piece of it
 # XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
 
 class CleanFile(io.FileIO):
-    """A file without control characters. Reading more than `remaining` bytes raises MarkdownError."""
+    """A file without control characters, for a parser. Raises MarkdownError for a large item or tag."""
 
     remaining = MAX_ITEM_BYTES
+    passed = 0  # how many bytes the parser has
+
+    def __init__(self, path: Path, parser: DefusedXMLParser):
+        super().__init__(path)
+        self.expat = parser.parser
 
     def read(self, size: int | None = -1) -> bytes:
         """Read up to `size` bytes: fewer if some were control characters, none only at the end."""
@@ -27,6 +33,9 @@ class CleanFile(io.FileIO):
         self.remaining -= len(data)
         if self.remaining < 0:
             raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
+        if self.passed - self.expat.CurrentByteIndex > MAX_TAG_BYTES:
+            raise MarkdownError(f"a tag must have at most {MAX_TAG_BYTES // 1024**2} MiB")
+        self.passed += len(clean) if data else 0
         return clean if data else b""
 
 
@@ -35,8 +44,9 @@ def elements(path: Path) -> Iterator[Element]:
     parents: list[Element] = []
     depth = 2
     try:
-        with CleanFile(path) as file:
-            for event, element in iterparse(file, ("start", "end"), forbid_dtd=True):
+        parser = DefusedXMLParser(target=TreeBuilder(), forbid_dtd=True)
+        with CleanFile(path, parser) as file:
+            for event, element in iterparse(file, ("start", "end"), parser):
                 if event == "start":
                     depth = depth if parents else 1 if local_name(element) in ("feed", "RDF") else 2
                     parents.append(element)
