@@ -16,6 +16,10 @@ from blogapi import env_file
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
+# Other forms of addresses, and typing errors in them: as file names, they would show a password
+NOT_A_FILE = re.compile(
+    r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S
+)
 PREFIX = "BLOGAPI_"
 LOG_LEVELS = "debug", "info", "warning", "error"
 LOG_FORMATS = "text", "json"
@@ -147,7 +151,7 @@ def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Pat
         return text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if text.startswith(POSTGRESQL):
         return text
-    if "://" in text:
+    if NOT_A_FILE.match(text):
         raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
     return Path(text)
 

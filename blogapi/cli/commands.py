@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from blogapi import env_file
-from blogapi.config import LOG_FORMATS, LOG_LEVELS, OF_CLIENTS, Config, is_loopback
+from blogapi.config import LOG_FORMATS, LOG_LEVELS, NOT_A_FILE, OF_CLIENTS, POSTGRESQL, Config, is_loopback
 from blogapi.engines import engine_for
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import keys as api_keys
@@ -177,8 +177,8 @@ def show_config(source: tuple[str, set[str]]) -> None:
     for name in [*defaults, *sorted(from_file - defaults.keys())]:
         value = os.environ.get(name, _as_setting(defaults.get(name)))
         origin = path if name in from_file else "environment" if name in os.environ else "default"
-        if name == "BLOGAPI_DATABASE" and "://" not in value:
-            value = os.path.abspath(value)
+        if name == "BLOGAPI_DATABASE" and not value.startswith(POSTGRESQL):
+            value = "…" if NOT_A_FILE.match(value) else os.path.abspath(value)
         value = "…" if SECRET_NAME.fullmatch(name) and value != "none" else SECRET.sub(r"\1\2…", value)
         click.echo(f"{name:<28}  {origin:<{max(11, len(path))}}  {value if value.isprintable() else repr(value)}")
     Config.from_environ(os.environ)  # says what is wrong

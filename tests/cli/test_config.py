@@ -171,6 +171,30 @@ def test_an_origin_is_written_as_browsers_send_it(origin):
     assert str(raised.value).endswith(f"a path or a slash at the end; not {origin!r}")
 
 
+@cases(
+    "text",
+    [
+        "host=h user=u password=SECRET dbname=b",
+        "dbname = b password=SECRET",
+        "\n password=SECRET",
+        "postgresql:/u:SECRET@h/b",
+        "postgres:u:SECRET@h/b",
+        "//u:SECRET@h/b",
+        "Postgresql://u:SECRET@h/b",
+        " postgresql://u:SECRET@h/b",
+        "mysql://u:SECRET@h/b",
+    ],
+)
+def test_an_address_in_another_form_is_no_file_and_is_not_shown(text):
+    with pytest.raises(ValueError, match=r"^BLOGAPI_DATABASE: must be a file or postgresql://USER@HOST/NAME$"):
+        Config.from_environ({"BLOGAPI_DATABASE": text})
+
+
+def test_a_file_may_have_a_strange_name():
+    for name in ("a=b.db", "/a@b:c.db", "host", "//mnt/blog.db", "my postgresql.db"):
+        assert Config.from_environ({"BLOGAPI_DATABASE": name}).database == Path(name)
+
+
 OF_KUBERNETES = "Kubernetes sets it for a Service"
 
 

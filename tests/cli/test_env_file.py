@@ -169,6 +169,16 @@ def test_config_prints_all_settings_and_masks_secrets(run, environ, tmp_path):
         assert f"{line}\n" in output
 
 
+@pytest.mark.parametrize(
+    "form", ["host=h password=secret dbname=b", "postgresql:/me:secret@h/b", "mysql://me:secret@h"]
+)
+def test_config_shows_nothing_of_an_address_in_another_form(run, environ, form):
+    environ["BLOGAPI_DATABASE"] = form
+    status, output, error = run("config")
+    assert (status, "BLOGAPI_DATABASE environment …\n" in squeezed((0, output))) == (1, True)
+    assert "secret" not in output + error
+
+
 def test_config_also_says_what_is_wrong(run, tmp_path):
     (tmp_path / ".env").write_text("PORT=http\n")
     status, output, error = run("config")

@@ -27,6 +27,18 @@ from tests.service import eventually
 pytestmark = pytest.mark.slow
 
 
+# Addresses
+
+
+@cases("url", ["postgresql://me:sec@ret@h/b", "postgresql://me:sec/ret@h/b", "postgresql://me:sec%ret@h/b"])
+def test_an_address_with_an_unescaped_password_is_refused_and_not_shown(url):
+    with pytest.raises(
+        ValueError, match=r"^BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, (with|%40)"
+    ) as raised:
+        engine_for(url)
+    assert "ret" not in str(raised.value)
+
+
 # Tables
 
 
