@@ -238,7 +238,7 @@ class Connections:
         except psycopg.Error:  # The message may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         user, host, database = (parameters.get(name, "") for name in ("user", "host", "dbname"))
-        if "@" in host + database:  # The name would show a part of the password.
+        if "@" in f"{host}{database}":  # The name would show a part of the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, %40 for @, %2F for /")
         self.name = f"postgresql://{user}{user and '@'}{host}/{database}"
         self._address = make_conninfo("", **parameters)
