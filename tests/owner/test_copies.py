@@ -104,6 +104,16 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     assert (contents("open"), contents("aside")) == ([], ["one more"])
 
 
+def test_the_text_that_is_replaced_by_choice_is_kept_even_if_the_form_has_sent_nothing_yet(put, form, post, contents):
+    post()
+    one, two = form(*EDIT), form(*EDIT)
+    put(two, 1, content="two")
+    answer = put(one, 0)
+    assert answer.status_code == 409
+    assert put(one | {"over": answer.json["over"]}, 1, content="one").status_code == 200
+    assert (contents("open"), contents("aside")) == (["one"], ["two"])
+
+
 def test_a_form_asks_whether_another_one_has_continued(put, form, post):
     post()
     one, two = form(*EDIT), form(*EDIT)

@@ -38,6 +38,11 @@ class Copy(NamedTuple):
         """The copy and its number: the value of `over` in a form that was opened with this copy."""
         return f"{self.id} {self.number}"
 
+    @property
+    def instead(self) -> str:
+        """The value of `over` in a form whose writer has chosen to replace this copy, which then stays aside."""
+        return f"{self.place} instead"
+
 
 class Sent(NamedTuple):
     """A submitted form: its own copy, and the `place` of the copy with which it was opened."""
@@ -109,10 +114,10 @@ def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tup
     mine = find(tx, new.id)
     rival = _rival(tx, mine, new.post_id, over)
     if new.number <= (mine.number if mine else 0):
-        is_over = mine.state in (OPEN, SAVED) if mine else rival is None or rival.place == over
+        is_over = mine.state in (OPEN, SAVED) if mine else rival is None or over in (rival.place, rival.instead)
         other = None if is_over else mine if mine and mine.state == DISCARDED else rival
         return other, mine.post_id if mine and mine.state == SAVED else None
-    other = rival if rival and rival.state == OPEN and rival.place != over else None
+    other = rival if rival and rival.state == OPEN and over not in (rival.place, rival.instead) else None
     if mine and mine.state == SAVED:
         new = new._replace(etag=mine.etag, post_id=mine.post_id)
         fields = {**fields, "base": text_of(tx, mine.id)["base"]}
@@ -122,7 +127,7 @@ def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tup
     if other:
         new = new._replace(state=ASIDE, next=other.id)
     else:
-        _retire(tx, over, new.id, keeps_text=mine is not None)
+        _retire(tx, over, new.id)
     _write(tx, new, fields)
     _bound(tx, new.id)
     return other, new.post_id
@@ -136,11 +141,11 @@ def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) ->
     return found if found and found.state == OPEN else newest(reader, post_id) or found
 
 
-def _retire(tx: Transaction, over: str, next_id: str, *, keeps_text: bool = False) -> None:
+def _retire(tx: Transaction, over: str, next_id: str) -> None:
     """Mark a copy as replaced by the next one, unless it has changed since or already leads there."""
     old = find(tx, over.partition(" ")[0])
-    if old and old.place == over and old.state in WITH_TEXT and old.next != next_id:
-        values = {"state": ASIDE} if keeps_text else {"state": CONTINUED, "fields": "{}", "bytes": 0}
+    if old and over in (old.place, old.instead) and old.state in WITH_TEXT and old.next != next_id:
+        values = {"state": ASIDE} if over == old.instead else {"state": CONTINUED, "fields": "{}", "bytes": 0}
         tx.execute(DraftCopy.update(next=next_id, **values).where(DraftCopy.id == old.id))
 
 

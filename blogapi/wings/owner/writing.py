@@ -138,7 +138,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if mine and mine.state == SAVED:
         answer |= {"saved_etag": mine.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
     if other:
-        answer |= {"over": other.place, "at": other.saved_at, "browser": other.browser, "state": other.state}
+        answer |= {"over": other.instead, "at": other.saved_at, "browser": other.browser, "state": other.state}
         answer["is_aside"] = mine is not None and mine.state == ASIDE
     elif key:
         try:
