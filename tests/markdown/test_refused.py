@@ -129,7 +129,7 @@ DEEP = "must be nested at most 16 deep"
     ("file", "most", "message"),
     [
         (lambda n: front(f"title: A\na: {'[' * n}{']' * n}"), 16, f"line 3: {DEEP}"),
-        (lambda n: front(f"title: A\na: {'{b: ' * n}1{'}' * n}"), 15, f"line 3: {DEEP}"),  # A value counts.
+        (lambda n: front(f"title: A\na: {'{b: ' * n}1{'}' * n}"), 16, f"line 3: {DEEP}"),
         (lambda n: toml(f"title = 'A'\na = {'[' * n}{']' * n}"), 16, f"line 2: {DEEP}"),
         (lambda n: front(f"title: A\na: [{'1,' * n}]"), 1989, VALUES),  # So do 11 events around them.
         (lambda n: toml(f"title = 'A'\na = [{'1,' * n}]"), 1997, VALUES),  # Line breaks and the bracket do.

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blogapi.wings.sync.client import MAX_ATTEMPTS, MAX_TOKENS, ApiClient, ApiResponse, RemoteError, date_of, parse
+from blogapi.wings.sync.client import MAX_ATTEMPTS, MAX_VALUES, ApiClient, ApiResponse, RemoteError, date_of, parse
 from blogapi.wings.sync.remote import Remote
 
 KEY = b'{"name": "a", "scope": "full"}'
@@ -129,9 +129,12 @@ def test_json_whose_result_would_be_large_is_not_parsed():
         b"[" * 10_000,
         b"9" * 10_000,
     ):
-        with pytest.raises(ValueError, match=r"^(large or deep JSON|Exceeds the limit|Unterminated string)"):
+        with pytest.raises(
+            ValueError,
+            match=r"^(more than|nested|Exceeds the limit|Unterminated string)",
+        ):
             parse(data)
-    assert parse(b'["' + rb"[{,\"" * MAX_TOKENS + b'"]') == ['[{,"' * MAX_TOKENS]
+    assert parse(b'["' + rb"[{,\"" * MAX_VALUES + b'"]') == ['[{,"' * MAX_VALUES]
 
 
 def test_a_date_that_is_none_is_ignored():

@@ -3,17 +3,26 @@
 import re
 import tomllib
 from bisect import bisect_left
-from itertools import accumulate, islice
 from typing import Any
 
 import yaml
 
+from blogapi.bounded import (
+    MAX_NAME_PARTS,
+    TOML_TEXT,
+    LongName,
+    TooDeep,
+    TooMany,
+    check_toml,
+    yaml_events,
+)
 from blogapi.documents import MAX_INTEGER
 
 MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # limit for a YAML number
 MAX_VALUES = 2000  # names and the ends of lists count, too
+NESTED = f"must be nested at most {MAX_DEPTH} deep"
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 NOT_UTF_8 = "must be UTF-8"
@@ -26,8 +35,6 @@ CLOSING = {
 }
 # Characters that YAML forbids (YAML 1.2, 5.1), except those that decoding refuses
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
-# libyaml is ten times as fast, but some wheels of PyYAML lack it.
-Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 # Parts of parsers' messages, and messages with a hint. libyaml and PyYAML word the rest differently.
 PARSER_HINTS = {
@@ -43,9 +50,6 @@ INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
-# Strings and comments in TOML. One that never ends is matched to the end of its line or of the text, in linear time.
-TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
-TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 # A number, boolean or date, which gets quotes so that it stays as written. Table headers, which look like lists, are
 # matched first.
 TOML_VALUE = re.compile(
@@ -54,10 +58,6 @@ TOML_VALUE = re.compile(
     re.DOTALL | re.MULTILINE | re.ASCII,
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
-BRACKET = re.compile(r"[\[{\]}]")
-JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-# tomllib takes quadratic time for names with many parts.
-LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}')
 
 # Characters that control a terminal: controls, line separators, text direction. And unpaired surrogates.
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -152,7 +152,8 @@ class YamlReader:
 
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
-        self.next = islice(iter(Loader(text).get_event, None), MAX_VALUES).__next__
+        # The document is a mapping, in which values are nested.
+        self.next = yaml_events(text, MAX_VALUES, MAX_DEPTH + 1).__next__
         self.lines: dict[str, int] = {}  # the line of each name
 
     def line(self, mark: Any) -> int:
@@ -181,8 +182,6 @@ class YamlReader:
             raise self._error("anchors and aliases (& and *) are not allowed", event)
         if getattr(event, "tag", None) is not None:
             raise self._error("tags (!) are not allowed", event)
-        if depth > MAX_DEPTH:
-            raise self._error(f"must be nested at most {MAX_DEPTH} deep", event)
         if isinstance(event, yaml.ScalarEvent):
             return Plain(event.value) if event.implicit[0] else event.value
         if isinstance(event, yaml.MappingStartEvent):
@@ -213,8 +212,10 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     reader = YamlReader(text)
     try:
         return reader.read(), reader.lines
-    except StopIteration:
+    except TooMany:
         raise MarkdownError(TOO_MANY, 1) from None
+    except TooDeep as error:
+        raise MarkdownError(NESTED, reader.line(error.mark)) from None
     except yaml.MarkedYAMLError as error:
         # An open quotation is reported where it begins, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
@@ -231,15 +232,8 @@ def _hinted(problem: str | None) -> str:
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the values in TOML (strings, lists, mappings), and the lines of their names."""
     text = text.replace("\r\n", "\n")
-    without_text = TOML_STRING.sub('""', text)
-    if name := LONG_NAME.search(without_text):
-        line = without_text.count("\n", 0, name.start()) + 2
-        raise MarkdownError(f"a name must have at most {MAX_DEPTH} parts", line)
-    if depth_of(without_text) > MAX_DEPTH:
-        raise MarkdownError(f"must be nested at most {MAX_DEPTH} deep", 2)
-    if sum(map(without_text.count, ",[{\n")) > MAX_VALUES:
-        raise MarkdownError(TOO_MANY, 1)
     try:
+        check_toml(text, MAX_VALUES, MAX_DEPTH)
         values = tomllib.loads(text)
         texts = tomllib.loads(TOML_VALUE.sub(lambda match: f"{match[1]}'{match[2]}'" if match[2] else match[0], text))
     except tomllib.TOMLDecodeError as error:
@@ -249,16 +243,17 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(
             f"not valid TOML: {_hinted(reason[:200])}", int(position[1]) + 1 if position else last
         ) from None
+    except LongName as error:
+        raise MarkdownError(f"a name must have at most {MAX_NAME_PARTS} parts", error.line + 1) from None
+    except TooDeep:
+        raise MarkdownError(NESTED, 2) from None
+    except TooMany:
+        raise MarkdownError(TOO_MANY, 1) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
     lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
     return _with_values(texts, values), {name: lines.get(name, 2) for name in values}
-
-
-def depth_of(text: str) -> int:
-    """Return how deeply the brackets and braces in a text are nested."""
-    return max(accumulate(1 if bracket in "[{" else -1 for bracket in BRACKET.findall(text)), default=0)
 
 
 def _with_values(text: Any, value: Any) -> Any:

@@ -4,15 +4,15 @@ import json
 import re
 from typing import Any
 
+from blogapi.bounded import TooDeep, TooMany, check_json
 from blogapi.wings.markdown.front_matter import (
-    JSON_STRING,
     MAX_DEPTH,
     MAX_FRONT_MATTER_BYTES,
     MAX_VALUES,
+    NESTED,
     TOO_MANY,
     MarkdownError,
     Plain,
-    depth_of,
 )
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
@@ -51,6 +51,7 @@ LIKE_HEADERS = re.compile(
 )
 LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+[a-z]{2}, \d{4})\]\]", re.ASCII)
 JSON_START = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")  # how a JSON object begins
+JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
 
 
@@ -127,14 +128,14 @@ def _end_of_json(text: str) -> int:
 
 def read_json(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the values in a JSON object (strings, lists, mappings), and the lines of their names."""
-    without_text = JSON_STRING.sub('""', text)
-    if depth_of(without_text) > MAX_DEPTH:
-        raise MarkdownError(f"must be nested at most {MAX_DEPTH} deep", 1)
-    if sum(map(without_text.count, ",[{")) > MAX_VALUES:
-        raise MarkdownError(TOO_MANY, 1)
     try:
+        check_json(text.encode(), MAX_VALUES, MAX_DEPTH)
         values = json.loads(text, object_pairs_hook=_mapping, parse_float=Plain, parse_int=Plain, parse_constant=Plain)
         json.dumps(values, ensure_ascii=False).encode()  # fails for unpaired surrogates
+    except TooDeep:
+        raise MarkdownError(NESTED, 1) from None
+    except TooMany:
+        raise MarkdownError(TOO_MANY, 1) from None
     except json.JSONDecodeError as error:
         raise MarkdownError(f"not valid JSON: {error.msg}", error.lineno) from None
     except UnicodeEncodeError:

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import urllib3
 from urllib3.exceptions import HTTPError, SSLError
 
+from blogapi.bounded import check_json
 from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
 from blogapi.wings.transfer.deadline import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
-MAX_TOKENS = 1_500_000  # strings, commas and opening brackets in a response; parsed, each takes up to 100 bytes
+MAX_VALUES, MAX_DEPTH = 750_000, 100  # limits for a response; parsed, each value takes up to 200 bytes
 READ_BYTES = 64 * 1024
 MAX_SECONDS = 60  # for a request, and for all pages of a list, unless their bytes keep the pace
 PACE = 16 * 1024  # bytes a second
@@ -26,7 +27,6 @@ MAX_WAIT = 3600  # seconds between the first and the last attempt, if each is an
 MAX_REASON = 500  # characters of a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
-TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 
 
 class RemoteError(Exception):
@@ -51,12 +51,8 @@ class ApiResponse(NamedTuple):
 
 def parse(data: bytes) -> Any:
     """Parse JSON. Raises ValueError, also if the result could need more than 150 MB."""
-    if any(number == MAX_TOKENS for number, _ in enumerate(TOKEN.finditer(data))):
-        raise ValueError("large or deep JSON")
-    try:
-        return json.loads(data)
-    except RecursionError:
-        raise ValueError("large or deep JSON") from None
+    check_json(data, MAX_VALUES, MAX_DEPTH)
+    return json.loads(data)
 
 
 def number_in(answer: ApiResponse, header: str) -> int:

@@ -7,12 +7,13 @@ from typing import Any
 
 import yaml
 
-from blogapi.wings.markdown.front_matter import JSON_STRING, LONG_NAME, TOML_STRING, Loader, MarkdownError, depth_of
+from blogapi.bounded import YamlLoader, check_json, check_toml, yaml_events
+from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.transfer.paths import open_below, reason_of
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
 MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
-TOO_DEEP = f"nested more than {MAX_DATA_DEPTH} deep"
+MAX_JSON_VALUES = 5_000_000  # limit for an export of Ghost
 
 
 class DataError(MarkdownError, ValueError):
@@ -21,28 +22,22 @@ class DataError(MarkdownError, ValueError):
 
 def load_json(text: str) -> Any:
     """Return the value of JSON. Raises ValueError."""
-    if depth_of(JSON_STRING.sub("", text)) > MAX_DATA_DEPTH:
-        raise DataError(TOO_DEEP)
+    check_json(text.encode(errors="replace"), MAX_JSON_VALUES, MAX_DATA_DEPTH)
     return json.loads(text)
 
 
 def load_toml(text: str) -> dict[str, Any]:
     """Return the values in TOML. Raises ValueError."""
-    without_text = TOML_STRING.sub('""', text)
-    if depth_of(without_text) > MAX_DATA_DEPTH or LONG_NAME.search(without_text):
-        raise DataError(TOO_DEEP)
+    check_toml(text, MAX_DATA_BYTES, MAX_DATA_DEPTH)
     return tomllib.loads(text)
 
 
 def load_yaml(text: str) -> Any:
     """Return the strings, lists and mappings in YAML, without types. Raises ValueError."""
-    depth = 0
     try:
-        for event in yaml.parse(text, Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DATA_DEPTH:
-                raise DataError(TOO_DEEP)
-        return yaml.load(text, Loader)
+        for _ in yaml_events(text, MAX_DATA_BYTES, MAX_DATA_DEPTH):
+            pass
+        return yaml.load(text, YamlLoader)
     except yaml.YAMLError:
         raise DataError("not valid YAML") from None
 

@@ -1,0 +1,95 @@
+"""Bounds on JSON, TOML and YAML, checked before values are built from them: parsers recurse, and values take memory.
+
+The checks of JSON are single calls of functions written in C, so 4 MiB take milliseconds.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+import yaml
+
+MAX_DIGITS = 100  # limit for a number in JSON; parsing a long integer takes quadratic time
+MAX_NAME_PARTS = 16  # limit for the parts of a name in TOML, for which tomllib takes quadratic time
+NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
+
+# Strings and comments in TOML. One that never ends is matched to the end of its line or of the text, in linear time.
+TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
+TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
+LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PARTS}}}')
+# libyaml is ten times as fast, but some wheels of PyYAML lack it.
+YamlLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+class TooDeep(ValueError):
+    """Lists and mappings are nested too deeply; in YAML, `mark` is where."""
+
+    def __init__(self, limit: int, mark: Any = None):
+        super().__init__(f"nested more than {limit} deep")
+        self.mark = mark
+
+
+class TooMany(ValueError):
+    """There are too many values."""
+
+    def __init__(self, limit: int):
+        super().__init__(f"more than {limit:,} values")
+
+
+class LongNumber(ValueError):
+    """A number has too many digits."""
+
+
+class LongName(ValueError):
+    """A name in TOML has too many parts; `line` counts from 1."""
+
+    def __init__(self, line: int):
+        super().__init__(f"a name with more than {MAX_NAME_PARTS} parts")
+        self.line = line
+
+
+def check_json(data: bytes, max_values: int, max_depth: int) -> None:
+    """Raise TooMany or TooDeep unless JSON has at most so many values, counted as commas and opening brackets."""
+    openings = data.count(b"[") + data.count(b"{")
+    if openings > max_depth or openings + data.count(b",") > max_values:  # perhaps within strings
+        structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
+        if structure.count(b'"') > 4 * max_values:  # Each value has at most one name, and both are strings.
+            raise TooMany(max_values)
+        _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
+
+
+def check_number(text: str) -> str:
+    """Return the text of a number. Raises LongNumber."""
+    if len(text) > MAX_DIGITS:
+        raise LongNumber
+    return text
+
+
+def check_toml(text: str, max_values: int, max_depth: int) -> None:
+    """Raise TooMany, TooDeep or LongName unless TOML is within its bounds. Lines count as values."""
+    structure = TOML_STRING.sub('""', text)
+    if name := LONG_NAME.search(structure):
+        raise LongName(structure.count("\n", 0, name.start()) + 1)
+    _check_structure(structure.replace("\n", ",").encode(), max_values, max_depth)
+
+
+def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
+    """Do so for JSON or TOML without strings."""
+    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # Only an error can follow.
+    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > max_depth:
+        raise TooDeep(max_depth)
+    if sum(map(structure.count, (b"[", b"{", b","))) > max_values:
+        raise TooMany(max_values)
+
+
+def yaml_events(text: str, max_events: int, max_depth: int) -> Iterator[yaml.Event]:
+    """Yield what the parser finds in YAML. Raises TooMany, TooDeep and yaml.YAMLError."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, YamlLoader), 1):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if number > max_events:
+            raise TooMany(max_events)
+        if depth > max_depth:
+            raise TooDeep(max_depth, event.start_mark)
+        yield event
