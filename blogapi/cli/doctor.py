@@ -78,12 +78,12 @@ def python_build(config: Config | None = None) -> str:
 def _access(config: Config) -> str:
     file = Path(config.database).absolute()
     files = [path for path in (file, *map(Path, (f"{file}-wal", f"{file}-shm"))) if os.path.exists(path)]
+    of_service = file.stat().st_uid or file.parent.stat().st_uid  # the user who runs the service, presumably
     for path in (file.parent, *files):
         user, owner = os.geteuid(), path.stat().st_uid
         is_usable = os.access(path, os.R_OK | os.W_OK | (os.X_OK if path == file.parent else 0))
-        if is_usable and not (user or owner):  # Root may do everything, but can the owner of the folder?
-            user = file.parent.stat().st_uid
-            is_usable = user == owner
+        if is_usable and not user and path != file.parent:  # Root may do everything, but can the service?
+            user, is_usable = of_service, owner == of_service
         if is_usable:
             continue
         if os.statvfs(path).f_flag & os.ST_RDONLY:

@@ -64,6 +64,9 @@ SETTINGS = f"""
     WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);
     SELECT repeat(' ', 65536)  -- libpq's buffer stays that large: a list arrives in one piece
 """
+SESSION = "SELECT pg_backend_pid()"  # the server's process
+# One of several attempts to connect, in psycopg's message
+ATTEMPT = re.compile(r"^- host: '(.*?)', port: '(.*?)'.* failed: (.*)$", re.MULTILINE)
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
 # SQLSTATEs of temporary failures: a slow query; a server that is full, stopping, starting, or now a standby
 PASSING_STATES = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
@@ -261,6 +264,15 @@ class Connections:
         connection.execute(self._settings)
         return connection
 
+    def check_sessions(self, connection: PostgresConnection) -> None:
+        """Raise Unavailable if a pooler lets several connections share a session, which holds locks and settings."""
+        session = connection.execute(SESSION).fetchone()
+        if session == (connection.info.backend_pid,):  # There is no pooler.
+            return
+        with closing(self.connect()) as other, other.transaction():
+            if other.execute(SESSION).fetchone() == session or connection.execute(SESSION).fetchone() != session:
+                raise Unavailable("its pooler (PgBouncer) does not keep sessions apart: set pool_mode = session")
+
     def take(self) -> PostgresConnection:
         """Take a connection from the pool; `give` returns it. Raises Unavailable."""
         if not self._free.acquire(timeout=CONNECTION_SECONDS):
@@ -318,5 +330,6 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
 
 
 def reason(error: Exception) -> str:
-    """Return an error's message in one line. libpq's messages never contain the password."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    """Return an error's message in one line, for each host that failed. libpq's messages never contain the password."""
+    hosts = [f"{host} port {port}: {cause}" for host, port, cause in ATTEMPT.findall(str(error))]
+    return "; ".join(hosts) or str(error).strip().partition("\n")[0] or type(error).__name__

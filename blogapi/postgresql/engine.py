@@ -20,6 +20,7 @@ from blogapi.postgresql.connections import (
     Found,
     NoRow,
     PostgresConnection,
+    Unreachable,
     reason,
 )
 from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
@@ -188,13 +189,16 @@ class Postgresql(Engine):
                 server = connection.info
                 if server.server_version < OLDEST or server.parameter_status("server_encoding") != "UTF8":
                     raise Unavailable("its server must be PostgreSQL 15 or newer, and its encoding UTF8")
+                self.connections.check_sessions(connection)
                 connection.execute(UNLIMITED)
                 with connection.transaction():
                     connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # keeps other processes out
                     yield connection, set_up(connection, create, upgrade)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
-            raise Unavailable(f"cannot {purpose} the database {self.name}: {reason(error)}", retry_after) from error
+            way_out = "; does it run there? See BLOGAPI_DATABASE" if isinstance(error, Unreachable) else ""
+            cause = f"cannot {purpose} the database {self.name}: {reason(error)}{way_out}"
+            raise Unavailable(cause, retry_after) from error
 
 
 class PostgresTransaction(Transaction):

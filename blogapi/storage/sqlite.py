@@ -95,9 +95,10 @@ class Sqlite(Engine):
         reason = getattr(error, "strerror", None) or str(error)
         exists = os.path.exists(self.path)  # False also if the folder cannot be entered
         if exists and not self.path.is_file():
-            return reason
-        if exists and not os.access(self.path, os.R_OK | os.W_OK):
-            return "this user cannot read and write the file"
+            return f"{reason}; set BLOGAPI_DATABASE to a file"
+        for file in filter(os.path.exists, (self.path, self._wal)):
+            if not os.access(file, os.R_OK | os.W_OK):
+                return f"this user cannot read and write {file}; blogapi doctor says what helps"
         if self.path.parent.exists() and not os.access(self.path.parent, os.W_OK | os.X_OK):
             return f"this user cannot write the folder {self.path.parent}, where SQLite keeps two more files"
         return reason + REMEDIES.get(code_of(error), "")

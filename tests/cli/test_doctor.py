@@ -115,6 +115,20 @@ def test_a_file_of_root_in_a_folder_of_another_user_is_a_fault(path, run):
     assert checks()[1]["access"] == f"WRONG: 12345 cannot read and write {path}; {command}"
     os.chown(path, 12345, -1)
     assert checks()[1]["access"].startswith("ok, ")
+    with open(f"{path}-wal", "w"):
+        os.chown(f"{path}-wal", 54321, -1)
+    command = f"it belongs to 54321: chown 12345 {path}-wal"
+    assert checks()[1]["access"] == f"WRONG: 12345 cannot read and write {path}-wal; {command}"
+
+
+def test_a_folder_and_an_absent_server_are_faults_with_a_way_out(tmp_path):
+    fault = f"WRONG: cannot use the database {tmp_path}: Is a directory; set BLOGAPI_DATABASE to a file"
+    assert checks(BLOGAPI_DATABASE=str(tmp_path))[1]["database"] == fault
+    hosts = [("127.0.0.1", free_port()), ("localhost", free_port())]
+    url = f"postgresql://me@{','.join(f'{host}:{port}' for host, port in hosts)}/blog"
+    refused = "; ".join(f"{host} port {port}: Connection refused" for host, port in hosts)
+    fault = f"WRONG: cannot use the database postgresql://me@127.0.0.1,localhost/blog: {refused}; does it run there? "
+    assert checks(BLOGAPI_DATABASE=url)[1]["database"] == f"{fault}See BLOGAPI_DATABASE"
 
 
 @pytest.mark.slow

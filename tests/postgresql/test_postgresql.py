@@ -1,6 +1,10 @@
 """PostgreSQL as an engine: its tables, the round trips of a write, and copies from one engine to the other."""
 
+import os
 import re
+import shutil
+import socket
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -22,9 +26,10 @@ from blogapi.wings.history import revisions
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.search import storage as search
 from tests.cases import cases
-from tests.service import eventually
+from tests.service import eventually, free_port
 
 pytestmark = pytest.mark.slow
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 # Addresses
@@ -37,6 +42,37 @@ def test_an_address_with_an_unescaped_password_is_refused_and_not_shown(url):
     ) as raised:
         engine_for(url)
     assert "ret" not in str(raised.value)
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return not probe.connect_ex(("127.0.0.1", port))
+
+
+@pytest.mark.skipif(not PGBOUNCER, reason="PgBouncer is not there")
+@cases(("mode", "refusal"), [("transaction", "set pool_mode = session"), ("session", None)])
+def test_a_pooler_must_keep_sessions_apart(postgresql_server, postgresql_url, mode, refusal):
+    port, settings = free_port(), postgresql_server.folder / "pgbouncer.ini"
+    settings.write_text(f"""
+        [databases]
+        * = host=127.0.0.1 port={postgresql_server.port} user=blogapi
+        [pgbouncer]
+        listen_addr = 127.0.0.1
+        listen_port = {port}
+        unix_socket_dir =
+        auth_type = any
+        pool_mode = {mode}
+        ignore_startup_parameters = extra_float_digits
+    """)
+    command = [PGBOUNCER, "--quiet", settings]
+    with subprocess.Popen(command, user=postgresql_server.user, cwd="/", stderr=subprocess.DEVNULL) as pooler:
+        engine = engine_for(f"postgresql://blogapi@127.0.0.1:{port}/{postgresql_url.rpartition('/')[2]}")
+        try:
+            eventually(lambda: listens(port))
+            with pytest.raises(Unavailable, match=refusal) if refusal else closing(engine):
+                engine.open()
+        finally:
+            pooler.terminate()
 
 
 # Tables

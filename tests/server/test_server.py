@@ -39,7 +39,10 @@ ONE_WORKER = (
             "blogapi: BLOGAPI_RATE_LIMIT: must be a whole number from 1 to 999999999, not 'ten'",
         ),
         ("HOST=a..b", "not a valid host name; set HOST or PORT"),
-        ("BLOGAPI_DATABASE=/dev/null", "cannot use the database /dev/null: it is not a regular file"),
+        (
+            "BLOGAPI_DATABASE=/dev/null",
+            "cannot use the database /dev/null: it is not a regular file; set BLOGAPI_DATABASE to a file",
+        ),
         ("GUNICORN_CMD_ARGS=--workers 2", ONE_WORKER),
         ("--preload", ONE_WORKER),
         ("--worker-class=gthread", ONE_WORKER),

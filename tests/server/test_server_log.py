@@ -19,6 +19,15 @@ REQUEST_LINE = re.compile(TIME + r' 127\.0\.0\.1 (-|tests) "(-|[A-Z]+ [^"]*)" \d
 OTHER_LINE = re.compile(TIME + r" \[\d+\] \[[A-Z]+\] .*")
 KEY = "blog_" + "k" * 43
 
+WITHOUT_CLOCK = """
+import time
+def sleep(seconds):
+    raise OSError("the clock does not work")
+time.sleep = sleep
+from gunicorn.app.wsgiapp import run
+run(prog="gunicorn")
+"""
+
 
 @cases(
     ("target", "logged"),
@@ -184,6 +193,15 @@ def test_a_worker_that_cannot_start_ends_the_service_with_the_reason_once(tmp_pa
     assert ended.returncode == 3
     assert ended.stderr.count("KeyError: 'background'") == 1
     assert ended.stderr.count("Booting worker") == 1
+
+
+@pytest.mark.slow
+def test_an_error_at_the_start_is_logged_even_if_the_clock_does_not_work(tmp_path):
+    environ = os.environ | {"BLOGAPI_DATABASE": str(tmp_path / "blog.db"), "PORT": str(free_port())}
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_CLOCK], cwd=CHECKOUT, env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, "OSError: the clock does not work" in ended.stderr) == (1, True), ended.stderr
 
 
 def test_secrets_and_urls_are_in_no_log(serve, receiver):
