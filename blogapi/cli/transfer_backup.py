@@ -71,7 +71,11 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
         copy.backup(engine_for(Config.from_environ(os.environ).database), file)
     except OSError as error:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
-    old = superfluous((each.name for each in os.scandir(path) if each.is_file()), keep) if keep else set()
+    old = (
+        superfluous((entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)), keep)
+        if keep
+        else set()
+    )
     old -= {file.name}  # if the others are from the future
     for name in old:
         (path / name).unlink()

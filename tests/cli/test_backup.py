@@ -49,11 +49,12 @@ def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, tmp
     for name in (at("2020-01-01"), at("2020-01-02"), "mine.db"):
         (folder / name).write_text("old")
     (folder / at("2020-01-03")).mkdir()
+    (folder / at("2020-01-04")).symlink_to("mine.db")
     status, (line,), error = run("backup", folder, "--keep", "1d")
     new = max(folder.glob("blog-*.db"))
     assert (status, error) == (0, [])
     assert line == f"wrote {new}, {new.stat().st_size:,} bytes; removed 2 old ones"
-    assert {path.name for path in folder.iterdir()} == {new.name, "mine.db", at("2020-01-03")}
+    assert {path.name for path in folder.iterdir()} == {new.name, "mine.db", at("2020-01-03"), at("2020-01-04")}
     with closing(sqlite3.connect(new)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 

@@ -63,6 +63,14 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
     engine.close()
 
 
+def test_a_backup_onto_a_full_disk_names_the_target_and_leaves_nothing(database, add, small_disk):
+    for number in range(30):
+        add(content=f"{number}" * 50_000)
+    with pytest.raises(Unavailable, match=f"to {small_disk}/blog.db: database or disk is full$"):
+        backup(database.engine, small_disk / "blog.db")
+    assert list(small_disk.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS])
 def test_a_backup_needs_no_hard_links(database, tmp_path, monkeypatch, number):
     def link(source, target):

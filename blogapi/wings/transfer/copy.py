@@ -163,8 +163,11 @@ def write_backup(file: Path, path: Path) -> None:
     with read_file(file) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise Unavailable("it belongs to another program")
-        with new_file(path) as part:
-            connection.execute("VACUUM INTO ?", (part,))
+        try:
+            with new_file(path) as part:
+                connection.execute("VACUUM INTO ?", (part,))
+        except sqlite3.Error as error:
+            raise Unavailable(f"cannot back up {file} to {path}: {error}") from error
 
 
 @contextmanager
@@ -191,7 +194,8 @@ def new_file(path: Path) -> Iterator[str]:
             os.replace(part, path)
         _sync(path.parent)
     finally:
-        Path(part).unlink(missing_ok=True)
+        for leftover in (part, f"{part}-journal"):
+            Path(leftover).unlink(missing_ok=True)
 
 
 def _sync(path: str | Path) -> None:
