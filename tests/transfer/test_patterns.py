@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from blogapi import bounded
 from blogapi.wings.markdown import files, front_matter, headers, html
 from blogapi.wings.transfer import content, wordpress
 
@@ -22,9 +23,9 @@ PATTERNS = [
     *((each, ONLY_HERE) for each in content.NOT_PORTABLE.values()),
     *((each, HTML) for each in (html.REOPENED, html.LINE_BREAKS, html.BLOCK_TAG, html.PART, html.LEFT_ALONE)),
     *((each, HTML) for each in (html.BLANK_LINES, html.HTML_CARD)),
-    (front_matter.TOML_STRING, ['"', "'", '"""', "'''", '\\"', "#"]),
+    (bounded.TOML_STRING, ['"', "'", '"""', "'''", '\\"', "#"]),
     (front_matter.TOML_VALUE, ['"', "= ", "a = ", "2020-01-01 ", "\n", "'"]),
-    (front_matter.LONG_NAME, ["a.", "a .", '"a".', "a-"]),
+    (bounded.LONG_NAME, ["a.", "a .", '"a".', "a-"]),
     *((each, [b"-", b"---", b"--- ", b"+++", b"\n", b"---\r"]) for each in front_matter.CLOSING.values()),
     (headers.JSON_STRING, ['"', '\\"', '"a', "a"]),
     (files.TITLE_HEADING, ["#", "# ", " ", "\n", "   #"]),
