@@ -83,7 +83,9 @@ class Server:
                 return time.perf_counter() - begun
             except OSError:
                 if self.process.poll() is not None or time.perf_counter() > begun + START_SECONDS:
-                    sys.exit(f"bench: a server did not start: {Path(self.log.name).read_text()[-2000:]}")
+                    sys.exit(
+                        f"bench: a server did not start: {Path(self.log.name).read_text(encoding='utf-8')[-2000:]}"
+                    )
                 time.sleep(0.005)
 
     def stop(self) -> None:
@@ -102,17 +104,22 @@ class Server:
             return answer.read(), answer.headers
 
     def processes(self) -> list[str]:
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8").split()
+        )
         return [str(self.process.pid), *children]
 
     def cpu_seconds(self) -> float:
         """Return the processor time that the server has used."""
-        stats = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in self.processes()]
+        stats = [
+            Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            for process in self.processes()
+        ]
         return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> float:
         """Return the memory of all processes in MB (PSS)."""
-        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in self.processes()]
+        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8") for process in self.processes()]
         return sum(int(re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     def load(self, connections: int, *arguments: object, seconds: int = 0) -> Result:

@@ -164,7 +164,7 @@ class Server:
     @property
     def workers(self):
         """The process ids of the master's children."""
-        return Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8").split()
 
     @property
     def worker(self):
@@ -174,7 +174,7 @@ class Server:
     @property
     def worked(self):
         """The processor time of the worker's main thread, in seconds."""
-        return int(Path(f"/proc/{self.worker}/schedstat").read_text().split()[0]) / 1e9
+        return int(Path(f"/proc/{self.worker}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
 
     def wait(self, target):
         """GET a path; return how many seconds the answer took, and for how many of them the worker was busy.
@@ -193,7 +193,7 @@ class Server:
     @property
     def connections(self):
         """How many connections the worker has open."""
-        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]]
         listening, closed = "0A", "0"  # a socket state; the inode of a socket that no process holds any more
         return sum(
             local.endswith(f":{self.port:04X}") and state != listening and inode != closed
@@ -203,7 +203,10 @@ class Server:
     @property
     def memory(self):
         """The memory of master and workers in MB; shared pages count once, and files not at all."""
-        rollups = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in (self.process.pid, *self.workers)]
+        rollups = [
+            Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
+            for process in (self.process.pid, *self.workers)
+        ]
         return sum(int(re.search(r"^Pss_Anon: +(\d+) kB", rollup, re.MULTILINE)[1]) for rollup in rollups) / 1024
 
     @property

@@ -1,5 +1,6 @@
 """The command line, and its commands for the database, keys and images."""
 
+import io
 import os
 import re
 import shutil
@@ -91,6 +92,8 @@ def command_line(config: str | None) -> None:
 
 def main() -> None:
     """Run the command line; a failure is one line and the exit status 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # It is None if it is closed.
+        sys.stdout.reconfigure(errors="replace")  # A title can have characters that the locale lacks.
     try:
         command_line()
     except (OSError, Unavailable, ValueError) as error:

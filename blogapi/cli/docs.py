@@ -16,5 +16,5 @@ def openapi() -> None:
     with TemporaryDirectory() as folder:
         with redirect_stderr(None):  # Nobody needs to hear of this database.
             app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
-        click.echo(app.test_client().get("/openapi.json").text)
+        click.echo(app.test_client().get("/openapi.json").data)
         app.extensions["blogapi"].database.close()

@@ -62,7 +62,7 @@ def _database(config: Config) -> str:
         if database.dialect == "sqlite" and (found := database.one(SQL("PRAGMA quick_check(1)"))[0]) != "ok":
             raise ValueError(f"{database.engine.name} is damaged: {found.splitlines()[-1]}; restore a backup")
         indexes = {name for (name,) in database.rows(SQL(INDEXES[database.dialect]))}
-        if missing := {*INDEX.findall(section(SCHEMA.read_text(), "")[0])} - indexes:
+        if missing := {*INDEX.findall(section(SCHEMA, "")[0])} - indexes:
             raise ValueError(f"the index {min(missing)} is missing: blogapi copy creates a new database with it")
         return database.engine.name
 

@@ -76,7 +76,9 @@ def utc(value: str) -> str:
     "--date-from", metavar="NAME", default="", help="A name in front matter that gives the date of files without one."
 )
 @click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="How the old site formed addresses.")
-@click.option("--redirects", metavar="FILE", type=click.File("w", lazy=True), help="List old addresses and slugs.")
+@click.option(
+    "--redirects", metavar="FILE", type=click.File("w", "utf-8", lazy=True), help="List old addresses and slugs."
+)
 def import_posts(
     paths: tuple[Path, ...],
     dry_run: bool,

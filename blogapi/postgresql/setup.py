@@ -19,7 +19,7 @@ from blogapi.storage.setup import (
 )
 from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
-OWN_SCHEMA = Path(__file__).resolve().parent / "schema.sql"
+OWN_SCHEMA = (Path(__file__).resolve().parent / "schema.sql").read_text(encoding="utf-8")
 # PostgreSQL's words for those of SQLite. COLLATE "C" sorts by bytes, as SQLite does.
 TRANSLATED = {
     " AUTOINCREMENT": "",
@@ -45,7 +45,7 @@ def statements(text: str) -> list[str]:
 
 def schema() -> list[str]:
     """Return the statements that set up an empty database."""
-    return [*statements(SCHEMA.read_text()), OWN_SCHEMA.read_text()]
+    return [*statements(SCHEMA), OWN_SCHEMA]
 
 
 def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:

@@ -52,7 +52,7 @@ def on_starting(server: Any) -> None:
         if isinstance(config.database, Path):
             host, port = server.cfg.address[0]
             url = config.url or Config(database=config.database, host=host, port=port).base_url
-            url_file(config.database).write_text(url)
+            url_file(config.database).write_text(url, encoding="utf-8")
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
     if isinstance(config.database, Path) and os.stat(config.database).st_mode & GROUP_AND_OTHERS:
@@ -84,7 +84,7 @@ def url_of_server(config: Config) -> str:
     """Return the service's address: BLOGAPI_URL, or that of the running server, whose port may differ from PORT."""
     if not config.url and isinstance(config.database, Path):
         with suppress(OSError):
-            return url_file(config.database).read_text()
+            return url_file(config.database).read_text(encoding="utf-8")
     return config.base_url
 
 

@@ -27,7 +27,7 @@ class BaseModel(Model):
         legacy_table_names = False
 
 
-DEFINITIONS = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA.read_text(), re.MULTILINE | re.DOTALL))
+DEFINITIONS = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL))
 COLUMN = re.compile(r"    (\w+) (TEXT|INTEGER|BLOB)\b( NOT NULL)?( PRIMARY KEY)?( UNIQUE)?")
 KEY = re.compile(r"    PRIMARY KEY \((.+)\)")  # a key of several columns
 FIELD_TYPES = {"TEXT": TextField, "INTEGER": IntegerField, "BLOB": BlobField}

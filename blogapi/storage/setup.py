@@ -14,7 +14,7 @@ import regex
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION, Execute, compute, upgrade_from
 
-SCHEMA = Path(__file__).resolve().parent.parent / "schema.sql"
+SCHEMA = (Path(__file__).resolve().parent.parent / "schema.sql").read_text(encoding="utf-8")
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
 UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 3"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
@@ -96,11 +96,11 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
         is_empty = not tables(connection)
         ((version,),) = connection.execute("PRAGMA user_version")
         if is_empty:
-            for statement in statements(SCHEMA.read_text()):
+            for statement in statements(SCHEMA):
                 connection.execute(statement)
         else:
             upgrade_from(version, connection.execute, statements)
-            check_tables(statements(SCHEMA.read_text()), tables(connection), version)
+            check_tables(statements(SCHEMA), tables(connection), version)
         connection.execute(f"PRAGMA user_version = {VERSION}")
         if not is_indexed(connection):
             if not is_empty:
@@ -111,7 +111,7 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
 
 def clear_index(connection: sqlite3.Connection) -> None:
     """Set up the search index again, without words, and have all posts indexed."""
-    again = [statement for statement in statements(SCHEMA.read_text()) if INDEX_SETUP.search(statement)]
+    again = [statement for statement in statements(SCHEMA) if INDEX_SETUP.search(statement)]
     emptied = [f"DELETE FROM {table}" for table in ("search_label", "search_rebuild", "search_made")]
     dropped = {f"DROP TABLE {name}": 0 for statement in again for name in INDEX_SETUP.findall(statement)}
     for statement in (*dropped, *again, *emptied, REBUILD):
@@ -130,7 +130,7 @@ def is_current(connection: sqlite3.Connection, create: bool, upgrade: bool) -> b
         query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
         check_version(version, is_released=connection.execute(query).fetchone() is not None)
         if version == VERSION:
-            check_tables(statements(SCHEMA.read_text()), tables(connection), version)
+            check_tables(statements(SCHEMA), tables(connection), version)
             if is_indexed(connection):
                 return True
         if not (create or upgrade):

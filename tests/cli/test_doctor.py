@@ -115,7 +115,7 @@ def test_a_file_of_root_in_a_folder_of_another_user_is_a_fault(path, run):
     assert checks()[1]["access"] == f"WRONG: 12345 cannot read and write {path}; {command}"
     os.chown(path, 12345, -1)
     assert checks()[1]["access"].startswith("ok, ")
-    with open(f"{path}-wal", "w"):
+    with open(f"{path}-wal", "w", encoding="utf-8"):
         os.chown(f"{path}-wal", 54321, -1)
     command = f"it belongs to 54321: chown 12345 {path}-wal"
     assert checks()[1]["access"] == f"WRONG: 12345 cannot read and write {path}-wal; {command}"

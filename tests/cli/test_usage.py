@@ -1,11 +1,17 @@
 """Options and arguments that the commands refuse."""
 
+import os
+import subprocess
+from datetime import date, timedelta
+
 import click
+import pytest
 from click.shell_completion import ShellComplete
 
 from blogapi.cli import command_line
 from tests.cases import cases
 from tests.cli.conftest import stored
+from tests.service import BIN
 
 NO_TIME = "Invalid value for '--since': must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
 
@@ -26,6 +32,26 @@ def test_each_command_succeeds(run, storage, write, tmp_path, monkeypatch):
     for command, arguments in COMMANDS.items():
         status, output, error = run(command, *arguments.split())
         assert (status, error) == (0, []), (command, output, error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["latin-1", "ascii"])
+def test_a_locale_that_lacks_characters_changes_no_exit_status(storage, write, tmp_path, locale):
+    folder = write({"Grüße 日本.md": "---\ntitle: Grüße 日本\ndate: 2020-01-01\npermalink: /alt/ä/\n---\nText"})
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environ = os.environ | ({"PYTHONIOENCODING": "latin-1"} if locale == "latin-1" else ascii_only)
+
+    def run(*arguments):
+        ended = subprocess.run([BIN / "blogapi", *arguments], env=environ, capture_output=True, timeout=60)
+        assert ended.returncode == 0, ended
+        return ended.stdout
+
+    run("--version")
+    for _ in range(2):
+        run("import", folder, "--redirects", tmp_path / "old")
+    assert run("undo", "--since", str(date.today() - timedelta(days=1))).startswith(b"1 ")
+    run("openapi")
+    run("keys", "list")
 
 
 @cases(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blogapi.storage.setup import SCHEMA
+import blogapi
 from tests.service import CHECKOUT, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("installed")]
@@ -66,12 +66,11 @@ def test_when_installed_it_sets_itself_up_in_the_current_folder_and_serves(insta
 
 
 def test_when_installed_it_includes_its_own_files(installed, tmp_path):
-    script = "import blogapi; from blogapi.storage.setup import SCHEMA; print(blogapi.__file__, SCHEMA.parent)"
-    command = [installed / "python", "-c", script]
+    command = [installed / "python", "-c", "import blogapi; print(blogapi.__file__)"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
-    package, schemas = ended.stdout.split()
-    assert Path(package).is_relative_to(installed.parent)
-    names = [str(path.relative_to(SCHEMA.parent)) for path in SCHEMA.parent.rglob("*.sql")]
+    package, source = Path(ended.stdout.strip()).parent, Path(blogapi.__file__).parent
+    assert package.is_relative_to(installed.parent)
+    names = [str(path.relative_to(source)) for path in source.rglob("*.sql")]
     assert {"schema.sql", "postgresql/schema.sql", "storage/upgrades/7.sql"} <= set(names)
     for name in names:
-        assert (Path(schemas) / name).read_text() == (SCHEMA.parent / name).read_text()
+        assert (package / name).read_text() == (source / name).read_text()

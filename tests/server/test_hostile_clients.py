@@ -233,7 +233,7 @@ def test_many_connections_with_one_key_do_not_end_one_that_has_just_begun(few_fi
 
 def test_without_memory_it_answers_503(service):
     assert service.request("POST", "/v1/posts", LARGE)[0] == 201
-    pages = int(Path(f"/proc/{service.worker}/statm").read_text().split()[0])
+    pages = int(Path(f"/proc/{service.worker}/statm").read_text(encoding="utf-8").split()[0])
     limit = pages * resource.getpagesize() + 2 * 2**20
     resource.prlimit(service.worker, resource.RLIMIT_AS, (limit, limit))
 

@@ -153,7 +153,7 @@ def test_the_service_never_prints_a_key(server):
 
 def has_pending(process, number):
     """Return whether a stopped process will get a signal when it continues."""
-    mask = re.search(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)[1]
+    mask = re.search(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{process}/status").read_text(encoding="utf-8"), re.MULTILINE)[1]
     return bool(int(mask, 16) >> (number - 1) & 1)
 
 

@@ -92,7 +92,7 @@ def leading_worker(services):
 
     def is_found():  # The lock of a killed worker stays until the database notices.
         ports = [f":{port:04X}" for (port,) in connection.execute(query, [LEADER])]
-        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()]
         sockets = {f"socket:[{row[9]}]" for row in rows if row[1][-5:] in ports and row[3] == ESTABLISHED}
         pids = [pid for service in services for pid in service.workers]
         found.extend(int(pid) for pid in pids if sockets.intersection(open_files(pid)))

@@ -55,8 +55,8 @@ def test_a_copy_there_and_back_is_identical_to_the_byte(filled, postgresql_serve
     before = answers(app, key)
     source = app.extensions["blogapi"].database.engine
     postgresql_server.execute("CREATE DATABASE copied")
-    number = 51  # the last one assigned
-    for target in (tmp_path / "blog.db", postgresql_server.url("copied")):
+    targets = tmp_path / "blog.db", postgresql_server.url("copied")
+    for number, target in enumerate(targets, 52):  # 51 is the last one assigned.
         copy(source, engine_for(target))
         other = create_app(Config(database=target, rate_limit=1_000_000), Clock(NOON))
         assert answers(other, key) == before
@@ -64,7 +64,6 @@ def test_a_copy_there_and_back_is_identical_to_the_byte(filled, postgresql_serve
         source.close()
         database = other.extensions["blogapi"].database
         new = {"title": "New", "content": "x", "status": "draft", "tags": []}
-        number += 1
         assert database.write(posts.add, new, Author("mine")).id == number
         database.write(posts.delete, number, Author("mine"), permanent=True)
         before = answers(other, key)

@@ -136,7 +136,7 @@ def test_a_key_that_a_stopped_terminal_does_not_show_blocks_no_write_and_is_not_
     process = subprocess.Popen(command, env=service.environ, stdout=write)
     os.close(write)
     waits_for = Path(f"/proc/{process.pid}/wchan")
-    eventually(lambda: "pipe" in waits_for.read_text())
+    eventually(lambda: "pipe" in waits_for.read_text(encoding="utf-8"))
     assert create(service)[0] == 201  # If the lock were held, it would be 503 after two seconds.
     assert "late" not in service.blogapi("keys", "list").stdout
     with os.fdopen(read, "rb") as pipe:

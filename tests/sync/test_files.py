@@ -138,7 +138,7 @@ def test_the_results_can_be_objects(run, folder):
 def test_a_full_disk_behind_the_output_is_not_blamed_on_the_folder(folder, blog, there):
     here = folder(a="# A\n")
     environ = blog.environ | {"BLOGAPI_KEY": blog.key, "BLOGAPI_REMOTE": f"http://127.0.0.1:{blog.port}"}
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         command = [str(BIN / "blogapi"), "push", str(here)]
         ended = subprocess.run(command, env=environ, stdout=full, stderr=subprocess.PIPE, text=True)
     said = "blogapi: cannot print the results: No space left on device; run the command again\n"

@@ -17,7 +17,7 @@ def upgrade_from(version: int, execute: Execute, statements: Callable[[str], Ite
     """Upgrade a database of this version; `statements` returns an engine's statements in a file."""
     for number in range(version + 1, VERSION + 1):
         path = FOLDER / f"{number}.sql"
-        for statement in statements(path.read_text()) if path.exists() else ():
+        for statement in statements(path.read_text(encoding="utf-8")) if path.exists() else ():
             execute(statement)
         compute(execute, number)
 

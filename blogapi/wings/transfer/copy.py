@@ -69,7 +69,7 @@ def _index_posts(target: Engine, progress: Progress | None) -> None:
 
 def tables() -> list[str]:
     """Return the tables that are copied; both engines have them."""
-    shared, _ = section(SCHEMA.read_text(), "")
+    shared, _ = section(SCHEMA, "")
     return [table for table in TABLE.findall(shared) if table not in FILLED]
 
 
