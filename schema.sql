@@ -52,19 +52,19 @@ CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
 
 -- Changes to posts that wait until somebody applies or refuses them
 CREATE TABLE proposal (
-    id INTEGER NOT NULL PRIMARY KEY,  -- from a hash of the post, the author and the changes
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     post_id INTEGER NOT NULL,
     author TEXT NOT NULL,  -- the name of a key
     created_at TEXT NOT NULL,
-    number INTEGER NOT NULL,  -- greater than those of all older proposals; orders those of one second
-    bytes INTEGER NOT NULL,  -- size of the document
+    bytes INTEGER NOT NULL,  -- size of the changes, as JSON
+    tags TEXT NOT NULL DEFAULT '',  -- the tags in the changes, as a JSON array; '' if the tags stay
     base TEXT NOT NULL,  -- a JSON object: the tags of the post, and hashes of its other fields, when this was proposed
     document TEXT NOT NULL  -- the Proposal as JSON, sent unchanged
 ) STRICT;
 
-CREATE INDEX proposal_post ON proposal (post_id, created_at, number);
+CREATE INDEX proposal_post ON proposal (post_id, created_at, id);
 
-CREATE INDEX proposal_created ON proposal (created_at, number);
+CREATE INDEX proposal_created ON proposal (created_at, id);
 
 -- Who proposed each change that was applied, for undo
 CREATE TABLE applied_proposal (
@@ -162,7 +162,7 @@ CREATE TABLE schedule (
 CREATE INDEX schedule_due ON schedule (published_at);
 
 CREATE TABLE idempotency (
-    digest BLOB NOT NULL,  -- SHA-256 of the API key, or of the secret of a form
+    digest BLOB NOT NULL,  -- SHA-256 of the name of the API key, or of the secret of a form
     name TEXT NOT NULL,  -- the Idempotency-Key
     request BLOB NOT NULL,  -- SHA-256 of the content of the request; empty for a form
     post_id INTEGER NOT NULL,  -- the post that it created; 0 if a form created an API key or a webhook
@@ -284,7 +284,7 @@ BEGIN
 END;
 
 -- The highest ids ever used
-INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0);
+INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0), ('proposal', 0);
 
 -- The words of posts, in one table for published posts and one for all others: the timing of a search must reveal
 -- nothing about the latter.

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 from xxhash import xxh3_128_hexdigest
@@ -77,16 +78,22 @@ def load(document: bytes | None) -> dict[str, Any]:
 
 
 def etag_of(document: bytes) -> str:
-    """Return the strong entity tag of an answer, without quotes (RFC 9110, section 8.8.3).
+    """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    SHA-256 would be slow, and the hash only has to tell versions apart.
+    It is a SHA-256, so that nobody can swap a version that was shown for another one with the same tag.
     """
-    return xxh3_128_hexdigest(document)
+    return sha256(document).hexdigest()
+
+
+def hash_of(content: bytes) -> str:
+    """Return a fast hash, which tells contents apart where nobody gains from making two with the same one."""
+    return xxh3_128_hexdigest(content)
 
 
 def etags(document: bytes) -> tuple[str, str]:
     """Return the entity tags of a post as JSON and as a Markdown file. Both change with the document."""
-    return etag_of(document), f"{etag_of(document)}-md"
+    tag = etag_of(document)
+    return tag, f"{tag}-md"
 
 
 def as_of(now: str, status: str, document: bytes | None) -> bytes:

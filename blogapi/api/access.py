@@ -85,7 +85,7 @@ def rate_limited(check: Callable[[Request, KnownKey], None]) -> Callable[[Reques
 
     @wraps(check)
     def limited(request: Request, key: KnownKey, hits: Hits | None) -> None:
-        request.quota = quota = request.service.limiter.count(key.digest, hits)
+        request.quota = quota = request.service.limiter.count(key.name, hits)
         if quota.exceeded:
             raise TooManyRequests(
                 f"rate limit exceeded: {quota.limit} requests a minute; try again in {quota.retry_after} s",

@@ -71,14 +71,9 @@ class Request(flask.Request):
         return self.environ.get(INFO) or RequestInfo()
 
     @property
-    def digest(self) -> bytes:
-        """The SHA-256 of its valid API key, or b""."""
-        return self.key.digest if self.key else b""
-
-    @property
     def client(self) -> bytes | str:
         """Identifies the client that takes turns: its key or its session; clients without either share one."""
-        return self.digest or self.session
+        return self.key.digest if self.key else self.session
 
     @property
     def database(self) -> Database:

@@ -10,7 +10,7 @@ from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
 from blogapi.api.request import JSON, READ_METHODS, Request
-from blogapi.documents import dump, etag_of
+from blogapi.documents import dump, etag_of, hash_of
 
 POSTS = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
@@ -98,11 +98,11 @@ def list_response(
     The Link (RFC 8288) repeats the query with `name` set to the cursor, which is None after the last page. The Link is
     path-absolute and never built from the Host header.
     """
-    tag = etag_of(content)
+    tag = hash_of(content)
     if cursor is None:
         return tagged_response(request, content, tag)
     link = _link(request.address(path or request.path), tuple(request.query.items()), name, str(cursor))
-    return tagged_response(request, content, etag_of((tag + link).encode()), headers=[("Link", link)])
+    return tagged_response(request, content, hash_of((tag + link).encode()), headers=[("Link", link)])
 
 
 @lru_cache(maxsize=256)  # Encoding a query takes as long as finding a page.

@@ -13,7 +13,7 @@ CREATE TABLE counter (
     last bigint NOT NULL
 );
 
-INSERT INTO counter VALUES ('post', 0), ('webhook', 0), ('event', 0);
+INSERT INTO counter VALUES ('post', 0), ('webhook', 0), ('event', 0), ('proposal', 0);
 
 CREATE FUNCTION next_id(kind text) RETURNS bigint LANGUAGE sql AS
 $$ UPDATE counter SET last = last + 1 WHERE name = kind RETURNING last $$;
@@ -23,6 +23,8 @@ ALTER TABLE post ALTER id SET DEFAULT next_id('post');
 ALTER TABLE webhook ALTER id SET DEFAULT next_id('webhook');
 
 ALTER TABLE event ALTER id SET DEFAULT next_id('event');
+
+ALTER TABLE proposal ALTER id SET DEFAULT next_id('proposal');
 
 -- The requests of each key in its latest window. UNLOGGED: after a crash of PostgreSQL, the counts start over.
 CREATE UNLOGGED TABLE hits (

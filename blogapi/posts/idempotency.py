@@ -26,7 +26,7 @@ Idempotency = model("idempotency")
 class IdempotencyKey(NamedTuple):
     """A client's name for a request, with a hash of its content."""
 
-    client: bytes  # SHA-256 of its API key
+    client: bytes  # SHA-256 of the name of its API key, which stays when the key is regenerated
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # from the content of a request without the header
@@ -41,7 +41,7 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
     name = f" {digest.hexdigest()}"  # No header can contain the space.
-    return IdempotencyKey(request.digest, name, digest.digest(), is_derived=True)
+    return IdempotencyKey(_client(request), name, digest.digest(), is_derived=True)
 
 
 def key_of(request: Request) -> IdempotencyKey:
@@ -50,7 +50,11 @@ def key_of(request: Request) -> IdempotencyKey:
     if not KEY_NAME.fullmatch(name):
         raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
     sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
-    return IdempotencyKey(request.digest, name, hashlib.sha256(sent).digest())
+    return IdempotencyKey(_client(request), name, hashlib.sha256(sent).digest())
+
+
+def _client(request: Request) -> bytes:
+    return hashlib.sha256(request.author.name.encode()).digest()
 
 
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 
 from blogapi.documents import dump
 from blogapi.storage.engine import Compiled, Placeholder, Transaction, placeholders
 from blogapi.storage.models import Proposal
 
-RETAGGED = 50  # proposals that are read, and on PostgreSQL written, in one round trip
+RETAGGED = 50  # proposals whose tags are read in one round trip
 
 
 def withdraw(tx: Transaction, proposal_id: int) -> None:
@@ -21,19 +22,29 @@ def forget(tx: Transaction, post_id: int) -> None:
 
 
 def retag(tx: Transaction, change: Callable[[list[str]], list[str]]) -> None:
-    """Make a site-wide tag change in the proposals, too; otherwise they would conflict with it."""
-    changes_tags = Proposal.document.contains('"tags":[')  # In a string, the quotes would be escaped.
-    ids = [proposal_id for (proposal_id,) in tx.rows(Proposal.select(Proposal.id).where(changes_tags))]
+    """Make a site-wide tag change in the proposals, too; otherwise they would conflict with it.
+
+    Only the documents of those with the tag are read, one at a time. Damaged ones are skipped.
+    """
+    ids = [proposal_id for (proposal_id,) in tx.rows(Proposal.select(Proposal.id).where(Proposal.tags != ""))]
     for start in range(0, len(ids), RETAGGED):
-        query = Proposal.select(Proposal.id, Proposal.base, Proposal.document)
+        query = Proposal.select(Proposal.id, Proposal.base, Proposal.tags)
         for proposal_id, *texts in list(tx.rows(query.where(Proposal.id.in_(ids[start : start + RETAGGED])))):
-            base, proposal = map(json.loads, texts)
-            for fields in (base, proposal["changes"]):
-                if "tags" in fields:
-                    fields["tags"] = change(fields["tags"])
-            if [dump(base), document := dump(proposal)] != texts:
-                tx.defer(SET_TEXTS, id=proposal_id, base=dump(base), document=document, bytes=len(document.encode()))
+            with suppress(TypeError, ValueError, KeyError):
+                base, tags = map(json.loads, texts)
+                changed = base | {"tags": change(base["tags"])}, change(tags)
+                if changed != (base, tags):
+                    _rewrite(tx, proposal_id, *changed)
 
 
-_texts = placeholders(Proposal, "base", "document", "bytes")
-SET_TEXTS = Compiled(Proposal.update(_texts).where(Proposal.id == Placeholder("id")))
+def _rewrite(tx: Transaction, proposal_id: int, base: dict, tags: list[str]) -> None:
+    (text,) = tx.one(DOCUMENT_WITH_ID, id=proposal_id)
+    proposal = json.loads(text)
+    changes = proposal["changes"] | {"tags": tags}
+    texts = {"base": dump(base), "tags": dump(tags), "document": dump(proposal | {"changes": changes})}
+    tx.execute(SET_TEXTS, id=proposal_id, bytes=len(dump(changes).encode()), **texts)
+
+
+_has_id = Proposal.id == Placeholder("id")
+DOCUMENT_WITH_ID = Compiled(Proposal.select(Proposal.document).where(_has_id))
+SET_TEXTS = Compiled(Proposal.update(placeholders(Proposal, "base", "tags", "document", "bytes")).where(_has_id))

@@ -10,7 +10,7 @@ from flask import Blueprint, Response
 
 from blogapi.api.request import request
 from blogapi.api.responses import json_response, tagged_response
-from blogapi.documents import etag_of
+from blogapi.documents import hash_of
 from blogapi.wings.search import index
 
 # Only files from this service. Swagger UI uses data: URLs for its icons.
@@ -47,7 +47,7 @@ def send_static(path: Path) -> Response:
 def load_static(path: Path, compressed: bool) -> dict[str, Any]:
     """Return the arguments of a response with a file, cached because files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
-    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", etag_of(content)
+    content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", hash_of(content)
     if compressed:
         content, tag = gzip.compress(content, compresslevel=6, mtime=0), f"{tag}-gzip"
         headers = [*headers, ("Content-Encoding", "gzip")]

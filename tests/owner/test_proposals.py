@@ -53,6 +53,23 @@ def test_what_changed_since_is_named_and_an_older_page_applies_nothing(owner, cl
     assert client.get("/v1/posts/1").json["title"] == "Rye bread"
 
 
+def test_a_proposal_that_has_changed_since_it_was_shown_is_shown_again(app, owner, client, post, caplog):
+    post(title="Bread", content=".", status="published", tags=["Rye"])
+    agent = with_key(app, "drafts-only")
+    agent.post("/v1/posts/1/proposals", json={"tags": ["Baking"]})
+    caplog.set_level("INFO")
+    page = view(owner, POST)
+    post(tags=["Baking"])
+    client.patch("/v1/tags/baking", json={"name": "Cakes"})
+    again = page.press("Apply")
+    assert (again.status, again.all("section h2")[0]) == (412, "Nothing was done: the proposal has changed since")
+    assert client.get("/v1/posts/1").json["tags"] == ["Rye"]
+    assert "applied" not in caplog.text
+    assert again.all("section ins") == ["Cakes"]
+    again.press("Apply")
+    assert client.get("/v1/posts/1").json["tags"] == ["Cakes"]
+
+
 def test_editing_it_opens_the_form_with_it_as_unsaved_text(owner, client, proposed):
     assert "Edit" not in view(owner, POST).all(".actions button")  # The form has no former slugs.
     client.delete(f"/v1/posts/1/proposals/{proposed['id']}")

@@ -13,10 +13,22 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.transfer.copy import copy
 from tests.service import add_key
-from tests.storage.test_upgrade import OLDER, proposals_are_kept, query, unpacked
+from tests.storage.test_upgrade import OLDER, proposals_are_kept, query, unpacked, what_waits_is_kept
 
 # Turns a new PostgreSQL database into one of an earlier version
-TO_VERSION_10 = """
+TO_VERSION_11 = """
+    DROP TABLE proposal;
+    CREATE TABLE proposal (
+        id bigint NOT NULL PRIMARY KEY, post_id bigint NOT NULL, author text COLLATE "C" NOT NULL,
+        created_at text COLLATE "C" NOT NULL, number bigint NOT NULL, bytes bigint NOT NULL,
+        base text COLLATE "C" NOT NULL, document text COLLATE "C" NOT NULL
+    );
+    CREATE INDEX proposal_post ON proposal (post_id, created_at, number);
+    CREATE INDEX proposal_created ON proposal (created_at, number);
+    DELETE FROM counter WHERE name = 'proposal';
+    UPDATE blogapi SET version = 11;
+"""
+TO_VERSION_10 = f"""{TO_VERSION_11}
     DROP TABLE proposal, applied_proposal;
     ALTER TABLE draft_copy DROP CONSTRAINT draft_copy_state_check;
     ALTER TABLE draft_copy
@@ -24,7 +36,7 @@ TO_VERSION_10 = """
     CREATE INDEX draft_copy_proposed ON draft_copy (saved_at, id) WHERE state = 'proposed';
     UPDATE blogapi SET version = 10;
 """
-TO_VERSION_7 = """
+TO_VERSION_7 = f"""{TO_VERSION_11}
     DROP TABLE proposal, applied_proposal, fetched_image, search_label, search_rebuild, search;
     CREATE TABLE search (post_id bigint);
     CREATE TABLE search_pending (post_id bigint);
@@ -59,8 +71,8 @@ TO_VERSION_1 = f"""{TO_VERSION_5}
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "downgrade",
-    [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_10],
-    ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1", "10"],
+    [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_10, TO_VERSION_11],
+    ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1", "10", "1.3.0"],
 )
 def test_a_postgresql_database_is_upgraded(url, downgrade):
     state = (
@@ -88,14 +100,25 @@ def test_a_postgresql_database_is_upgraded(url, downgrade):
 
 
 @pytest.mark.slow
-def test_an_upgrade_of_a_postgresql_database_moves_proposals_to_tables_of_their_own(url, tmp_path):
-    sample = unpacked("blog-10.db.gz", tmp_path)
-    rows = query(sample, "SELECT * FROM draft_copy")
-    with closing(sqlite3.connect(sample)) as connection, connection:
-        connection.execute("DELETE FROM draft_copy")
+@pytest.mark.parametrize(
+    ("sample", "downgrade", "tables", "check"),
+    [
+        ("blog-10.db.gz", TO_VERSION_10, ["draft_copy"], proposals_are_kept),
+        ("blog-11.db.gz", TO_VERSION_11, ["draft_copy", "proposal", "idempotency"], what_waits_is_kept),
+    ],
+    ids=["10", "1.3.0"],
+)
+def test_an_upgrade_of_a_postgresql_database_keeps_what_waits(url, tmp_path, sample, downgrade, tables, check):
+    path = unpacked(sample, tmp_path)
+    rows = {table: query(path, f"SELECT * FROM {table}") for table in tables}
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in tables:
+            connection.execute(f"DELETE FROM {table}")
     with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        copy(engine_for(sample), engine_for(url))
-        cursor.execute(TO_VERSION_10)
-        cursor.executemany(f"INSERT INTO draft_copy VALUES ({', '.join(['%s'] * len(rows[0]))})", rows)
-    proposals_are_kept(url)
+        copy(engine_for(path), engine_for(url))
+        cursor.execute(downgrade)
+        for table in tables:
+            values = ", ".join(["%s"] * len(rows[table][0]))
+            cursor.executemany(f"INSERT INTO {table} VALUES ({values})", rows[table])
+    check(url)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blogapi.posts.idempotency import Idempotency
+from blogapi.storage import keys
 from tests.api.fixtures import listed, with_key
 from tests.cases import cases
 from tests.conftest import message
@@ -26,6 +27,14 @@ def test_a_repeated_request_creates_nothing(client, once):
     assert (second.status_code, second.json, second.headers["Location"]) == (201, first.json, "/v1/posts/1")
     assert listed(client) == ["1"]
     assert once("other").json["id"] == "2"
+
+
+def test_a_regenerated_key_creates_nothing_twice(client, once, database):
+    first, new = once(), keys.new_key()
+    database.write(keys.replace, "tests", new)
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {new}"
+    assert once().json == first.json
+    assert listed(client) == ["1"]
 
 
 def test_another_body_is_refused(client, once):

@@ -1,11 +1,14 @@
 """How long proposals are kept, and what undo does with them."""
 
+import json
+
 import pytest
 
 from blogapi.storage.models import AppliedProposal, Proposal
 from blogapi.wings.history import undo
 from blogapi.wings.proposals import storage as proposals
 from tests.api.fixtures import with_key
+from tests.conftest import message
 from tests.proposals.test_proposals import POST, apply, propose, titles
 
 BEFORE = "2026-11-20T12:00:01Z"
@@ -87,13 +90,24 @@ def test_without_a_history_the_proposals_go_with_the_post(own_app, count):
     assert (client.delete(POST).status_code, count(Proposal)) == (204, 0)
 
 
-def test_proposals_in_the_trash_leave_room_for_others(client, agent, post):
+@pytest.mark.both_engines
+def test_proposals_in_the_trash_count_for_every_bound(client, agent, post, database):
     for _ in range(2):
         post()
     for number in range(4):
         propose(agent, "/v1/posts/2", content=f"{number}" + "\N{GRINNING FACE}" * 990_000)
     client.delete("/v1/posts/2")
-    propose(agent, content="x" + "\N{GRINNING FACE}" * 990_000)
+    in_trash = ", with those of posts in the trash; apply or delete one first"
+    body = json.dumps({"content": "\N{GRINNING FACE}" * 990_000}, ensure_ascii=False).encode()
+    refused = agent.post(f"{POST}/proposals", data=body, content_type="application/json")
+    assert message(refused) == f"proposals: can have 16,000,000 bytes in all{in_trash}"
+    row = {"post_id": 2, "author": "agent", "created_at": database.now, "bytes": 1, "base": "", "document": ""}
+    for _ in range(996):
+        database.write(lambda tx: tx.insert(Proposal.insert(row)))
+    refused = agent.post(f"{POST}/proposals", json={"title": "B"})
+    assert message(refused) == f"proposals: there are already 1,000{in_trash}"
+    client.delete("/v1/trash/2")
+    propose(agent, title="B")
 
 
 @pytest.mark.both_engines

@@ -7,6 +7,7 @@ import re
 import signal
 import sqlite3
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from itertools import count
 
 import psycopg
@@ -15,6 +16,7 @@ import pytest
 from blogapi import create_app
 from blogapi.config import Config
 from blogapi.engines import engine_for
+from blogapi.posts.idempotency import Idempotency
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
@@ -32,6 +34,7 @@ KEY = "blog_" + "A" * 43  # the key in the samples
 # The samples of releases, and the versions of their tables
 RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5), "1.2.0": ("blog-6.db.gz", 6)}
 RELEASES["1.2.1"] = "blog-7.db.gz", 7  # It has rows in every table, and posts and unsaved text in every state.
+RELEASES["1.3.0"] = "blog-11.db.gz", 11  # It has proposals, one of a post in the trash.
 DEVELOPMENT = {"10": ("blog-10.db.gz", 10)}  # Its table of unsaved text has proposals that wait, and an applied one.
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 
@@ -110,13 +113,15 @@ SEEN = {
         *["Saved here, Pictured, Due, Archived, Scheduled, Draft, Post 1"] * 2,
         *("Travel 2", "red.png", 30),
     ),
+    "1.3.0": ("Draft, Post 1", "Draft", "Rye 1, Travel 2", "", 30),
 }
 
 
 def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp_path):
     tables = [name for (name,) in query(old, "SELECT name FROM sqlite_master WHERE type = 'table'")]
-    # A key has the day of its last use.
+    # A key has the day of its last use; what else changed has tests of its own.
     changed = "search", "recent", "session", "tag", "api_key", "sqlite_sequence", "former_slug"
+    changed += "proposal", "draft_copy", "idempotency"
     before = {name: rows_of(old, name) for name in tables if not name.startswith(changed)}
     (posts, revision, trash, tags, found, webhooks, images) = answers(old)
     assert (revision["title"], trash[0]["post"]["title"]) == ("Post 0", "Post 2")
@@ -131,8 +136,8 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
     assert query(old, "PRAGMA user_version") == [(VERSION,)]
     with closing(engine_for(old)) as engine:
         engine.open()
-        add_key(Database(engine), "agent", "drafts-only")
-        assert {"tests", "agent"} <= {key.name for key in keys.listing(Database(engine))}
+        add_key(Database(engine), "new", "drafts-only")
+        assert {"tests", "new"} <= {key.name for key in keys.listing(Database(engine))}
 
 
 @pytest.mark.parametrize("release", [name for name, (_, version) in RELEASES.items() if version < VERSION])
@@ -231,6 +236,42 @@ def test_an_upgrade_moves_proposals_to_tables_of_their_own(old, tmp_path):
     upgrade(tmp_path / "new.db")
     assert definitions(old) == definitions(tmp_path / "new.db")
     proposals_are_kept(old)
+
+
+def what_waits_is_kept(path):
+    """Assert that proposals, unsaved text and Idempotency-Keys of the sample of 1.3.0 refer to the same as before."""
+    with client_of(path) as client:
+        etags = [client.get(f"/v1/posts/{number}").headers["ETag"].strip('"') for number in (1, 3)]
+        first, second = client.get("/v1/proposals").json
+        assert {first["base"], second["base"]} == {etags[0]}
+        assert client.patch("/v1/tags/rye", json={"name": "Bread"}).status_code == 200
+        changes = {"content": "Waiting, with grüße", "tags": ["Bread", "New"], "params": {"tags": ["Rye"]}}
+        assert [each["changes"] for each in client.get("/v1/proposals").json] == [
+            {"excerpt": "Waiting, too", "tags": []},
+            changes,
+        ]
+        same = client.post("/v1/posts/1/proposals", json=first["changes"])
+        assert (same.status_code, same.json["id"]) == (200, first["id"])
+        new = client.post("/v1/posts/1/proposals", json={"title": "New"}).json
+        assert int(new["id"]) > 559097061351675825  # the highest one in the sample, of a post in the trash
+        assert client.post(f"/v1/posts/1/proposals/{second['id']}/apply").json["content"] == changes["content"]
+        assert client.post("/v1/trash/4/restore").status_code == 200
+        assert client.get("/v1/posts/4/proposals").json[0]["changes"] == {"title": "Waiting in the trash"}
+    with closing(engine_for(path)) as engine:
+        engine.open()
+        rows = Database(engine).rows
+        assert {*rows(DraftCopy.select(DraftCopy.post_id, DraftCopy.etag))} == {(1, "0" * 32), (3, etags[1])}
+        assert [*rows(Idempotency.select(Idempotency.digest))] == [(sha256(b"tests").digest(),)]
+
+
+@pytest.mark.parametrize("release", ["1.3.0"])
+@pytest.mark.parametrize("how", ["upgraded", "copied"])
+def test_an_upgrade_to_1_3_1_keeps_what_waits(old, how, tmp_path):
+    path = old
+    if how == "copied":
+        path = tmp_path / "copy.db"
+        copy(engine_for(old), engine_for(path))
+    what_waits_is_kept(path)
 
 
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):

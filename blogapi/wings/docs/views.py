@@ -12,7 +12,7 @@ from werkzeug.exceptions import NotFound
 from blogapi.api.access import PUBLIC
 from blogapi.api.request import JSON, request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
-from blogapi.documents import etag_of
+from blogapi.documents import hash_of
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
 from blogapi.wings.pages import send_static
@@ -54,7 +54,7 @@ def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.url or request.address(""))
     headers = [("Access-Control-Allow-Origin", "*")]  # Tools in a browser read it.
-    return tagged_response(request, content, etag_of(content), JSON, headers, cache_control="no-cache")
+    return tagged_response(request, content, hash_of(content), JSON, headers, cache_control="no-cache")
 
 
 @views.get("/docs")

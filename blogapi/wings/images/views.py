@@ -30,7 +30,7 @@ from blogapi.api.schemas import (
 )
 from blogapi.api.views import Views
 from blogapi.config import is_loopback
-from blogapi.documents import dump, etag_of
+from blogapi.documents import dump, hash_of
 from blogapi.paging import Cursor
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
@@ -118,7 +118,7 @@ def warn(url: str) -> None:
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
     """Answer with an image as JSON, and its entity tag."""
     content = f"{dump(as_json(request, image))}\n".encode()
-    return tagged_response(request, content, etag_of(content), **options)
+    return tagged_response(request, content, hash_of(content), **options)
 
 
 @views.operation(

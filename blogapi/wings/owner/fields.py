@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError
 
 from blogapi import documents
 from blogapi.api.request import request
-from blogapi.documents import etag_of
+from blogapi.documents import etag_of, hash_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.diff import changed_lines
@@ -40,7 +40,7 @@ def base_of(typed: Mapping[str, str]) -> str:
 
 def _hash(name: str, typed: Mapping[str, str]) -> str:
     value = typed.get(name, "")
-    return etag_of((utc_time(value) if name == "published_at" else value).encode())
+    return hash_of((utc_time(value) if name == "published_at" else value).encode())
 
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:

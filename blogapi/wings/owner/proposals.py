@@ -4,7 +4,8 @@ import json
 import secrets
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, g
+from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
@@ -19,8 +20,9 @@ from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import OPEN, Copy
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
 from blogapi.wings.owner.frame import address, asked, done, paging
-from blogapi.wings.owner.posts import POST, change_shown
+from blogapi.wings.owner.posts import POST, change, show_changed, show_post
 from blogapi.wings.proposals import storage as proposals
+from blogapi.wings.proposals.storage import StoredProposal
 from blogapi.wings.proposals.views import BEFORE
 
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
@@ -29,25 +31,27 @@ waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
 
+class ProposalChanged(Exception):
+    """A proposal is not the one that the page showed."""
+
+
 @views.app_template_filter("proposals")
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
-    shown = [{name: json.loads(each)[name] for name in ("id", "by", "created_at")} for each in page.items]
-    next_page = paging(page.next)
+    ids, next_page = [int(json.loads(document)["id"]) for document in page.items], paging(page.next)
     del page  # Its documents can have a megabyte each.
     now = posts.find(database, post_id)
-    return {
-        "items": [each | compared(now, proposals.find(database, post_id, int(each["id"]))) for each in shown]
-    } | next_page
+    return {"items": [shown(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids]} | next_page
 
 
-def compared(now: bytes, proposal: proposals.StoredProposal) -> dict[str, Any]:
-    """Return what a proposal would change, without its texts, which can be long."""
+def shown(now: bytes, proposal: StoredProposal) -> dict[str, Any]:
+    """Return what a proposal would change, without its texts, which can be long, and the tag of what is shown."""
     changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(proposed(now, proposal.changes)))
     slugs = {name: proposal.changes[name] for name in ("former_slugs",) if name in proposal.changes}
-    return slugs | {"changed": changed, "conflicts": proposal.conflicts(documents.load(now))}
+    shown = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
+    return shown | slugs | {"changed": changed, "conflicts": proposal.conflicts(documents.load(now))}
 
 
 def proposed(document: bytes, fields: Fields) -> bytes:
@@ -57,15 +61,23 @@ def proposed(document: bytes, fields: Fields) -> bytes:
 
 @views.post(f"{PROPOSAL}/apply")
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
-    """Apply a proposal to the post as it was shown."""
+    """Apply a proposal to the post, if both are as they were shown; otherwise show them again."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    done = change_shown(post_id, "was changed as proposed.", apply, proposal_id)
+    try:
+        answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
+    except ProposalChanged:
+        return show_post(post_id, is_another="proposal", changed={}), 412
+    except PreconditionFailed:
+        return show_changed(post_id)
     proposal.log_applied()
-    return done
+    return answer
 
 
-def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: Check) -> bytes:
-    """Apply a proposal, also over changes made since, which the page has shown."""
+def apply(tx: Transaction, post_id: int, shown: tuple[int, str | None], author: Author, check: Check) -> bytes:
+    """Apply a proposal as it was shown, also over changes to the post that were shown. Raises ProposalChanged."""
+    proposal_id, etag = shown
+    if proposals.find(tx, post_id, proposal_id).etag != etag:
+        raise ProposalChanged
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
 

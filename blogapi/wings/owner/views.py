@@ -87,7 +87,7 @@ def show_keys(**shown: Any) -> str:
     """Show the keys, and a form for another one."""
     found = keys.listing(request.database, KEYS_PER_PAGE + 1, request.args.get("after", ""))
     peek = request.service.limiter.peek
-    rows = [(key, peek(key.digest, request.database.engine.hits(key.digest))) for key in found[:KEYS_PER_PAGE]]
+    rows = [(key, peek(key.name, request.database.engine.hits(key.digest))) for key in found[:KEYS_PER_PAGE]]
     last = rows[-1][0].name if len(found) > KEYS_PER_PAGE else None
     return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
 

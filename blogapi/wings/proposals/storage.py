@@ -1,6 +1,5 @@
 """Storage of proposals."""
 
-import hashlib
 import json
 import logging
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from peewee import Case, Expression, Tuple, fn
 
 from blogapi import documents
 from blogapi.clock import earlier
-from blogapi.documents import etag_of
+from blogapi.documents import etag_of, hash_of
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import slugs
 from blogapi.posts import storage as posts
@@ -23,8 +22,10 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
-MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000  # the last two for all posts together
+# At most this many for a post; for all posts together, including those in the trash; and bytes of these
+MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
 PROPOSAL_TTL = timedelta(days=90)
+IN_TRASH = ", with those of posts in the trash; apply or delete one first"
 log = logging.getLogger(__name__)
 EMPTY: Fields = {"tags": [], "params": {}, "former_slugs": []}  # how a change clears a field; "" for all others
 
@@ -46,6 +47,11 @@ class StoredProposal(NamedTuple):
     base: dict[str, Any]  # the fields of the post when it was made, as `_base` returns them
     document: bytes
     changes: Fields  # an empty value clears a field
+
+    @property
+    def etag(self) -> str:
+        """Its entity tag."""
+        return etag_of(self.document)
 
     def conflicts(self, now: Fields) -> list[str]:
         """Return the fields that have changed since, to other values than the proposed ones."""
@@ -78,15 +84,15 @@ def page(
     reader: Reader, ref: PostRef | None, limit: int, before: Cursor[int] | None = None
 ) -> Page[bytes, Cursor[int]]:
     """Return a page of the proposals for a post, or for all posts, newest first. Raises DoesNotExist."""
-    is_wanted = Tuple(Proposal.created_at, Proposal.number) < Tuple(*(before or (LATEST, MAX_ID)))
+    condition = Tuple(Proposal.created_at, Proposal.id) < Tuple(*(before or (LATEST, MAX_ID)))
     if ref is not None:
-        is_wanted &= Proposal.post_id == posts.id_of(reader, ref)
+        condition &= Proposal.post_id == posts.id_of(reader, ref)
     is_postgresql = reader.dialect == "postgresql"
     document = Proposal.document if is_postgresql else _document
-    query = _of_present.select(Proposal.number, Proposal.id, document, Proposal.created_at).where(is_wanted)
-    query = query.order_by(Proposal.created_at.desc(), Proposal.number.desc()).limit(limit + 1)
+    query = _of_present.select(Proposal.id, Proposal.post_id, document, Proposal.created_at).where(condition)
+    query = query.order_by(Proposal.created_at.desc(), Proposal.id.desc()).limit(limit + 1)
     if is_postgresql:
-        query = bounded(query, "created_at", before=("number", "id"))
+        query = bounded(query, "created_at", before=("id", "post_id"))
     return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of)
 
 
@@ -97,16 +103,14 @@ def posts_with_proposals(reader: Reader) -> set[int]:
 
 def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
     """Return a proposal for a post. Raises DoesNotExist, Damaged."""
-    if found := _find(reader, posts.id_of(reader, ref), proposal_id):
-        return found
-    raise DoesNotExist("proposal")
+    row = reader.row(_of_present.select(*_columns).where(_is(posts.id_of(reader, ref), proposal_id)))
+    if row is None:
+        raise DoesNotExist("proposal")
+    return _stored(row)
 
 
-def _find(reader: Reader, post_id: int, proposal_id: int) -> StoredProposal | None:
-    found = reader.row(_of_present.select(*_columns).where(_is(post_id, proposal_id)))
-    if found is None:
-        return None
-    *columns, base, document = found
+def _stored(row: tuple) -> StoredProposal:
+    *columns, base, document = row
     try:
         return StoredProposal._make((*columns, json.loads(base), document, json.loads(document)["changes"]))
     except (TypeError, ValueError) as error:
@@ -133,15 +137,24 @@ def add(
     check(post.document)
     old = documents.load(post.document)
     changes = _differences(tx, post.id, old, fields)
-    before = _find(tx, post.id, _id_of(post.id, author.name, changes))
-    new = _proposal(post, old, author.name, before.created_at if before else tx.now, changes)
-    if before is None:
-        _insert(tx, new)
-        shown = {name: value for name, value in json.loads(new.document).items() if name != "changes"}
+    text = documents.dump(changes).encode()
+    same = _find_same(tx, post.id, author.name, text)
+    proposal_id = same.id if same else _insert(tx, post.id, author.name, len(text))
+    columns = proposal_id, post.id, author.name, same.created_at if same else tx.now
+    shown = dict(zip(("id", "post_id", "by", "created_at"), map(str, columns), strict=True))
+    shown["base"] = etag_of(post.document)
+    document = b'%b,"changes":%b}' % (documents.dump(shown)[:-1].encode(), text)
+    new = StoredProposal(*columns, _base(old, changes), document, changes)
+    if new != same:
+        tx.execute(Proposal.update(_texts(new)).where(Proposal.id == proposal_id))
+    if same is None:
         webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, "post.proposed")
-    elif before != new:
-        tx.execute(Proposal.update(_texts(new)).where(Proposal.id == new.id))
-    return new, before is None
+    return new, same is None
+
+
+def _texts(proposal: StoredProposal) -> dict[str, str]:
+    tags = documents.dump(proposal.changes["tags"]) if "tags" in proposal.changes else ""
+    return {"base": documents.dump(proposal.base), "tags": tags, "document": proposal.document.decode()}
 
 
 def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
@@ -156,44 +169,34 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
     return {name: new.get(name, EMPTY.get(name, "")) for name in documents.FIELDS if name in differing}
 
 
-def _id_of(post_id: int, author: str, changes: Fields) -> int:
-    digest = hashlib.sha256(documents.dump([post_id, author, changes]).encode()).hexdigest()
-    return int(digest[:15], 16) + 1
-
-
-def _proposal(post: posts.StoredPost, old: Fields, author: str, created_at: str, changes: Fields) -> StoredProposal:
-    proposal_id = _id_of(post.id, author, changes)
-    shown = {"id": str(proposal_id), "post_id": str(post.id), "by": author, "created_at": created_at}
-    document = documents.dump(shown | {"base": etag_of(post.document), "changes": changes}).encode()
-    return StoredProposal(proposal_id, post.id, author, created_at, _base(old, changes), document, changes)
+def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:
+    """Return the proposal of the same changes by the same author, if any."""
+    is_similar = (Proposal.post_id == post_id) & (Proposal.author == author) & (Proposal.bytes == len(changes))
+    for row in list(tx.rows(Proposal.select(*_columns).where(is_similar))):
+        if (row[-1] or b"").endswith(b'"changes":%b}' % changes):
+            return _stored(row)
+    return None
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
     """Return hashes of fields of a post, but its tags as they are, because a site-wide tag change must edit them."""
-    hashes = {name: etag_of(documents.dump([post.get(name)]).encode()) for name in names}
+    hashes = {name: hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
 
-def _insert(tx: Transaction, new: StoredProposal) -> None:
-    """Insert a proposal. Raises Rejected if too many wait."""
-    of_post = Case(None, [(Proposal.post_id == new.post_id, 1)], 0)
-    totals = [fn.COALESCE(fn.SUM(each), 0) for each in (1, Proposal.bytes, of_post)]
-    count, size, count_of_post = tx.one(_of_present.select(*totals))
+def _insert(tx: Transaction, post_id: int, author: str, size: int) -> int:
+    """Insert a proposal without its texts; return its id. Raises Rejected if too many wait."""
+    of_post = Case(None, [(Proposal.post_id == post_id, 1)], 0)
+    totals = [fn.COALESCE(fn.SUM(term), 0) for term in (1, Proposal.bytes, of_post)]
+    count, total, count_of_post = tx.one(Proposal.select(*totals))
     if count_of_post >= MAX_OF_POST:
         raise Rejected("proposals", f"this post already has {MAX_OF_POST}; apply or delete one first")
     if count >= MAX_PROPOSALS:
-        raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}; apply or delete one first")
-    if size + len(new.document) > MAX_BYTES:
-        raise Rejected("proposals", f"can have {MAX_BYTES:,} bytes in all; apply or delete one first")
-    (last,) = tx.one(Proposal.select(fn.COALESCE(fn.MAX(Proposal.number), 0)))
-    row = {"id": new.id, "post_id": new.post_id, "author": new.author, "created_at": tx.now, "number": last + 1}
-    tx.execute(Proposal.insert(row | _texts(new)))
-
-
-def _texts(proposal: StoredProposal) -> dict[str, Any]:
-    """Return the columns to update if the same change is proposed again."""
-    document = proposal.document.decode()
-    return {"base": documents.dump(proposal.base), "document": document, "bytes": len(proposal.document)}
+        raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}{IN_TRASH}")
+    if total + size > MAX_BYTES:
+        raise Rejected("proposals", f"can have {MAX_BYTES:,} bytes in all{IN_TRASH}")
+    row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
+    return tx.insert(Proposal.insert(row))
 
 
 def apply(

@@ -8,9 +8,9 @@ from marshmallow import fields
 from werkzeug import exceptions
 
 from blogapi.api.errors import error_response
-from blogapi.api.operations import JSON, Answer
+from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
-from blogapi.api.responses import POSTS, list_response, no_content, post_response, respond
+from blogapi.api.responses import POSTS, list_response, no_content, post_response, tagged_response
 from blogapi.api.schemas import (
     CURSOR_TIME,
     StrictSchema,
@@ -31,6 +31,7 @@ from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.proposals import storage as proposals
+from blogapi.wings.proposals.storage import StoredProposal
 
 BEFORE = parsed_by(
     partial(parse_cursor, order="this list"),
@@ -46,11 +47,11 @@ class ProposalSchema(StrictSchema):
     """A change to a post that waits until somebody applies or refuses it."""
 
     example = {
-        "id": "471108815325908276",
+        "id": "7",
         "post_id": "1",
         "by": "agent",
         "created_at": "2026-11-20T10:10:00Z",
-        "base": "0f343b0931126a20f133d67c2b018a3b",
+        "base": "185f8db32271fe25f561a6fc938b2e264306ec304eda518007d1764826381969",
         "changes": {"title": "Three days by the lake"},
     }
     id = matching(ID, 1, 19, "The id, a number as text.")
@@ -67,8 +68,8 @@ class ProposalSchema(StrictSchema):
     )
 
 
-ONE = Answer(200, "The proposal.", ProposalSchema())
-NEW = Answer(201, "The new proposal.", ProposalSchema(), ("Location",))
+ONE = Answer(200, "The proposal.", ProposalSchema(), ("ETag",))
+NEW = Answer(201, "The new proposal.", ProposalSchema(), ("Location", "ETag"))
 LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
 
 
@@ -88,13 +89,13 @@ def propose_change(request: Request, post: PostRef) -> Response:
     The body is that of a PATCH. The post stays as it is until somebody applies the proposal. A drafts-only key may
     propose a change to any post. The same change by the same key is the same proposal.
     """
-    wanted = load_body(request, lambda: posts.id_of(request.database, post))
+    changes = load_body(request, lambda: posts.id_of(request.database, post))
     check = precondition(request)
-    proposal, is_new = request.database.write(proposals.add, post, wanted, request.author, check)
+    proposal, is_new = request.database.write(proposals.add, post, changes, request.author, check)
     if not is_new:
-        return answer(request, proposal.document)
+        return answer(request, proposal)
     path = request.address(f"{POSTS}{proposal.post_id}/proposals/{proposal.id}")
-    return answer(request, proposal.document, 201, [("Location", path)])
+    return answer(request, proposal, status=201, headers=[("Location", path)])
 
 
 @views.operation(
@@ -123,7 +124,7 @@ def list_all_proposals(request: Request) -> Response:
 )
 def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     """Get a proposal."""
-    return answer(request, proposals.find(request.database, post, proposal).document)
+    return answer(request, proposals.find(request.database, post, proposal))
 
 
 @views.operation(
@@ -166,9 +167,9 @@ def changed_since(error: proposals.ChangedSince) -> Response:
     return error_response(exceptions.PreconditionFailed(str(error)))
 
 
-def answer(request: Request, document: bytes, status: int = 200, headers: Any = ()) -> Response:
-    """Answer with a proposal."""
-    return respond(request, document + b"\n", JSON, status, headers)
+def answer(request: Request, proposal: StoredProposal, **options: Any) -> Response:
+    """Answer with a proposal and its entity tag."""
+    return tagged_response(request, proposal.document + b"\n", proposal.etag, **options)
 
 
 def listed(request: Request, post: PostRef | None = None) -> Response:

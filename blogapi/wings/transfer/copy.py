@@ -44,7 +44,7 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
         if "post" not in found:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in found]:
-            columns = [name for name, *_ in contents.execute(f"SELECT * FROM {table} LIMIT 0").description]
+            columns = [name for name in columns_of(filled, table) if name in columns_of(contents, table)]
             rows = contents.rows(f"SELECT {', '.join(columns)} FROM {table}")
             if progress:
                 ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
@@ -53,6 +53,11 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
         filled.last_ids = contents.last_ids
         filled.complete(contents.version)
     _index_posts(target, progress)
+
+
+def columns_of(connection: Any, table: str) -> list[str]:
+    """Return the names of a table's columns."""
+    return [name for name, *_ in connection.execute(f"SELECT * FROM {table} LIMIT 0").description]
 
 
 def _index_posts(target: Engine, progress: Progress | None) -> None:
