@@ -20,12 +20,14 @@ PLATFORMS = {
     "macOS, x86-64": ("darwin", r"macosx_1[0-3]_\d+_(x86_64|universal2)"),
     "macOS, arm64": ("darwin", r"macosx_1[0-3]_\d+_(arm64|universal2)"),
 }
-KNOWN = {
+KNOWN = {  # patterns of where
     # They install without a compiler, too, minus their C extensions.
     "pyyaml": "",
     "zope-interface": "",
     # Its source needs a compiler, so the Makefile recommends a newer Python.
     "gevent": "3.11 on macOS",
+    # Its source needs a compiler, too; docs/importing.md says so.
+    "turbohtml": "3[.][0-9]+ on macOS, x86-64",
 }
 
 
@@ -53,7 +55,7 @@ def main() -> int:
     packages, status = tomllib.load(sys.stdin.buffer)["packages"], 0
     for package, minor, (name, (system, platform)) in product(packages, MINORS, PLATFORMS.items()):
         if is_needed(package, minor, system) and not has_wheel(package, minor, platform):
-            known = f"3.{minor} on {name}".startswith(KNOWN.get(package["name"], "nowhere"))
+            known = bool(re.match(KNOWN.get(package["name"], "nowhere"), f"3.{minor} on {name}"))
             status |= not known
             print(f"no wheel{'' if known else ' ANY MORE'}: {package['name']} for Python 3.{minor} on {name}")
     return status
