@@ -91,6 +91,16 @@ def test_behind_caddy_nobody_notices_that_one_of_several_services_is_down(behind
         assert service.request("GET", "/v1/posts")[0] == 200
 
 
+def test_behind_caddy_a_broken_request_ends_nobody_elses(behind):
+    service = behind()
+    for _ in range(5):
+        head = b"POST /v1/posts HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n\r\n" % service.port
+        with service.connect() as stranger:
+            stranger.sendall(head + b"zz\r\n")
+            assert stranger.recv(4096).startswith((b"HTTP/1.1 502 ", b"HTTP/1.1 401 ", b"HTTP/1.1 400 "))
+        assert service.request("POST", "/v1/posts", {"title": "A", "content": "B"})[0] == 201
+
+
 @pytest.fixture(params=["caddy", "caddy without the path", "nginx", "nginx without the path"])
 def under_a_path(request, tmp_path):
     """A service behind a proxy, under the path /blog."""
