@@ -4,42 +4,112 @@ import json
 import re
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
 
 from blogapi.storage.errors import Damaged
 
 STATUSES = ("published", "draft", "scheduled", "archived")
-MAX_TITLE, MAX_EXCERPT, MAX_CONTENT = 255, 1000, 1_000_000  # characters
+MAX_TITLE, MAX_CONTENT = 255, 1_000_000  # characters
 MAX_SLUG, MAX_URL, MAX_TAG = 100, 2048, 64
 MAX_TAGS = 50
 MAX_PARAM_NAME, MAX_INTEGER = 64, 2**53  # limits for `params`
 MAX_FORMER_SLUGS = 20
-LISTED = ("id", "title", "status")  # the fields in every list
-TIMES = ("published_at", "created_at", "updated_at")
-# All fields, in the order in which they are written
-FIELDS = (*LISTED, "slug", "content", "excerpt", "tags", "cover_image", *TIMES, "params", "former_slugs")
-WITHOUT_CONTENT = [field for field in FIELDS if field != "content"]
-# The fields that a post can lack
-OPTIONAL = frozenset(("excerpt", "cover_image", "published_at", "params", "former_slugs"))
-REQUIRED = frozenset(FIELDS) - OPTIONAL
-SET_BY_SERVICE = ("id", "created_at", "updated_at")
-INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
 ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
-EXAMPLE = {
-    "id": "1",
-    "title": "Three days at the lake",
-    "status": "published",
-    "slug": "three-days-at-the-lake",
-    "content": "**Friday.** Fog, and somewhere in it a lake.\n",
-    "excerpt": "Fog, wind, and then the sun.",
-    "tags": ["Travel", "Lake Constance"],
-    "cover_image": "https://example.org/lake.jpg",
-    **dict.fromkeys(TIMES, "2026-11-20T10:10:00Z"),
-    "params": {"author": "Ada", "math": True},
+
+Kind = Literal["id", "line", "text", "status", "slug", "tags", "url", "time", "params", "slugs"]
+# The value that clears a field of each kind
+EMPTY_VALUES: dict[Kind, Any] = {"line": "", "text": "", "url": "", "tags": [], "params": {}, "slugs": []}
+
+
+class Field(NamedTuple):
+    """A field of a post, from which the API, Markdown files, imports, push, pull and the owner's page derive theirs.
+
+    Its kind decides how it is validated, read from front matter and shown in a form. A "required" field is set by the
+    client and a "service" field by the service. The service sets a "default" field if the client does not; a post can
+    lack an "optional" one.
+    """
+
+    kind: Kind
+    presence: Literal["required", "default", "optional", "service"]
+    description: str  # without the bounds, which follow from the kind
+    example: Any = None
+    max_length: int = 0  # limit in characters, or in items of a list; 0 for a kind that has bounds of its own
+    stays: bool = False  # whether it stays when a PUT lacks it, and when an earlier version is restored
+    place: int = 8  # its place in the front matter of a file; fields of one place keep the order below; 0: not in there
+    label: str = ""  # on the owner's page; by default, its name
+
+
+TIME = "2026-11-20T10:10:00Z"
+# All fields, in the order in which they are stored. The table in docs/reference.md lists them, too.
+FIELDS: dict[str, Field] = {
+    "id": Field("id", "service", "The id, a number as text. It is never reused.", "1", stays=True, place=10),
+    "title": Field("line", "required", "The title.", "Three days at the lake", MAX_TITLE, place=1),
+    "status": Field(
+        "status", "default", "By default, `draft`; an existing post keeps its status.", "published", stays=True, place=4
+    ),
+    "slug": Field(
+        "slug",
+        "default",
+        "Unique among all posts. If it is left out, a new post gets one from its title.",
+        "three-days-at-the-lake",
+        MAX_SLUG,
+        stays=True,
+        place=2,
+    ),
+    "content": Field(
+        "text", "required", "Markdown, kept byte for byte.", "**Friday.** Fog, and a lake.\n", MAX_CONTENT, place=0
+    ),
+    "excerpt": Field("text", "optional", "A short summary for lists of posts.", "Fog, wind, and then the sun.", 1000),
+    "tags": Field("tags", "default", "The tags, in this order.", ["Travel", "Lake Constance"], MAX_TAGS, place=7),
+    "cover_image": Field("url", "optional", "The address of an image.", "https://example.org/lake.jpg", MAX_URL),
+    "published_at": Field(
+        "time",
+        "optional",
+        "When the post was published, or will be if it is `scheduled`; RFC 3339 with an offset. A draft keeps it until "
+        "it is published. By default, the time of the publication.",
+        TIME,
+        stays=True,
+        place=5,
+        label="Date",
+    ),
+    "created_at": Field("time", "service", "When it was created, in UTC, to the second.", TIME, stays=True, place=6),
+    "updated_at": Field("time", "service", "When it last changed; at first, created_at.", TIME, stays=True, place=0),
+    "params": Field(
+        "params",
+        "optional",
+        "Values for a site's templates, never interpreted by the service.",
+        {"author": "Ada", "math": True},
+        place=9,
+    ),
+    "former_slugs": Field(
+        "slugs",
+        "optional",
+        "The slugs that the post has had since it was published, newest first. They lead to it, and no other post can "
+        "take them. A PUT that leaves them out keeps them; null or [] gives them up.",
+        max_length=MAX_FORMER_SLUGS,
+        stays=True,
+        place=3,
+    ),
 }
+LISTED = ("id", "title", "status")  # the fields in every list
+WITHOUT_CONTENT = [name for name in FIELDS if name != "content"]
+OPTIONAL = frozenset(name for name, field in FIELDS.items() if field.presence == "optional")
+REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
+SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
+INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
+STAYING = tuple(name for name, field in FIELDS.items() if field.stays)
+# The value that clears each field that can be cleared
+EMPTY = {
+    name: EMPTY_VALUES[field.kind]
+    for name, field in FIELDS.items()
+    if field.kind in EMPTY_VALUES and field.presence != "required"
+}
+SHORT_TEXTS = [name for name, field in FIELDS.items() if field.kind in ("line", "text") and name != "content"]
+EXAMPLE = {name: field.example for name, field in FIELDS.items() if field.example is not None}
+EXAMPLE_WITHOUT_CONTENT = {name: value for name, value in EXAMPLE.items() if name != "content"}
 DECODER = json.JSONDecoder()
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 

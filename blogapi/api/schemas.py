@@ -110,16 +110,17 @@ class Text(fields.String):
 
 
 class Line(Text):
-    """One line with a visible character. White space is removed at both ends."""
+    """One line with a visible character; an optional one may be empty. White space is removed at both ends."""
 
     default_error_messages = {"characters": f"must be one line without {FORBIDDEN}"}
     forbidden = CONTROL_OR_BREAK
     forbidden_bytes = in_ascii(CONTROL_OR_BREAK)
     removed = WHITE_SPACE
 
-    def __init__(self, maximum: int):
+    def __init__(self, maximum: int, description: str = "", required: bool = True):
         bounds = f"One line of 1 to {maximum} characters, without the white space around it; at least one is visible."
-        super().__init__(length(1, maximum), visible, required=True, **doc(bounds, pattern=LINE))
+        described = doc(f"{description} {bounds}".strip(), pattern=LINE)
+        super().__init__(length(int(required), maximum), visible, required=required, **described)
 
 
 class Url(Text):

@@ -39,8 +39,8 @@ from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
 LONG = 10_000  # longer content, in characters, is validated only once
-CLEARED = ("excerpt", "cover_image")  # texts that "" clears in a change
-OPTIONAL_TEXTS = (*CLEARED, "slug")
+# The empty values besides null that count as left out of a new post; in a change, "" clears what can be cleared
+LEFT_OUT = {name: value for name, value in documents.EMPTY.items() if value in ("", {})} | {"slug": ""}
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
@@ -51,7 +51,7 @@ OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=publi
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
 
-def params_field(merges: bool = False) -> fields.Dict:
+def params_field(description: str, merges: bool = False) -> fields.Dict:
     """Return a field for an object of values for a site. With `merges`, null removes a name."""
 
     def check(values: dict[str, Any]) -> dict[str, Any]:
@@ -62,71 +62,63 @@ def params_field(merges: bool = False) -> fields.Dict:
         return MergePatch(values) if merges else values
 
     bounds = (
-        "Values for a site's templates, never interpreted by the service: strings, numbers, booleans, arrays and "
-        "objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have 1 to 64 characters."
+        "Strings, numbers, booleans, arrays and objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have "
     )
-    described = doc(bounds + (" They are merged at every level; null removes a name." if merges else ""))
-    return fields.Dict(error_messages=NOT_NULL | {"invalid": "must be an object"}, post_load=check, **described)
+    bounds += "1 to 64 characters." + " They are merged at every level; null removes a name." * merges
+    invalid = {"invalid": "must be an object"}
+    return fields.Dict(error_messages=NOT_NULL | invalid, post_load=check, **doc(f"{description} {bounds}"))
 
 
-class PostInputSchema(InputSchema):
+def input_field(name: str) -> fields.Field:
+    """Return the marshmallow field for a field of a post."""
+    field = documents.FIELDS[name]
+    text, maximum, is_required = field.description, field.max_length, field.presence == "required"
+    match field.kind:
+        case "line":
+            return Line(maximum, text, required=is_required)
+        case "text" if is_required:
+            described = doc(f"{text} 1 to {maximum:,} characters, at least one visible.", pattern=TEXT, minLength=1)
+            return Text(length(0, maximum), visible, required=True, **described)
+        case "text":
+            return Text(length(0, maximum), **doc(f"{text} At most {maximum:,} characters.", pattern=TEXT))
+        case "slug":
+            described = doc(f"At most {maximum} characters a-z, 0-9 and single hyphens between them. {text}")
+            return Text(length(0, maximum), Pattern(f"^({documents.SLUG})?$", error=NOT_A_SLUG), **described)
+        case "slugs":
+            is_slug = Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG)
+            slug = Text(length(1, documents.MAX_SLUG), is_slug, **doc("A slug."))
+            return distinct(slug, length(0, maximum, "slugs"), **doc(f"{text} At most {maximum}."))
+        case "tags":
+            described = doc(f"{text} At most {maximum}. Letter case makes no difference; repeats are dropped.")
+            return distinct(Line(documents.MAX_TAG), length(0, maximum, "tags"), fold, load_default=list, **described)
+        case "status":
+            return choice(documents.STATUSES, text)
+        case "time":
+            return Time(**doc(text))
+        case "url":
+            return Url(text, minimum=0)
+        case "params":
+            return params_field(text)
+        case "id":
+            return matching(documents.ID, 1, 19, text)
+
+
+FieldsSchema: Any = InputSchema.from_dict({name: input_field(name) for name in documents.INPUT_FIELDS})
+
+
+class PostInputSchema(FieldsSchema):
     """A new post, or one that replaces another.
 
-    Null, "" for excerpt, slug or cover_image, and {} for params count as left out.
+    Null, "" for an optional text or the slug, and {} for params count as left out.
     """
 
-    cleared = frozenset({"former_slugs"})  # fields that null clears
+    # Fields that null clears: those that would stay if they were left out
+    cleared = frozenset(documents.EMPTY) & frozenset(documents.STAYING)
     example = {name: documents.EXAMPLE[name] for name in ("title", "content", "tags")}
-    title = Line(documents.MAX_TITLE)
-    content = Text(
-        length(0, documents.MAX_CONTENT),
-        visible,
-        required=True,
-        **doc(
-            "Markdown, kept byte for byte: 1 to 1,000,000 characters, at least one visible.", minLength=1, pattern=TEXT
-        ),
-    )
-    excerpt = Text(length(0, documents.MAX_EXCERPT), **doc("A summary, at most 1,000 characters.", pattern=TEXT))
-    slug = Text(
-        length(0, documents.MAX_SLUG),
-        Pattern(f"^({documents.SLUG})?$", error=NOT_A_SLUG),
-        **doc(
-            "At most 100 characters a-z, 0-9 and single hyphens between them, unique among all posts. "
-            "If it is left out, a new post gets one from its title."
-        ),
-    )
-    status = choice(documents.STATUSES, "If left out, a new post is a `draft`, and an existing one keeps its status.")
-    tags = distinct(
-        Line(documents.MAX_TAG),
-        length(0, documents.MAX_TAGS, "tags"),
-        fold,
-        load_default=list,
-        **doc("At most 50 tags, in this order. Tags that differ only in letter case are equal; repeats are dropped."),
-    )
-    published_at = Time(
-        **doc(
-            "When the post was published, or will be if it is `scheduled`; RFC 3339 with an offset. A draft keeps it "
-            "until it is published. By default, the time of the publication."
-        )
-    )
-    cover_image = Url("The address of an image.", minimum=0)
-    params = params_field()
-    former_slugs = distinct(
-        Text(length(1, documents.MAX_SLUG), Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG), **doc("A slug.")),
-        length(0, documents.MAX_FORMER_SLUGS, "slugs"),
-        **doc(
-            "The slugs that the post has had since it was published, newest first, at most 20. They lead to it, and "
-            "no other post can take them. A PUT that leaves them out keeps them; null or [] gives them up."
-        ),
-    )
 
     def is_left_out(self, name: str, value: Any) -> bool:
         """Return whether a field is empty; "" can come from an unset shell variable."""
-        return (
-            (value == "" and name in OPTIONAL_TEXTS)
-            or (value == {} and name == "params")
-            or super().is_left_out(name, value)
-        )
+        return (name, value) in LEFT_OUT.items() or super().is_left_out(name, value)
 
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a post.
@@ -154,20 +146,20 @@ class PostInputSchema(InputSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change to a post (RFC 7396): null clears excerpt, tags, cover_image, params and former_slugs.
+    """A change to a post (RFC 7396): null clears tags and the fields that a post can lack, but not published_at.
 
-    "" clears excerpt and cover_image, too. Fields left out stay, and so do slug, status and published_at if null.
+    "" clears their texts, too. Fields left out stay, and so do slug, status and published_at if null.
     """
 
-    cleared = documents.OPTIONAL - {"published_at"} | {"tags"}
+    cleared = frozenset(documents.EMPTY)
     example = {"status": "archived"}
     status = choice(documents.STATUSES, "Any status may follow any other.")
-    params = params_field(merges=True)
+    params = params_field(documents.FIELDS["params"].description, merges=True)
 
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a change. "" clears a text field that can be cleared."""
         if isinstance(data, dict):
-            data = {name: None if value == "" and name in CLEARED else value for name, value in data.items()}
+            data = {name: None if value == "" == documents.EMPTY.get(name) else value for name, value in data.items()}
         return super().load(data, **kwargs)
 
 
@@ -175,11 +167,10 @@ class PostSchema(PostInputSchema):
     """A post. A field without a value is left out, never null."""
 
     class Meta:
-        fields = documents.FIELDS
+        fields = tuple(documents.FIELDS)
 
     always = documents.REQUIRED
     example = documents.EXAMPLE
-    id = matching(documents.ID, 1, 19, "The id, a number as text. It is never reused.")
     status = choice(documents.STATUSES, "Whether it is published.")
     slug = matching(
         documents.SLUG,
@@ -187,8 +178,7 @@ class PostSchema(PostInputSchema):
         documents.MAX_SLUG,
         "The name of the post in addresses: at most 100 characters, unique among all posts.",
     )
-    created_at = Time(**doc("When it was created, in UTC, to the second."))
-    updated_at = Time(**doc("When it last changed; initially the same as created_at."))
+    id, created_at, updated_at = map(input_field, documents.SET_BY_SERVICE)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required, field_obj.allow_none = field_name in self.always, False
@@ -284,7 +274,7 @@ class ListQuerySchema(QuerySchema):
         example="2026-11-20T10:10:00Z",
     )
     fields: Any = Names(  # a parameter, which hides an attribute of Schema
-        choice(documents.FIELDS, "A field."),
+        choice(tuple(documents.FIELDS), "A field."),
         post_load=parse_names,
         **doc(
             "Only these fields of each post, besides `id`, `title` and `status`: names separated by commas, each once.",

@@ -21,7 +21,6 @@ from blogapi.storage.models import DOCUMENT, Author, Post
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
 PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
 MAX_SHARED = 64 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
-STAYING = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")  # fields that `put` does not clear
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
 PostRef = int | str  # a post's id or slug
@@ -250,7 +249,7 @@ def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> F
     was_scheduled = fields.get("status") == "scheduled" and old["status"] == "published"
     if was_scheduled and fields.get("published_at") == old["published_at"]:
         fields = fields | {"status": "published"}
-    kept = {name: old[name] for name in STAYING if name in old}
+    kept = {name: old[name] for name in documents.STAYING if name in old}
     new = kept | fields | {"published_at": publication.publication_date(old, fields, now)}
     return documents.in_order(slugs.with_former(old, new, was_public))
 

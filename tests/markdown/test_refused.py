@@ -18,7 +18,7 @@ NO_MAPPING = "mapping values are not allowed here: put the text in quotes"
 NO_TOKEN = "a character cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown: put it into `params`, or add ?unknown=params to the address; "
-    "known: title, slug, status, tags, former_slugs, excerpt, cover_image, published_at, params, "
+    "known: title, slug, former_slugs, status, published_at, tags, excerpt, cover_image, params, "
     "and `id` and `created_at`, which are ignored"
 )
 

@@ -79,8 +79,8 @@ def test_a_version_shows_what_changed_since_and_can_be_restored(owner, client, p
     client.patch("/v1/posts/1", json={"content": "One.\n2.\n", "title": "Bye", "slug": "bye"})
     page = view(owner, view(owner, "/settings/posts/1/history").soup.select(".posts a")[1]["href"])
     assert page.all("h1") == ["Hello earlier"]
-    assert page.all("section h3") == ["Title", "Content", "Slug"]
-    assert (page.all("del"), page.all("ins")) == (["Hello", "Two.", "hello"], ["Bye", "2.", "bye"])
+    assert page.all("section h3") == ["Title", "Slug", "Content"]
+    assert (page.all("del"), page.all("ins")) == (["Hello", "hello", "Two."], ["Bye", "bye", "2."])
     assert page.soup.select_one(".text").text.strip() == "One.\nTwo."
     page = page.press("Restore this version")
     assert page.said[0] == "“Hello” is as it was."

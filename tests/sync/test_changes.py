@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from blogapi.documents import EXAMPLE, OPTIONAL, SHORT_TEXTS
 from blogapi.wings.markdown.files import parse
 from tests.blogs import SAMPLES, write_files
 from tests.cases import cases
@@ -17,6 +18,7 @@ from tests.sync.conftest import (
     contents,
     counts,
     edit,
+    next_second,
     read_state,
     write_state,
 )
@@ -321,3 +323,22 @@ def test_the_publication_of_a_scheduled_post_is_not_a_change(run, synced, change
     for command in ("pull", "push"):
         assert run(command, here) == (0, [counts(unchanged=1)])
     assert there()["a"]["status"] == "published"
+
+
+@pytest.mark.parametrize("name", [name for name in SHORT_TEXTS if name in OPTIONAL])
+def test_a_text_that_is_removed_on_one_side_is_cleared_on_the_other(run, folder, there, change, name):
+    here = folder(a=f"---\ntitle: A\n{name}: {EXAMPLE[name]}\n---\n\nB\n")
+    run("push", here)
+    assert there()["a"][name] == EXAMPLE[name]
+    next_second()
+    edit(here / "a.md", f"{name}: {EXAMPLE[name]}\n", "")
+    assert run("push", here)[1][-1] == counts(updated=1)
+    assert name not in there()["a"]
+    next_second()
+    change("a", **{name: "Again"})
+    assert run("pull", here)[1][-1] == counts(updated=1)
+    assert f"\n{name}: Again\n" in (here / "a.md").read_text()
+    next_second()
+    change("a", **{name: ""})
+    assert run("pull", here)[1][-1] == counts(updated=1)
+    assert name not in (here / "a.md").read_text()

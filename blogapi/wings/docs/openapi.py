@@ -18,7 +18,7 @@ from werkzeug.routing import Rule
 from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
 from blogapi.api.schemas import Names, StrictSchema
-from blogapi.documents import STATUSES
+from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, STATUSES
 from blogapi.storage.keys import may
 from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
@@ -63,6 +63,7 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
     plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())
     known = base.pop("x-parameters")
+    base["components"]["schemas"]["PostEvent"]["example"]["data"]["post"] |= EXAMPLE_WITHOUT_CONTENT
     scopes = "\n".join(f"- {scope}: it may {may(scope)}." for scope in SCOPES)
     base["info"]["description"] = base["info"]["description"].replace("SCOPES", scopes)
     servers = [{"url": server or "/", "description": "this server"}]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from peewee import Ordering, Select, Tuple
 
 from blogapi import documents
-from blogapi.documents import INPUT_FIELDS
+from blogapi.documents import INPUT_FIELDS, STAYING
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
@@ -17,8 +17,7 @@ from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import MAX_ID, Author, Post, Retagging, Revision
 
-# Fields that `restore` restores
-RESTORED = [name for name in INPUT_FIELDS if name not in ("slug", "former_slugs", "status", "published_at")]
+RESTORED = [name for name in INPUT_FIELDS if name not in STAYING]  # fields that `restore` restores
 
 
 class KeptPost(NamedTuple):

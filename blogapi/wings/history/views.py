@@ -25,7 +25,7 @@ from blogapi.api.schemas import (
     parsed_by,
 )
 from blogapi.api.views import Views
-from blogapi.documents import EXAMPLE, ID, WITHOUT_CONTENT, dump
+from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID, WITHOUT_CONTENT, dump
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
 from blogapi.posts.storage import PostRef
@@ -36,8 +36,7 @@ from blogapi.wings.history import revisions
 from blogapi.wings.history.revisions import KeptPost
 from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
 
-POST_EXAMPLE = {name: EXAMPLE[name] for name in WITHOUT_CONTENT if name in EXAMPLE}
-KEPT_EXAMPLE = {"by": "laptop", "post": POST_EXAMPLE}
+KEPT_EXAMPLE = {"by": "laptop", "post": EXAMPLE_WITHOUT_CONTENT}
 REVISION = parsed_by(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
 DELETED = parsed_by(
     partial(parse_cursor, order="this list"),
@@ -59,7 +58,7 @@ class PostWithoutContentSchema(PostSchema):
     class Meta:
         fields = WITHOUT_CONTENT
 
-    example = POST_EXAMPLE
+    example = EXAMPLE_WITHOUT_CONTENT
 
 
 class KeptPostSchema(StrictSchema):

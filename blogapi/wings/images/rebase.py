@@ -20,7 +20,8 @@ from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.storage import IMAGE_ID
 
 AUTHOR = Author("rebase")  # author in the history
-WITH_ADDRESSES = ("content", "excerpt", "cover_image", "params")  # fields that can contain an address
+# The fields that can contain an address
+WITH_ADDRESSES = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
 schema = PostInputSchema(partial=True)
 
 

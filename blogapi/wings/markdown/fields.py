@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any
 
-from blogapi.documents import STATUSES
+from blogapi.documents import FIELDS, STATUSES, Kind
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.front_matter import MarkdownError, Plain, typed
 from blogapi.wings.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Program
@@ -186,16 +186,14 @@ def _status(if_true: str, if_false: str, value: Any) -> str:
     return if_true if TRUTH_VALUES[value.lower()] else if_false
 
 
-CONVERTERS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("title", "slug", "status", "excerpt"), _text),
-    **dict.fromkeys(("tags", "former_slugs"), _tags),
-    **dict.fromkeys(("published_at", "created_at"), _time),
-    **{"cover_image": _address, "params": _params},
+CONVERTERS: dict[Kind, Callable[..., Any]] = {
+    **dict.fromkeys(("line", "text", "slug", "status"), _text),
+    **{"tags": _tags, "slugs": _tags, "time": _time, "url": _address, "params": _params},
 }
 FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
 # The field for each name, and the function that reads its value. A field's own name comes first.
 FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
-    name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[field]))
+    name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[FIELDS[field].kind]))
     for field, names in NAMES_OF_FIELDS.items()
     for name in names
 }

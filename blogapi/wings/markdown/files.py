@@ -18,6 +18,7 @@ from blogapi.wings.markdown.programs import (
     BY_HEADER_FORM,
     IMPORTED,
     OURS,
+    WRITTEN,
     Program,
     program_with_names,
     with_date_name,
@@ -32,11 +33,6 @@ TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
 UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
 LASTMOD, PERMALINK = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
-# Names in the order in which they are written
-WRITTEN = (
-    *("title", "slug", "former_slugs", "status", "published_at", "created_at", "tags", "excerpt", "cover_image"),
-    *("params", "id"),
-)
 EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # names in every file that `render` wrote
 # Words that are not text in YAML 1.1 or 1.2
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}

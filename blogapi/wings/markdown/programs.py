@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from blogapi.documents import FIELDS
+
 DAY = r"(\d{4})-(\d\d?)-(\d\d?)"
 # Extensions of files
 SCRIPTS = ("js", "mjs", "cjs", "ts")
@@ -19,19 +21,17 @@ BEFORE_NAME = re.compile(rf"{DAY}-([^/]+)", re.ASCII | re.DOTALL)  # 2024-03-05-
 BEFORE_NAME_OR_ = re.compile(rf"{DAY}[-_]([^/]+)", re.ASCII | re.DOTALL)
 IN_PATH = re.compile(r"(?:.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-_/]([^/]+)", re.ASCII | re.DOTALL)  # 2024/03/05/name
 
-# The names of each field of a post in the front matter of every program, and in requests, but for those in IMPORTED
-NAMES_OF_FIELDS: dict[str, tuple[str, ...]] = {
-    "title": ("title",),
-    "slug": ("slug",),
-    "status": ("status", "draft", "published"),
-    "tags": ("tags", "tag", "categories", "category"),
-    "former_slugs": ("former_slugs",),
-    "excerpt": ("excerpt", "description", "summary"),
-    "cover_image": ("cover_image", "image", "cover", "featured_image", "feature_image"),
-    "published_at": ("published_at", "publishDate", "pubDate", "date"),
-    "created_at": ("created_at",),
-    "params": ("params",),
+# Names in the order in which they are written
+WRITTEN = sorted((name for name in FIELDS if FIELDS[name].place), key=lambda name: FIELDS[name].place)
+# Names that mean a field in the front matter of every program, and in requests, but for those in IMPORTED
+OTHER_NAMES = {
+    "status": ("draft", "published"),
+    "tags": ("tag", "categories", "category"),
+    "excerpt": ("description", "summary"),
+    "cover_image": ("image", "cover", "featured_image", "feature_image"),
+    "published_at": ("publishDate", "pubDate", "date"),
 }
+NAMES_OF_FIELDS = {name: (name, *OTHER_NAMES.get(name, ())) for name in WRITTEN if name != "id"}
 IMPORTED = ("tag",)
 PERMALINK_NAMES = ("permalink", "path", "url")  # names for the address of a post
 ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for its older addresses

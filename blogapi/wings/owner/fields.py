@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError
 
 from blogapi import documents
 from blogapi.api.request import request
-from blogapi.documents import etag_of, hash_of
+from blogapi.documents import FIELDS, etag_of, hash_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.diff import changed_lines
@@ -17,7 +17,15 @@ from blogapi.wings.owner.frame import local_time, utc_time
 from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
 
-FORM_FIELDS = ("title", "content", "excerpt", "tags", "slug", "cover_image", "status", "published_at", "params")
+FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # These are only shown.
+LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in FIELDS.items()}
+TEXTS = [name for name in FORM_FIELDS if FIELDS[name].kind == "text"]
+# Fields that the form and the page of a post show without a place of their own
+MORE_FIELDS = {
+    name: field
+    for name, field in FIELDS.items()
+    if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
+}
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft", "etag": ""}  # the form of a new post
 
 
@@ -25,17 +33,15 @@ def as_typed(document: bytes) -> dict[str, str]:
     """Return the fields of a post as its form shows them, its entity tag, and the hashes of the fields as `base`."""
     post = documents.load(document)
     typed = {name: post.get(name, "") for name in FORM_FIELDS} | {
-        "content": with_line_feeds(post["content"]),
-        "excerpt": with_line_feeds(post.get("excerpt", "")),
-        "tags": as_line(post["tags"]),
-        "params": block(post.get("params", {})),
+        **{name: with_line_feeds(post.get(name, "")) for name in TEXTS},
+        **{"tags": as_line(post["tags"]), "params": block(post.get("params", {}))},
     }
     return typed | {"etag": etag_of(document), "base": base_of(typed)}
 
 
 def base_of(typed: Mapping[str, str]) -> str:
-    """Return the hashes of the fields of a form."""
-    return " ".join(_hash(name, typed) for name in FORM_FIELDS)
+    """Return the names of the fields of a form, each with its hash."""
+    return " ".join(f"{name}:{_hash(name, typed)}" for name in FORM_FIELDS)
 
 
 def _hash(name: str, typed: Mapping[str, str]) -> str:
@@ -45,7 +51,7 @@ def _hash(name: str, typed: Mapping[str, str]) -> str:
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
     """Update the unedited fields of a form from the current post; return the fields changed on both sides."""
-    base = dict(zip(FORM_FIELDS, typed.get("base", "").split(), strict=False))
+    base = dict(each.split(":", 1) for each in typed.get("base", "").split() if ":" in each)
     mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
     if not typed.get("slug"):  # It is chosen when the post is saved.
         mine.pop("slug", None)
@@ -106,7 +112,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
     typed["status"] = g.form.get("to") or typed["status"]  # A button can choose it.
-    for name in ("content", "excerpt"):
+    for name in TEXTS:
         before = old.get(name, "")
         if typed[name] == with_line_feeds(before):
             typed[name] = before

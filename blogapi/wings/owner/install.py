@@ -6,6 +6,7 @@ from flask import Blueprint
 
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, posts, preview, proposals, tags, views, webhooks, writing
+from blogapi.wings.owner.fields import LABELS, MORE_FIELDS
 
 owner = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
 owner.before_request(frame.check_session)
@@ -19,3 +20,4 @@ for path in ("", "/"):
 owner.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.UNSAFE_METHODS])
 owner.add_app_template_filter(json.loads, "from_json")
 owner.add_app_template_filter(block, "yaml")
+owner.record(lambda state: state.app.jinja_env.globals.update(labels=LABELS, more_fields=MORE_FIELDS))

@@ -27,7 +27,6 @@ MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
 PROPOSAL_TTL = timedelta(days=90)
 IN_TRASH = ", with those of posts in the trash; apply or delete one first"
 log = logging.getLogger(__name__)
-EMPTY: Fields = {"tags": [], "params": {}, "former_slugs": []}  # how a change clears a field; "" for all others
 
 
 class ChangedSince(Exception):
@@ -166,7 +165,7 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
     differing = [name for name in fields if not equal(old.get(name), new.get(name))]
     if not differing:
         raise Rejected("body", "must have a field that differs from the post")
-    return {name: new.get(name, EMPTY.get(name, "")) for name in documents.FIELDS if name in differing}
+    return {name: new.get(name, documents.EMPTY.get(name, "")) for name in documents.FIELDS if name in differing}
 
 
 def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:

@@ -5,14 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from blogapi.documents import INPUT_FIELDS
+from blogapi.documents import INPUT_FIELDS, STAYING
 from blogapi.wings.markdown.files import MarkdownFile, block, render
 from blogapi.wings.markdown.front_matter import split
 from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
 MAX_DIFF_LINES = 5000  # limit for both texts together: comparing takes quadratic time
-# A post keeps these fields if its file does not contain them.
-STAYS = ("slug", "status", "published_at", "former_slugs")
 QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
 # A line of YAML without its comment, and that: the value is quoted text, a list or a mapping in brackets, or plain.
 COMMENTED = re.compile(
@@ -59,7 +57,7 @@ def with_fields(
     changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
         old, new = fields.get(field) or None, post.get(field) or None
-        is_kept = old == new or (old is None and field in STAYS)
+        is_kept = old == new or (old is None and field in STAYING)
         if field == "content" or (is_kept and not (field in lacking and field not in file.sources)):
             continue
         if field == "params":

@@ -13,7 +13,7 @@ from typing import IO, Any
 from marshmallow import ValidationError, fields
 
 from blogapi.clock import later
-from blogapi.documents import FIELDS, INPUT_FIELDS, REQUIRED
+from blogapi.documents import INPUT_FIELDS, REQUIRED, STAYING
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.sync.client import RemoteError
 from blogapi.wings.sync.remote import MAX_POSTS, Post
@@ -24,7 +24,6 @@ from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as posts, each longer than most
 WAY_OUT = "delete it, and all files are compared with the posts"
-CLEARED_BY_PUT = ("title", "content", "excerpt", "tags", "cover_image", "params")  # cleared by a PUT without them
 ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last is that of the file
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
@@ -37,7 +36,7 @@ class EntrySchema(PostSchema):
     etag, fingerprint, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
 
     class Meta:
-        fields = (*(name for name in FIELDS if name not in CLEARED_BY_PUT), *ADDED_FIELDS)
+        fields = (*STAYING, *ADDED_FIELDS)
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required, field_obj.allow_none = field_name in REQUIRED | {*ADDED_FIELDS}, False
@@ -57,7 +56,7 @@ def fingerprint(post: Post) -> str:
 
 def entry_of(post: Post, etag: str) -> Entry:
     """Return what to remember of a post."""
-    kept = {name: post[name] for name in post if name not in CLEARED_BY_PUT}
+    kept = {name: post[name] for name in post if name in STAYING}
     return kept | {"etag": etag, "fingerprint": fingerprint(post)}
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from blogapi.documents import MAX_EXCERPT, MAX_TAG, MAX_TAGS, MAX_TITLE
+from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
 from blogapi.posts.params import ParamsError, check_params, is_name
 from blogapi.text import fold
 from blogapi.wings.markdown.files import MarkdownFile
@@ -15,12 +15,12 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetail
     """Bring the fields of a post within their bounds; return notes on what was cut."""
     notes: dict[Note, NoteDetails] = {}
     params = fields.get("params", {})
-    lengths = ("title", MAX_TITLE, Note.LONG_TITLES), ("excerpt", MAX_EXCERPT, Note.LONG_EXCERPTS)
-    for name, longest, note in lengths:
+    for name in SHORT_TEXTS:
+        longest = FIELDS[name].max_length
         if len(text := fields.get(name, "")) > longest:
             fields[name] = text[: longest + 1].rpartition(" ")[0].rstrip() or text[:longest]
             params = params | {name: params.get(name, text)}
-            notes[note] = file.line_of(name)
+            notes.setdefault(Note.LONG_TEXTS, file.line_of(name))
     tags: dict[str, str] = {}
     for tag in fields.get("tags", ()):
         tags.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])

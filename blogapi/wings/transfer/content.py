@@ -13,11 +13,13 @@ from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 
-from blogapi.documents import MAX_CONTENT
+from blogapi.documents import FIELDS, MAX_CONTENT
 from blogapi.text import CONTROL, CONTROL_OR_BREAK
 from blogapi.wings.markdown.html import ENCODED
 from blogapi.wings.transfer.notes import Note
 
+TEXTS = (*(name for name, field in FIELDS.items() if field.kind == "text"), "html", "params")
+LINES = [name for name, field in FIELDS.items() if field.kind == "line"]
 # Only its blocks are used. Inline content is scanned below, in linear time and with positions in the source.
 PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
 LIQUID = r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}"
@@ -125,10 +127,8 @@ def _not_portable(text: str) -> dict[Note, int]:
 
 def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
     """Remove control characters from the texts of a post; return a note if there were any."""
-    cleaned: dict[str, Any] = {
-        name: _clean(fields[name]) for name in ("content", "html", "excerpt", "params") if name in fields
-    }
-    cleaned["title"] = CONTROL_OR_BREAK.sub(" ", fields["title"]).strip()
+    cleaned: dict[str, Any] = {name: _clean(fields[name]) for name in TEXTS if name in fields}
+    cleaned |= {name: CONTROL_OR_BREAK.sub(" ", fields[name]).strip() for name in LINES if name in fields}
     if all(fields[name] == value for name, value in cleaned.items()):
         return {}
     fields.update(cleaned)

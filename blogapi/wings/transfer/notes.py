@@ -2,10 +2,13 @@
 
 from enum import StrEnum
 
+from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
+
 # The first line that a note is about, perhaps with the names of values
 NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the texts below
+LIMITS = ", ".join(f"{name} {FIELDS[name].max_length:,}" for name in SHORT_TEXTS)
 DATE_FROM = "--date-from NAME takes a name in front matter for the date, and they are published; else add `date`"
 PUBLISHED_NOW = "Published at the time of this import:"
 PARAMS_BOUNDS = "params have at most 500 values and 32 KiB, names 64 characters"
@@ -26,13 +29,12 @@ class Note(StrEnum):
         "Titles made from the name of the file, or from the slug, of",
         "`title` would be the title",
     )
-    LONG_TITLES = "long titles", "Titles are shortened in", "a title has at most 255 characters; params keep it"
-    LONG_EXCERPTS = (
-        "long excerpts",
-        "Excerpts are shortened in",
-        "an excerpt has at most 1,000 characters; params keep it",
+    LONG_TEXTS = "long texts", "Texts are shortened in", f"the limits are {LIMITS} characters; params keep all of them"
+    MANY_TAGS = (
+        "many tags",
+        "Tags are left out or shortened in",
+        f"a post has at most {MAX_TAGS}, each of {MAX_TAG} characters",
     )
-    MANY_TAGS = "many tags", "Tags are left out or shortened in", "a post has at most 50, each of 64 characters"
     LARGE_PARAMS = "large params", "Values in params are left out of", PARAMS_BOUNDS
     CONTROL_CHARACTERS = "control characters", "Control characters are removed from", "they cannot be shown"
     RELATIVE_IMAGES = (
