@@ -27,7 +27,7 @@ TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
-EMPTY: tuple[Any, ...] = (None, "", {})  # values that may count as left out
+EMPTY: tuple[Any, ...] = (None, "", {}, [])  # values that may count as left out
 MAX_PAGE_SIZE = 1000  # posts, or tags
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
@@ -181,10 +181,10 @@ def parse_time(text: str) -> str:
     return time.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
-def choice(words: Sequence[str], description: str, **kwargs: Any) -> fields.String:
-    """Return a field for one of several words."""
+def choice(words: Sequence[str], description: str, hint: str = "", **kwargs: Any) -> fields.String:
+    """Return a field for one of several words. The error for any other ends with the hint."""
     messages = NOT_NULL | {"invalid": "must be a string"}
-    validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}")
+    validate = OneOf(words, error=f"must be {'one of ' if len(words) > 1 else ''}{{choices}}{hint}")
     return fields.String(validate=validate, error_messages=messages, **doc(description), **kwargs)
 
 
@@ -242,6 +242,13 @@ class Flag(fields.Boolean):
         if not isinstance(value, bool):
             raise self.make_error("invalid")
         return value
+
+
+class QueryFlag(Flag):
+    """true or false in a query."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        return super()._deserialize({"true": True, "false": False}.get(value), attr, data)
 
 
 def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:

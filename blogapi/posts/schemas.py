@@ -109,7 +109,7 @@ FieldsSchema: Any = InputSchema.from_dict({name: input_field(name) for name in d
 class PostInputSchema(FieldsSchema):
     """A new post, or one that replaces another.
 
-    Null, "" for an optional text or the slug, and {} for params count as left out.
+    Null, "" for an optional text or the slug, and {} or [] for params count as left out.
     """
 
     # Fields that null clears: those that would stay if they were left out
@@ -118,7 +118,8 @@ class PostInputSchema(FieldsSchema):
 
     def is_left_out(self, name: str, value: Any) -> bool:
         """Return whether a field is empty; "" can come from an unset shell variable."""
-        return (name, value) in LEFT_OUT.items() or super().is_left_out(name, value)
+        is_php_object = (name, value) == ("params", [])  # what PHP sends for an empty one
+        return (name, value) in LEFT_OUT.items() or is_php_object or super().is_left_out(name, value)
 
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a post.
@@ -143,6 +144,20 @@ class PostInputSchema(FieldsSchema):
                 raise field.make_error("required")
             elif field.load_default is not missing and not self.partial:
                 yield name, field.load_default() if callable(field.load_default) else field.load_default
+
+
+class NewPostSchema(PostInputSchema):
+    """A new post.
+
+    Null, "" for an optional text or the slug, and {} or [] for params count as left out.
+    """
+
+    status = choice(
+        ("published", "draft"),
+        "By default, `draft`. A PUT by slug also creates `scheduled` and `archived` posts.",
+        "; PUT /v1/posts/by-slug/{{slug}} also creates scheduled and archived posts",
+        load_default="draft",
+    )
 
 
 class PostChangeSchema(PostInputSchema):

@@ -11,13 +11,20 @@ from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, created_response, list_response, no_content, post_response
-from blogapi.api.schemas import choice, parameters
+from blogapi.api.schemas import QueryFlag, choice, doc, parameters
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
 from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import idempotency, lists
 from blogapi.posts import storage as posts
-from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema, PostInputSchema, PostSchema, PostSummarySchema
+from blogapi.posts.schemas import (
+    ListQuerySchema,
+    NewPostSchema,
+    PostChangeSchema,
+    PostInputSchema,
+    PostSchema,
+    PostSummarySchema,
+)
 from blogapi.posts.storage import PostRef
 from blogapi.storage.database import Database
 from blogapi.storage.keys import WRITE_SCOPES
@@ -37,7 +44,6 @@ WHOLE_POST: dict[str, Any] = {  # what the operations that receive a whole post 
             ("params",), "With a Markdown file: names in its front matter that are not fields go to `params`."
         )
     ),
-    "body": PostInputSchema(),
     "content_types": POST_TYPES,
     "parse_file": parse_file,
     "scopes": WRITE_SCOPES,
@@ -78,7 +84,7 @@ def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -
     return fields
 
 
-@views.operation("POST /v1/posts", NEW_POST, request_headers=("Idempotency-Key",), **WHOLE_POST)
+@views.operation("POST /v1/posts", NEW_POST, body=NewPostSchema(), request_headers=("Idempotency-Key",), **WHOLE_POST)
 def create_post(request: Request) -> Response:
     """Create a post.
 
@@ -136,6 +142,7 @@ def change_post(request: Request, post: PostRef) -> Response:
     "PUT /v1/posts/by-slug/<slug:post>",
     CHANGED_POST,
     creates=NEW_POST,
+    body=PostInputSchema(),
     request_headers=("If-Match", "If-None-Match"),
     **WHOLE_POST,
 )
@@ -157,7 +164,13 @@ def put_post(request: Request, post: str) -> Response:
     return post_response(request, put.post.document)
 
 
-@views.operation("PUT /v1/posts/<id:post>", CHANGED_POST, request_headers=("If-Match", "If-None-Match"), **WHOLE_POST)
+@views.operation(
+    "PUT /v1/posts/<id:post>",
+    CHANGED_POST,
+    body=PostInputSchema(),
+    request_headers=("If-Match", "If-None-Match"),
+    **WHOLE_POST,
+)
 def replace_post(request: Request, post: int) -> Response:
     """Replace a post.
 
@@ -173,7 +186,7 @@ def replace_post(request: Request, post: int) -> Response:
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=parameters(permanent=choice(("true", "false"), "`true`: the post is gone at once, with its revisions.")),
+    query=parameters(permanent=QueryFlag(**doc("`true`: the post is gone at once, with its revisions."))),
     scopes=WRITE_SCOPES,
     also="/v1/posts/by-slug/<slug:post>",
 )
@@ -183,7 +196,7 @@ def delete_post(request: Request, post: PostRef) -> Response:
     It stays in the trash for 30 days, or not at all with `permanent=true`. Its slugs are free again; its id is never
     reused.
     """
-    permanent = request.query.get("permanent") == "true"
+    permanent = request.query.get("permanent", False)
     write = request.database.write_freeing if permanent else request.database.write
     write(posts.delete, post, request.author, precondition(request), permanent=permanent)
     return no_content(request)

@@ -11,6 +11,9 @@ from tests.service import add_key
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
 FIELDS_ARE = "known: title, status, slug, content, excerpt, tags, cover_image, published_at, params, former_slugs"
+NEW_STATUS = (
+    "status: must be one of published, draft; PUT /v1/posts/by-slug/{slug} also creates scheduled and archived posts"
+)
 URL = "https://203.0.114.1/hook"
 WEBHOOK = {"id": "1", "url": URL, "events": list(DEFAULT_EVENTS), "active": True, "created_at": NOW}
 

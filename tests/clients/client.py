@@ -10,6 +10,7 @@ from blogclient.models import (
     Error,
     EventType,
     ListPostsFieldsItem,
+    NewPost,
     PostChange,
     PostInput,
     Status,
@@ -31,7 +32,7 @@ def do(operation, *path, **arguments):
     return answer
 
 
-post = do("posts.create_post", body=PostInput("Käse", "Words.", tags=["a", "b"]))
+post = do("posts.create_post", body=NewPost("Käse", "Words.", tags=["a", "b"]))
 assert do("posts.get_post", post.id) == do("posts.get_post_by_slug", post.slug) == post
 post = do("posts.change_post", post.id, body=PostChange(status=Status.PUBLISHED, excerpt=None))
 do("posts.change_post_by_slug", post.slug, body=PostChange(excerpt="Short."))

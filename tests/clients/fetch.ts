@@ -13,7 +13,7 @@ async function ok<T>(answer: Promise<{ data?: T; error?: unknown }>): Promise<T>
 async function main(): Promise<void> {
   const headers = { Authorization: `Bearer ${process.env.KEY}` };
   const { DELETE, GET, PATCH, POST, PUT } = createClient<paths>({ baseUrl: process.env.BASE, headers });
-  const body: components["schemas"]["PostInput"] = { title: "Käse", content: "Words.", tags: ["a", "b"] };
+  const body: components["schemas"]["NewPost"] = { title: "Käse", content: "Words.", tags: ["a", "b"] };
   const post = await ok(POST("/v1/posts", { body }));
   const path = { post: post.id };
   const bySlug = { post: post.slug };

@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from blogapi import cli
 from blogapi.api.schemas import StrictSchema
-from blogapi.documents import FIELDS, ID, MAX_SLUG, SLUG
+from blogapi.documents import FIELDS, ID, MAX_SLUG, SET_BY_SERVICE, SLUG
 from blogapi.posts.schemas import PostSchema
 from blogapi.storage.keys import PERMISSIONS, may
 from blogapi.storage.models import PUBLISHED_ONLY, SCOPES
@@ -130,7 +130,7 @@ def test_every_answer_is_as_described(client, post, database, description):
 def test_bodies_are_closed_and_answers_are_open(description):
     schemas = description["components"]["schemas"]
     closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
-    bodies = {"PostInput", "PostChange", "TagChange", "Upload", "WebhookInput", "WebhookChange"}
+    bodies = {"NewPost", "PostInput", "PostChange", "TagChange", "Upload", "WebhookInput", "WebhookChange"}
     assert closed == bodies
     for name in ("PostEvent", "TagUpdated", "TagDeleted", "Ping"):
         assert "enum" not in schemas[name]["properties"]["type"]
@@ -139,10 +139,53 @@ def test_bodies_are_closed_and_answers_are_open(description):
 
 
 def test_every_operation_describes_what_it_does_its_successes_and_one_error_for_all_others(operations):
-    for operation in operations.values():
+    for (path, _), operation in operations.items():
         assert operation["description"].startswith(operation["summary"])
-        assert operation["responses"].pop("default") == {"$ref": "#/components/responses/Error"}
-        assert all(status[0] in "23" for status in operation["responses"])
+        successes = {status for status in operation["responses"] if status[0] in "23"}
+        errors = {"400", "401", "429", "default"} | ({"404"} if "{" in path else set())
+        assert operation["responses"].keys() == successes | errors
+        assert {operation["responses"][error]["$ref"] for error in errors} == {"#/components/responses/Error"}
+    assert successes
+
+
+def test_a_post_as_it_was_received_is_a_valid_body(client, post, description):
+    got = post(status="published")
+    for name in ("NewPost", "PostInput", "PostChange"):
+        validate(got, {"$ref": f"#/components/schemas/{name}"}, description)
+        properties = description["components"]["schemas"][name]["properties"]
+        assert {key for key in properties if properties[key].get("readOnly")} == set(SET_BY_SERVICE)
+
+
+def test_a_new_post_is_a_draft_by_default_and_other_bodies_take_all_statuses(description):
+    status = {
+        name: schema["properties"].get("status")
+        for name, schema in description["components"]["schemas"].items()
+        if "properties" in schema
+    }
+    assert status["NewPost"]["anyOf"] == [
+        {"type": "string", "enum": ["published", "draft"], "default": "draft"},
+        {"type": "null"},
+    ]
+    for name in ("PostInput", "PostChange"):
+        assert status[name]["anyOf"] == [{"$ref": "#/components/schemas/Status"}, {"type": "null"}]
+
+
+def test_no_enumeration_contains_null(description):
+    assert not [path for path, part in parts(description) if None in part.get("enum", [])]
+
+
+def test_flags_in_a_query_are_booleans(operations, client, post):
+    flags = [
+        (path, parameter["name"])
+        for (path, _), operation in operations.items()
+        for parameter in operation["parameters"]
+        if parameter["schema"].get("type") == "boolean"
+    ]
+    assert {name for _, name in flags} == {"permanent", "force"}
+    post()
+    wrong = client.delete("/v1/posts/1?permanent=True")
+    assert wrong.json == {"error": 400, "message": "permanent: must be true or false"}
+    assert client.delete("/v1/posts/1?permanent=true").status_code == 204
 
 
 def test_parameters_have_the_form_that_generators_need(operations):
@@ -265,8 +308,8 @@ def test_everything_is_described_in_words_and_in_a_form_that_generators_read(des
     for path, part in parts(description):
         pattern = part.get("pattern", "")
         assert (pattern.isascii(), pattern.isprintable(), len(pattern) < 200) == (True,) * 3, path
-        assert "default" not in part or path[-1] == "responses", path  # It would make an optional field required.
         is_property = path[-2:-1] == ("properties",) and path[0] == "components"
+        assert "default" not in part or not is_property, path  # It would make an optional field required.
         is_component = path[:1] == ("components",) and len(path) == 3 and path[1] != "securitySchemes"
         if is_property or is_component or path[-2:-1] in (("parameters",), ("tags",)) or "operationId" in part:
             assert len(part.get("description", "")) > 4, path

@@ -42,13 +42,19 @@ def test_valid_params_stay_as_they_are(params):
     assert PostInputSchema().load({**POST, "params": params})["params"] == params
 
 
+@pytest.mark.parametrize("empty", [{}, []])
+def test_an_empty_object_or_php_array_counts_as_left_out(empty):
+    assert NEW.load({**POST, "params": empty}) == NEW.load(POST)
+    assert PostChangeSchema(partial=True).load({"params": empty}) == {}
+
+
 NAME = "a name must be one line of 1 to 64 characters, at least one of them visible"
 
 
 @cases(
     ("params", "expected"),
     [
-        ([], "params: must be an object"),
+        ([1], "params: must be an object"),
         ("a", "params: must be an object"),
         ({"a": None}, "params.a: must not be null"),
         ({"a": {"b": [1, None]}}, "params.a.b[1]: must not be null"),

@@ -18,7 +18,7 @@ from werkzeug.routing import Rule
 from blogapi.api.operations import Operation
 from blogapi.api.request import MARKDOWN
 from blogapi.api.schemas import Names, StrictSchema
-from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, STATUSES
+from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, SET_BY_SERVICE, STATUSES
 from blogapi.storage.keys import may
 from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
@@ -48,13 +48,17 @@ class SchemaConverter(OpenAPIConverter):
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        described.pop("default", None)  # Generators would require the field; the description states it.
-        for name, (words, what) in SHAPES.items():
-            if described.get("enum", [])[: len(words)] == list(words):
-                shape: dict[str, Any] = {"$ref": f"#/components/schemas/{name}"}
-                shape = {"anyOf": [shape, {"type": "null"}]} if field.allow_none else shape
-                return shape | {"description": described.get("description", what)}
-        return described
+        default = described.pop("default", None)  # of a property: generators would require it
+        if "enum" not in described:
+            return described
+        words = [word for word in described["enum"] if word is not None]
+        shape: dict[str, Any] = {"type": "string", "enum": words} | ({} if default is None else {"default": default})
+        for name, (all_words, what) in SHAPES.items():
+            if words == list(all_words):
+                shape = {"$ref": f"#/components/schemas/{name}"}
+                described.setdefault("description", what)
+        nullable = {"anyOf": [shape, {"type": "null"}]} if field.allow_none else shape
+        return nullable | {"description": described["description"]}
 
 
 def describe(app: Flask, server: str = "") -> dict[str, Any]:
@@ -82,12 +86,19 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
 
 
 def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
-    """Return a description that allows unknown fields in answers, because new versions add some, but not in bodies."""
+    """Return a description that allows unknown fields in answers, because new versions add some, but not in bodies.
+
+    A post can be sent back as it was received.
+    """
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     bodies = {*REFERENCE.findall(json.dumps([operation.get("requestBody") for operation in operations]))}
-    for name, schema in described["components"]["schemas"].items():
+    schemas = described["components"]["schemas"]
+    ignored = {name: schemas["Post"]["properties"][name] | {"readOnly": True} for name in SET_BY_SERVICE}
+    for name, schema in schemas.items():
         if name not in bodies:
             schema.pop("additionalProperties", None)
+        elif name.startswith(("NewPost", "Post")):
+            schema["properties"] |= ignored
     return described
 
 
@@ -109,7 +120,7 @@ def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str
         "description": f"{text}\n\nKeys: {', '.join(operation.scopes)}.",
         "tags": [rule.rule.split("/")[2], *(["agents"] if name in AGENTS else [])],
         "parameters": list(describe_parameters(rule, operation, known)),
-        "responses": describe_responses(operation),
+        "responses": describe_responses(rule, operation),
     }
     if operation.body:
         # With two JSON types, openapi-python-client generates code that fails unless there is an optional parameter.
@@ -140,9 +151,10 @@ def has_validator(operation: Operation) -> bool:
     return operation.method == "GET" and "ETag" in operation.answer.headers
 
 
-def describe_responses(operation: Operation) -> dict[str, Any]:
+def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    found: dict[str, Any] = {"default": "Error"}  # one for all, because programs read each one at length
+    statuses = ("400", "401", *(["404"] if rule.arguments else []), "429")
+    found: dict[str, Any] = dict.fromkeys((*statuses, "default"), "Error")  # one, because programs read all at length
     for answer in filter(None, (operation.answer, operation.creates)):
         found[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:

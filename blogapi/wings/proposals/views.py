@@ -13,9 +13,9 @@ from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, list_response, no_content, post_response, tagged_response
 from blogapi.api.schemas import (
     CURSOR_TIME,
+    QueryFlag,
     StrictSchema,
     Time,
-    choice,
     doc,
     matching,
     page_size,
@@ -39,7 +39,7 @@ BEFORE = parsed_by(
     pattern=f"^{CURSOR_TIME}_{ID}$",
 )
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
-FORCE = parameters(force=choice(("true", "false"), "`true`: overwrite fields that were changed since, too."))
+FORCE = parameters(force=QueryFlag(**doc("`true`: overwrite fields that were changed since, too.")))
 views = Views("proposals", __name__)
 
 
@@ -155,7 +155,7 @@ def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     If a field that it changes has another value by now, the answer is 412 and nothing is changed, unless `force` is
     `true`.
     """
-    apply = partial(proposals.apply, force=request.query.get("force") == "true")
+    apply = partial(proposals.apply, force=request.query.get("force", False))
     document, applied = request.database.write(apply, post, proposal, request.author, precondition(request))
     applied.log_applied()
     return post_response(request, document)
