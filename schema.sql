@@ -245,6 +245,12 @@ CREATE TABLE fetched_image (
     image_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- When `blogapi backup` last succeeded, in one row, which the first backup creates.
+CREATE TABLE backup (
+    id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    made_at TEXT NOT NULL
+) STRICT;
+
 -- Total size of all images, in one row, which the first image creates.
 CREATE TABLE image_total (
     id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
@@ -14,6 +14,10 @@ import click
 from blogapi.cli.images import given_path, given_url
 from blogapi.config import Config
 from blogapi.engines import engine_for
+from blogapi.storage.database import Database
+from blogapi.storage.engine import Engine, Transaction
+from blogapi.storage.errors import Unavailable
+from blogapi.storage.models import Backup
 from blogapi.wings.transfer import copy
 
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
@@ -67,10 +71,12 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     is_folder, file = path.is_dir(), path
     if is_folder:
         file = path / datetime.now(UTC).strftime(BACKUP_NAME)
+    engine = engine_for(Config.from_environ(os.environ).database)
     try:
-        copy.backup(engine_for(Config.from_environ(os.environ).database), file)
+        copy.backup(engine, file)
     except OSError as error:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
+    record(engine)
     old = (
         superfluous((entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)), keep)
         if keep
@@ -86,6 +92,22 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
         touch.touch()
     if ping:
         call(ping)
+
+
+def record(engine: Engine) -> None:
+    """Record the time of a backup, for the metrics. A database that cannot be written was backed up all the same."""
+    try:
+        engine.open(create=False)
+        with closing(engine):
+            Database(engine).write(replace_time)
+    except Unavailable as error:
+        click.echo(f"The backup is written, but its time is not recorded: {error}", err=True)
+
+
+def replace_time(tx: Transaction) -> None:
+    """Store the current time as that of the last backup."""
+    tx.execute(Backup.delete())
+    tx.execute(Backup.insert(id=1, made_at=tx.now))
 
 
 def call(url: str) -> None:

@@ -155,9 +155,9 @@ class Postgresql(Engine):
 
     # The database as a whole
 
-    def size(self) -> int:
-        found = self.row(SQL("SELECT pg_database_size(current_database())"), {})
-        return found[0] if found else 0
+    def sizes(self) -> dict[str, int]:
+        (size,) = self.row(SQL("SELECT pg_database_size(current_database())"), {}) or (0,)
+        return {"database_size": size}
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:

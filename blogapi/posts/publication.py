@@ -74,8 +74,13 @@ NEXT_DUE = Compiled(Schedule.select(Schedule.post_id).where(IS_DUE).order_by(Sch
 POST_IS_DUE = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, IS_DUE))
 
 
-def newest_post_in_future(reader: Reader) -> str | None:
-    """Return the creation time of the newest post if it is later than now, which means that the clock is behind."""
-    found = reader.row(Post.select(DOCUMENT).order_by(Post.id.desc()).limit(1))
-    created_at = documents.load(found[0])["created_at"] if found else ""
-    return created_at if created_at > reader.now else None
+def latest_in_future(reader: Reader) -> str | None:
+    """Return the latest time of a published post if it is later than now, which means that the clock is behind."""
+    of_published = Post.status == "published"
+    newest = reader.row(Post.select(DOCUMENT).where(of_published).order_by(Post.id.desc()).limit(1))
+    if newest is None:
+        return None
+    times = [documents.load(newest[0])["created_at"]]
+    for column in (Post.updated_at, Post.published_at):  # Each has an index.
+        times += reader.one(Post.select(fn.MAX(column)).where(of_published))
+    return max(times) if max(times) > reader.now else None

@@ -60,9 +60,11 @@ class Background:
             self.database.engine.reserve: MINUTE,  # disk space for deletions
             self.publish: 0,
             self.prune: MINUTE,
+            self.check_clock: MINUTE,
             self.sender.deliver: 0,
             self.tidy_index: TIDY_SECONDS,
         }
+        self._is_late = False  # whether the clock is behind a post
         self._monotonic = monotonic
         self._next_at = dict.fromkeys(self._steps, -math.inf)  # on the monotonic clock
         self._until = math.inf  # when the current step must end, on the same clock
@@ -130,6 +132,15 @@ class Background:
             if self.is_over():
                 break
             time.sleep(0)
+
+    def check_clock(self) -> None:
+        """Log when the clock falls behind a published post, and when it has caught up."""
+        latest = publication.latest_in_future(self.database)
+        if latest and not self._is_late:
+            log.warning("the clock is behind: it is %s, but a post is from %s", self.database.now, latest)
+        if self._is_late and not latest:
+            log.warning("the clock is no longer behind the posts")
+        self._is_late = latest is not None
 
     def prune(self) -> None:
         """Delete the expired rows of each wing."""

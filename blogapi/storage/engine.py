@@ -182,8 +182,8 @@ class Engine(ABC):
         """Return whether this process is the one that sends webhooks and publishes posts."""
 
     @abstractmethod
-    def size(self) -> int:
-        """Return the size of the database on disk, in bytes."""
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the database on disk (`database_size`), and of a file's `wal` and `disk_free`."""
 
 
 class Reader:

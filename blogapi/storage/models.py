@@ -58,6 +58,7 @@ def model(table: str) -> Any:
 
 
 ApiKey = model("api_key")
+Backup = model("backup")
 DraftCopy = model("draft_copy")
 Proposal = model("proposal")
 AppliedProposal = model("applied_proposal")

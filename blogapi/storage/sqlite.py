@@ -240,8 +240,9 @@ class Sqlite(Engine):
     def is_leader(self) -> bool:
         return True  # Only one process uses SQLite.
 
-    def size(self) -> int:
-        return sum(path.stat().st_size for path in (self.path, self._wal) if path.exists())
+    def sizes(self) -> dict[str, int]:
+        database, wal = (path.stat().st_size if path.exists() else 0 for path in (self.path, self._wal))
+        return {"database_size": database + wal, "wal": wal, "disk_free": shutil.disk_usage(self.folder).free}
 
     def open_connection(self) -> sqlite3.Connection:
         """Open a connection with our pragmas. Raises Unavailable."""

@@ -59,6 +59,15 @@ def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, tmp
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+def test_the_time_of_a_backup_is_stored_if_the_database_can_be_written(run, path, storage, tmp_path):
+    assert run("backup", tmp_path / "a.db")[0] == 0
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("SELECT count(*) FROM backup WHERE made_at > '2026'").fetchone() == (1,)
+        connection.execute("PRAGMA user_version = 11")
+    status, _, error = run("backup", tmp_path / "b.db")
+    assert (status, error[0][:55]) == (0, "The backup is written, but its time is not recorded: ca")
+
+
 def test_after_success_a_file_is_touched_and_an_address_requested(run, storage, tmp_path):
     stamp = tmp_path / "stamp"
     with Receiver() as receiver:

@@ -40,9 +40,9 @@ def test_it_knows_the_server_port_in_another_terminal(server):
 
 def test_each_fault_has_a_line(path, run, folder):
     os.chmod(path, 0o644)
-    run("import", folder(a="A"))
+    run("import", folder(a="---\nstatus: published\n---\n# A"))
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("""UPDATE post SET document = replace(document, '"created_at":"20', '"created_at":"29')""")
+        connection.execute("UPDATE post SET published_at = replace(published_at, '20', '29')")
     status, found = checks(BLOGAPI_URL="http://blog.invalid:1")
     assert status == 1
     assert found["permissions"] == f"WRONG: other users can read the database: chmod 600 {path}"

@@ -1,9 +1,12 @@
 """The metrics for Prometheus."""
 
+from importlib.metadata import version
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogapi.api.service import BUCKETS
+from blogapi.cli.transfer_backup import replace_time
 from blogapi.wings.docs.metrics import Metrics, label
 from tests.api.fixtures import with_key
 from tests.cases import cases
@@ -65,6 +68,21 @@ def test_the_limit_and_the_size_of_the_database_are_included(client, config):
     size = sum(path.stat().st_size for path in (config.database, config.database.with_name("blog.db-wal")))
     assert samples(text, "blogapi_rate_limit") == {"": config.rate_limit}
     assert samples(text, "blogapi_database_size_bytes") == {"": size}
+    assert samples(text, "blogapi_wal_bytes") == {"": config.database.with_name("blog.db-wal").stat().st_size}
+    assert samples(text, "blogapi_disk_free_bytes")[""] > 1e6
+
+
+@pytest.mark.both_engines
+def test_the_version_the_progress_of_the_index_and_the_last_backup_are_included(client, database, post, clock):
+    text = client.get("/metrics").text
+    assert samples(text, "blogapi_build_info") == {version("blogapi"): 1}
+    assert samples(text, "blogapi_indexed_ratio") == {"": 1}
+    assert samples(text, "blogapi_last_backup_timestamp_seconds") == {}
+    for _ in range(2):
+        clock.now += 60
+        database.write(replace_time)
+        text = client.get("/metrics").text
+        assert samples(text, "blogapi_last_backup_timestamp_seconds") == {"": clock.now}
 
 
 @cases(("scope", "status"), [("read-only", 200), ("drafts-only", 200), ("published-only", 403)])

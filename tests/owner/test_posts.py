@@ -122,10 +122,10 @@ def test_the_latest_change_comes_first_and_pages_link_back_and_forth(owner, clie
 
 
 def test_the_list_warns_if_the_clock_is_behind(owner, post, clock):
-    post()
+    post(status="published")
     assert view(owner, "/settings/posts").all(".problem") == []
     clock.now -= 3600
-    told = "it says 2026-11-20 11:00 UTC, but the newest post was created at 2026-11-20 12:00 UTC."
+    told = "it says 2026-11-20 11:00 UTC, but a post is from 2026-11-20 12:00 UTC."
     assert view(owner, "/settings/posts").all(".problem") == [f"The clock of the server is behind: {told}"]
 
 

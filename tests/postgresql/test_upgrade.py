@@ -17,7 +17,7 @@ from tests.storage.test_upgrade import OLDER, proposals_are_kept, query, unpacke
 
 # Turns a new PostgreSQL database into one of an earlier version
 TO_VERSION_11 = """
-    DROP TABLE proposal;
+    DROP TABLE backup, proposal;
     CREATE TABLE proposal (
         id bigint NOT NULL PRIMARY KEY, post_id bigint NOT NULL, author text COLLATE "C" NOT NULL,
         created_at text COLLATE "C" NOT NULL, number bigint NOT NULL, bytes bigint NOT NULL,

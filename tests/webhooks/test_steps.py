@@ -84,6 +84,26 @@ def copy_versions(tx, number):
     )
 
 
+@pytest.mark.both_engines
+@pytest.mark.parametrize("change", [{}, {"title": "Changed"}], ids=["created", "changed"])
+def test_a_clock_that_falls_behind_a_published_post_is_logged_once(app, client, post, clock, caplog, change):
+    monotonic = Clock(1000)
+    background = Background(app.extensions[EXTENSION], monotonic=monotonic)
+    post(status="published")
+    clock.now += MINUTE
+    client.patch("/v1/posts/1", json=change)
+    post(status="draft")
+    for jump in (0, -6 * HOUR, MINUTE, 6 * HOUR, MINUTE):
+        clock.now += jump
+        monotonic.now += MINUTE
+        background.turn()
+    seconds = "12:01:00Z" if change else "12:00:00Z"
+    assert caplog.messages == [
+        f"the clock is behind: it is 2026-11-20T06:01:00Z, but a post is from 2026-11-20T{seconds}",
+        "the clock is no longer behind the posts",
+    ]
+
+
 @pytest.fixture
 def pruned(client, app, clock, count, post):
     """Keep a version of a post; then let time pass for a background, and return whether the version is gone."""

@@ -1,4 +1,10 @@
--- From version 11 to 12, of release 1.3.1: ids of proposals that are never reused, and the tags in their changes
+-- From version 11 to 12, of release 1.3.1: ids of proposals that are never reused, and the tags in their changes; the time
+-- of the last backup
+
+CREATE TABLE backup (
+    id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+    made_at TEXT NOT NULL
+) STRICT;
 
 -- On SQLite
 

@@ -3,15 +3,31 @@
 import time
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
+from importlib.metadata import version
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from blogapi.api.service import BUCKETS, Service
+from blogapi.storage.models import Backup
 from blogapi.wings.images.storage import total_bytes
+from blogapi.wings.search.index import indexed_percent
 from blogapi.wings.webhooks import storage as webhooks
+
+SIZES = {
+    "database_size": "Bytes of the database on disk.",
+    "wal": "Bytes of it in the -wal.",
+    "disk_free": "Free bytes on the disk of the database.",
+}
 
 
 class Metrics(Collector):
@@ -21,6 +37,7 @@ class Metrics(Collector):
         self._database = service.database
         self._rate_limit = service.config.rate_limit
         self._requests = service.requests
+        self._build = InfoMetricFamily("blogapi_build", "What runs.", {"version": version("blogapi")})
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -43,10 +60,21 @@ class Metrics(Collector):
             totals = accumulate(map(sum, zip(*by_status, strict=True)))
             durations.add_metric([label(endpoint)], list(zip(bounds, totals, strict=True)), seconds)
         limit = GaugeMetricFamily("blogapi_rate_limit", "Requests per minute for each key.", self._rate_limit)
-        size = self._database.engine.size()
-        bytes_on_disk = GaugeMetricFamily("blogapi_database_size_bytes", "Bytes of the database on disk.", size)
-        images_bytes = GaugeMetricFamily("blogapi_images_bytes", "Bytes of all images.", total_bytes(self._database))
-        return [requests, durations, limit, self._deliveries(), bytes_on_disk, images_bytes]
+        return [self._build, requests, durations, limit, self._deliveries(), *self._sizes(), *self._progress()]
+
+    def _sizes(self) -> Iterable[Metric]:
+        for name, size in self._database.engine.sizes().items():
+            yield GaugeMetricFamily(f"blogapi_{name}_bytes", SIZES[name], size)
+        yield GaugeMetricFamily("blogapi_images_bytes", "Bytes of all images.", total_bytes(self._database))
+
+    def _progress(self) -> Iterable[Metric]:
+        percent = indexed_percent(self._database)
+        indexed = 1 if percent is None else percent / 100
+        yield GaugeMetricFamily("blogapi_indexed_ratio", "Share of the posts in the search index.", indexed)
+        if backup := self._database.row(Backup.select(Backup.made_at)):
+            seconds = datetime.fromisoformat(backup[0]).timestamp()
+            name = "blogapi_last_backup_timestamp_seconds"
+            yield GaugeMetricFamily(name, "When `blogapi backup` last succeeded.", seconds)
 
     def _deliveries(self) -> Metric:
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))

@@ -74,7 +74,7 @@ def show_posts() -> str:
     if not given:
         values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
-        values["late"] = publication.newest_post_in_future(request.database)
+        values["late"] = publication.latest_in_future(request.database)
     return render_template("owner/posts.html", most=MAX_COUNTED, searched=given.get("q"), **values)
 
 
