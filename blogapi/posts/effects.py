@@ -88,16 +88,25 @@ def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
     index.remove(tx, post_id)
 
 
-def run_for_tag(tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]]) -> None:
-    """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list."""
+def run_for_tag(
+    tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]], *, on_site: bool
+) -> None:
+    """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list.
+
+    `on_site` says whether a published post carries the tag.
+    """
     proposals.retag(tx, change)
     name = data["tag"]["name"]
     labels.rename(tx, fold(data.get("previous_name", name)), name if event == "tag.updated" else "")
-    webhooks.record(tx, data, event)
+    webhooks.record(tx, data, event, *([webhooks.SITE_CHANGED] if on_site else []))
 
 
 def _events(change: Change) -> list[str]:
     """Return the types of the events of a change, in order."""
     events = [EVENTS[change.kind]] if change.kind in EVENTS else []
-    became_published = change.new.get("status") == "published" != change.old.get("status")
-    return [*events, "post.published"] if became_published else events
+    was_published, is_published = (post.get("status") == "published" for post in (change.old, change.new))
+    if is_published and not was_published:
+        events.append("post.published")
+    if (was_published or is_published) and change.kind != "unchanged":
+        events.append(webhooks.SITE_CHANGED)
+    return events

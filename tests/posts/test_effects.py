@@ -38,19 +38,19 @@ def test_each_kind_of_change_has_its_effects(client, database, clock, post, foll
     assert followed() == {"events": ["post.updated"], "schedule": ["1"], "tags": ["a scheduled"]} | kept
     clock.now += 10
     database.write(posts.publish_due)
-    assert followed() == {"events": ["post.published"], "tags": ["a published"]} | kept
+    assert followed() == {"events": ["post.published", "site.changed"], "tags": ["a published"]} | kept
     client.patch("/v1/tags/a", json={"name": "b"})
-    assert followed() == {"events": ["tag.updated"], "tags": ["b published"]} | kept
+    assert followed() == {"events": ["tag.updated", "site.changed"], "tags": ["b published"]} | kept
     client.delete("/v1/posts/1")
-    assert followed() == {"events": ["post.deleted"], "history": ["replaced", "deleted"]}
+    assert followed() == {"events": ["post.deleted", "site.changed"], "history": ["replaced", "deleted"]}
 
 
 def test_a_deletion_for_good_leaves_nothing(client, post, followed):
     post(title="A", tags=["a"], status="published")
-    assert followed() == {"events": ["post.created", "post.published"], "tags": ["a published"]}
+    assert followed() == {"events": ["post.created", "post.published", "site.changed"], "tags": ["a published"]}
     client.patch("/v1/posts/1", json={"title": "B"})
     client.delete("/v1/posts/1?permanent=true")
-    assert followed() == {"events": ["post.updated", "post.deleted"]}
+    assert followed() == {"events": ["post.updated", "site.changed", "post.deleted", "site.changed"]}
 
 
 def test_a_damaged_post_that_is_deleted_leaves_nothing(client, database, post, followed):

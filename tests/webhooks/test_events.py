@@ -96,6 +96,57 @@ def test_a_tag_change_sends_only_an_event_about_the_tag(client, subscribe, post,
     assert recorded() == expected
 
 
+@pytest.mark.both_engines
+def test_a_change_that_readers_see_is_a_change_of_the_site_and_no_other_is(client, subscribe, post, types, recorded):
+    subscribe(events=["site.changed"])
+    post(tags=["a"]), post(tags=["a"])
+    path = "/v1/posts/1"
+    for expected, method, target, body in [
+        (0, "PATCH", path, {"title": "B"}),
+        (0, "PATCH", "/v1/tags/a", {"name": "b"}),
+        (0, "DELETE", path, None),
+        (0, "POST", "/v1/trash/1/restore", None),
+        (0, "PATCH", path, {"status": "scheduled", "published_at": LATER}),
+        (1, "PATCH", path, {"status": "published", "published_at": NOW}),
+        (1, "PATCH", path, {"title": "C"}),
+        (0, "PATCH", path, {"title": "C"}),
+        (1, "PATCH", "/v1/tags/b", {"name": "c"}),
+        (0, "PATCH", "/v1/tags/c", {"name": "c"}),
+        (1, "DELETE", "/v1/tags/c", None),
+        (1, "PATCH", path, {"status": "archived"}),
+        (0, "PATCH", path, {"content": "D"}),
+        (1, "PATCH", path, {"status": "published"}),
+        (1, "DELETE", path, None),
+        (1, "POST", "/v1/trash/1/restore", None),
+        (1, "DELETE", f"{path}?permanent=true", None),
+    ]:
+        before = len(types())
+        answer = client.open(target, method=method, json=body)
+        assert (answer.status_code < 300, len(types()) - before) == (True, expected), (method, target, body)
+        if expected and answer.json and "content" in answer.json:
+            expected_post = {name: value for name, value in answer.json.items() if name != "content"}
+            assert recorded()[-1] == event("site.changed", post=expected_post)
+    assert {*types()} == {"site.changed"}
+
+
+@pytest.mark.both_engines
+def test_a_publication_by_time_changes_the_site(client, database, subscribe, post, types, recorded, clock):
+    post()
+    client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": LATER})
+    subscribe(events=["site.changed"])
+    clock.now = NOON + 3600
+    database.write(posts.publish_due)
+    assert (types(), recorded()[0][1]["data"]["post"]["status"]) == (["site.changed"], "published")
+
+
+def test_changes_of_the_site_are_sent_to_webhooks_that_name_them_and_gathered(client, subscribe, post, count):
+    subscribe(), subscribe(events=["site.changed"], after_seconds=60)
+    post(status="published"), post(status="published")
+    deliveries = [client.get(f"/v1/webhooks/{number}/deliveries").json for number in (1, 2)]
+    assert ["site.changed" in str(listed) for listed in deliveries] == [False, True]
+    assert len(deliveries[1]) == 1
+
+
 def test_refused_and_repeated_requests_record_nothing(client, subscribe, post, types):
     post(slug="taken", tags=["a", "b"])
     subscribe(), subscribe(events=["tag.deleted"])

@@ -12,14 +12,14 @@ from blogapi.wings.owner import once
 from blogapi.wings.owner.frame import done, form_secret, shows_errors
 from blogapi.wings.owner.views import add_action
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.storage import DEFAULT_EVENTS
+from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 SHOWN_DELIVERIES = 10  # of each webhook
 new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
 PRESETS = {
+    "rebuild": [webhooks.SITE_CHANGED],
     "published": ["post.published"],
-    "rebuild": ["post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted"],
     "everything": [event for event in DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
 }
 # Values of the form for common site hosts
@@ -96,7 +96,7 @@ def save_webhook(webhook_id: int) -> Response:
 
 def choices(*others: str) -> dict[str, Any]:
     """Return the choices in a webhook's form; `others` are further events."""
-    return {"events": [*PRESETS["everything"], *others], "bodies": webhooks.BODIES}
+    return {"events": [event for event in EVENTS if event != "ping"] + [*others], "bodies": webhooks.BODIES}
 
 
 def typed_fields() -> dict[str, Any]:

@@ -109,14 +109,15 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
     if new != old and not merge and tx.row(PostTag.select(PostTag.tag).where(PostTag.tag == new).limit(1)):
         raise Rejected("name", 'another tag has this name; "merge": true merges the two')
     change = partial(_renamed, old, name)
-    changed = _rewrite(tx, old, change, author)
+    statuses = _rewrite(tx, old, change, author)
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
         tx.execute(PostTag.delete().where(PostTag.tag == old, PostTag.post_id.in_(both)))
         tx.execute(PostTag.update(tag=new, name=name).where(PostTag.tag == old))
     tag = find(tx, new)
-    if changed or tag.name != before.name:
-        effects.run_for_tag(tx, "tag.updated", {"tag": tag._asdict(), "previous_name": before.name}, change)
+    if statuses or tag.name != before.name:
+        data = {"tag": tag._asdict(), "previous_name": before.name}
+        effects.run_for_tag(tx, "tag.updated", data, change, on_site="published" in statuses)
     return tag
 
 
@@ -124,17 +125,17 @@ def delete(tx: Transaction, tag: str, author: Author) -> None:
     """Remove a (folded) tag from every post. Raises DoesNotExist if none carries it."""
     name = find(tx, tag).name
     change = partial(_without, tag)
-    _rewrite(tx, tag, change, author)
+    statuses = _rewrite(tx, tag, change, author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
-    effects.run_for_tag(tx, "tag.deleted", {"tag": {"name": name}}, change)
+    effects.run_for_tag(tx, "tag.deleted", {"tag": {"name": name}}, change, on_site="published" in statuses)
 
 
-def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> bool:
-    """Change the tags in the documents of all posts with a tag; return whether any tag became another.
+def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
+    """Change the tags in the documents of all posts with a tag; return the statuses of those that changed.
 
     Posts are rewritten one by one, so memory holds a single document. Damaged posts are skipped.
     """
-    any_changed = False
+    statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
         with suppress(Damaged):
             stored = tx.row(STORED, id=post_id)
@@ -145,8 +146,8 @@ def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]]
                 tx.execute(SET_DOCUMENT, id=post_id, document=documents.dump(new), updated_at=tx.now)
                 copies = {"status": old["status"], "post_id": post_id}
                 tx.execute_many(RESPELL, [{"tag": fold(name), "name": name} | copies for name in new["tags"]])
-                any_changed = True
-    return any_changed
+                statuses.add(old["status"])
+    return statuses
 
 
 STORED = Compiled(Post.select(DOCUMENT).where(Post.id == Placeholder("id")))

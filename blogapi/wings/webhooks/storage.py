@@ -23,8 +23,8 @@ from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, Webho
 
 # What a webhook gets unless it names its events
 DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
-PROPOSED = "post.proposed"
-EVENTS = (*DEFAULT_EVENTS, PROPOSED)
+PROPOSED, SITE_CHANGED = "post.proposed", "site.changed"
+EVENTS = (*DEFAULT_EVENTS, PROPOSED, SITE_CHANGED)
 MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
 MAX_PENDING = 10_000  # pending deliveries per webhook

@@ -78,7 +78,7 @@ class WebhookInputSchema(InputSchema):
         choice(EVENTS, "An event."),
         length(1, len(EVENTS), "events"),
         load_default=DEFAULT_EVENTS,
-        **doc("The events to send, at least one. By default, a new webhook gets all but `post.proposed`."),
+        **doc("The events to send, at least one. By default, all but `post.proposed` and `site.changed`."),
     )
     headers = Headers(
         **doc(
