@@ -189,6 +189,13 @@ def test_a_host_that_does_not_answer_is_given_up_after_three_images(run, storage
     ]
 
 
+def test_a_host_that_redirects_to_one_that_does_not_answer_is_given_up_too(run, storage, post, host, private):
+    host.paths |= {f"/{number}.png": f"http://127.0.0.1:{free_port()}/" for number in range(5)}
+    error = run("import", post("".join(f"![]({{}}/{number}.png)" for number in range(5))), "--fetch-images")[2]
+    assert error[-1].endswith(": its host was asked 3 times before: cannot connect: Connection refused")
+    assert len(host.asked) == 3
+
+
 def test_no_more_images_are_fetched_than_an_import_and_the_service_may_have(
     run, storage, post, host, private, monkeypatch
 ):

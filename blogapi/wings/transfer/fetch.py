@@ -106,8 +106,8 @@ class Fetcher:
             with deadline(SECONDS, TimeoutError()):
                 for _ in range(MAX_REDIRECTS + 1):
                     status, location, data = self._get(url, until)
-                    self._failures[host].clear()
                     if status not in endpoint.REDIRECTS:
+                        self._failures[host].clear()
                         break
                     url = urljoin(url, location)
         except (OSError, HTTPError, HTTPException, ValueError) as error:
