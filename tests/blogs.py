@@ -6,12 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from blogapi.wings.transfer import inherited, sites
+from blogapi.wings.transfer import exclusions, inherited, sites
 from blogapi.wings.transfer.sources import Sources
 from tests.service import without_rights
 
 SAMPLES = Path(__file__).parent / "samples"
-CACHED = sites.roots_of, sites.site_of, sites.names_in, inherited._of_folders, inherited._of_folder
+CACHED = (
+    sites.roots_of,
+    sites.site_of,
+    sites.names_in,
+    inherited._of_folders,
+    inherited._of_folder,
+    exclusions._exclusions,
+)
 NOON = 1_795_176_000  # 2026-11-20T12:00:00Z
 
 

@@ -28,8 +28,7 @@ from blogapi.wings.sync.push import Push
 from blogapi.wings.sync.remote import Remote
 from blogapi.wings.sync.state import STATE, SyncState, synced_folder
 from blogapi.wings.sync.working import Result, WorkingFolder
-from blogapi.wings.transfer.folder import Folder
-from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
 
 CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only foresees

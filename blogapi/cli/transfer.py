@@ -27,9 +27,9 @@ from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.search import index
 from blogapi.wings.transfer import copy, permalinks
-from blogapi.wings.transfer.archives import unpacked
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.fetch import Fetcher
+from blogapi.wings.transfer.folder import unpacked
 from blogapi.wings.transfer.images import IMAGE_FOLDER, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, predict, store, with_stored_images
 from blogapi.wings.transfer.report import Report, counted

@@ -3,7 +3,7 @@
 from io import BytesIO
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from blogapi.wings.transfer import archives
+from blogapi.wings.transfer import folder as archives
 from tests.cases import cases
 from tests.cli.conftest import stored
 from tests.cli.test_import_images import LOAF, address

@@ -35,6 +35,18 @@ HIDDEN = {
     "Jekyll, in no collection": {"_config.yml": "collections: [notes]", "posts/a.md": "", "_trash/b.md": POST},
     "Hexo, discarded": {"_config.yml": "new_post_name: a", "posts/a.md": "", "source/_discarded/b.md": POST},
     "Blot": {"posts/a.md": "", "posts/[Draft] b.md": POST},
+    "Jekyll, excluded": {"_config.yml": "exclude: [posts]"},
+    "Hugo, ignored": {"hugo.toml": "baseURL = 'x'\nignoreFiles = ['posts/.*\\.md$']"},
+    "Hugo, in a mount": {"hugo.yaml": "module: {mounts: [{source: content, excludeFiles: [posts/*]}]}"},
+    "Zola, ignored": {"config.toml": "base_url = 'x'\nignored_content = ['*a.md']"},
+    "Eleventy, ignored": {".eleventyignore": "posts/"},
+    "Eleventy, in its script": {"eleventy.config.js": "c.ignores.add('posts/**')"},
+    "MkDocs, drafts": {"mkdocs.yml": "draft_docs: |\n  posts/"},
+    "Pelican, excluded": {"pelicanconf.py": "ARTICLE_EXCLUDES = ['posts']"},
+    "Obsidian, excluded": {".obsidian/app.json": '{"userIgnoreFilters": ["posts/"]}'},
+    "Quartz, ignored": {"quartz.config.ts": 'const c = { ignorePatterns: ["posts"] }'},
+    "Quartz, not chosen": {"quartz.config.ts": "filters: [Plugin.ExplicitPublish()]"},
+    "called a draft": {"posts/a.md": "", "posts/draft-b.md": POST},
     "private folder": {"posts/a.md": "", "Private/b.md": POST},
 }  # fmt: skip
 SHOWN = {
@@ -52,6 +64,7 @@ SHOWN = {
         "posts/a.md": POST.replace("A", "A\ndraft: false", 1),
     },
     "of another folder": {"notes/notes.json": '{"draft": true}'},
+    "Jekyll, something else excluded": {"_config.yml": "exclude: [vendor, '*.log', post]"},
     "a list of data": {"posts/posts.json": "[1, 2]"},
 }
 

@@ -71,7 +71,7 @@ PARSERS = """
 import sys
 from pathlib import Path
 from blogapi.wings.markdown.files import MarkdownError, parse
-from blogapi.wings.transfer import data, ghost, wordpress
+from blogapi.wings.transfer import folder as data, ghost, wordpress
 from blogapi.wings.transfer.sources import Sources
 
 def refused(read, text):

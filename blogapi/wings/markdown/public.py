@@ -1,4 +1,9 @@
-"""Decide whether a post in a file of any program was public, and find the passwords in it."""
+"""Decide whether a post in a file of any program was public, and find the passwords in it.
+
+One list of names serves all programs, wherever they stand: a post is public unless one of them has another value than
+those that are known to be public. So a name that we misunderstand makes a draft, which the report lists, and never
+publishes what was hidden.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,125 +16,102 @@ from blogapi.wings.markdown.dates import looks_like_date, rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
+EMPTY = {"", "null", "~"}
 ON = {"true", "yes", "on", "1", "y"}
 OFF = {"false", "no", "off", "0", "n", "never", "none"}
-EMPTY_WORDS = {"", "null", "~"}
-PUBLIC_WORDS = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default"}
-PUBLIC_WORDS |= {"everyone", "everybody", "anyone", "all", "world"}
-# Values that hide a post under any of the names below
-HIDING = re.compile(
-    r"(is[ _-])?(drafts?|private|hidden|hide|secret|unlisted|delisted|unpublished|not[ _-]published|protected|internal"
-    r"|((only|for)[ _-])?(members?|paid|premium|subscribers?)([ _-](only|subscriber|member)s?)?"
-    r"|only[ _-]free|sent|password([ _-]protected)?|tiers|founding|friends|family|confidential|restricted|wip"
-    r"|in[ _-]progress|unfinished|pending([ _-]review)?"
-    r"|entwurf|privat|brouillon|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿"
-    r"|(in[ _-])?review|trash(ed)?|deleted|expired|inactive|disabled|never|skip|ignored?|embargo(ed)?|on[ _-]hold|todo)"
-)
-LATEST = "~"  # sorts after every time
-# Names that say how a part of the page looks, and nothing about the post: `hide_title`
-OF_A_PART = re.compile(
-    "toc|title|cover|image|thumb|author|comment|meta|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
-    "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe"
-    "|newsletter|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget"
-)
+PUBLIC = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default", "featured", "always"}
+PUBLIC |= {"everyone", "everybody", "anyone", "all", "world", "scheduled", "future", "archived"}
 PASSWORD = re.compile(".*pass(word|wd|phrase|code|key).*|pass|pwd|pw|encrypt(ed|ion)?(key)?|cipher(text)?")
-MAY_BE_PASSWORD = {"secret", "protect", "protected", "private"}  # if their value is not one of the words above
-# Mappings whose values count like those at the top, as `params` in Hugo and `extra` in Zola
-NESTED = {"params", "extra", "custom", "metadata", "meta", "post", "page", "data", "frontmatter", "options", "access"}
-NOT_BUILT = OFF | {"link", "local"}  # values in Hugo's `build` that leave a post out of pages or lists
+MAY_BE_PASSWORD = {"secret", "protect", "protected", "private", "lock"}  # if their value is none of the words here
+# Parts of names that hide a post, and of values that do
+HIDING = re.compile(
+    "draft|priv(at|ad|é)|hid(e|den|ing)|unlist|delist|unpublish(ed|$)|secret|confidential|protect|restrict|embargo"
+    "|unfinished|inprogress|pending|deleted|trash|inactive|disabled|headless|exclude|members?(only|$)|subscriber"
+    "|premium|paywall|paid|mailonly|newsletteronly|onlyfree|login|membersaccess"
+    "|^((is)?(wip|removed|internal|sent|todo)|(ignored?|skip)(post|page)?|lock(ed)?|(requires?)?auth(entication|required)?)$"
+    "|entwurf|brouillon|borrador|bozza|rascunho|szkic|черновик|下書き|草稿"
+)
+# Names of this service and of other programs for parts of a page: `hide_title`, `cover.hidden`
+OF_A_PART = re.compile(
+    "toc|title|cover|image|thumb|author|comment|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
+    "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe$"
+    "|newsletter$|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget|search|meta"
+)
+# Mappings in which a name means the same as at the top, and words in front of names
+NEUTRAL = re.compile(
+    "(params|extra|custom|metadata|meta|frontmatter|data|options|access|post|page|article|entry|content|document"
+    "|publish(ing)?(?=st)|publication(?=st)|is|as|dg|do|to)(?=.)"
+)
+# Titles of posts that are not finished: `[DRAFT] Rye`, `WIP: Rye`, `Rye (draft)`
+DRAFT_TITLE = re.compile(
+    r"\s*([\[({<](draft|wip|private|unlisted|hidden)[\])}>].*|(draft|wip) ?:.*|.*[\[(](draft|wip)[\])]\s*)", re.DOTALL
+)
 HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # Nikola, Obsidian
 # Reasons for a draft that an author expects
 PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
+LATEST = "~"  # sorts after every time
 
 
 class Inherited(NamedTuple):
-    """Values that a post gets from a file of its folders or its site."""
+    """What a post gets from its path, from a file of its folders or from its site: values, or a reason to hide it."""
 
     source: str  # the name of the file
-    values: Mapping[str, Any] | None  # None: the file cannot be read
+    values: Mapping[str, Any] = {}
     is_default: bool = True  # whether a value of the post itself takes precedence
-    hidden_tags: frozenset[str] = frozenset()
+    why: str = ""  # what hides the post, if that is no value: `exclude in _config.yml`
 
 
-def _on(value: str, now: str) -> bool:
-    return value in ON or bool(HIDING.fullmatch(value))
+def _hides(value: str, now: str) -> bool:
+    return value not in OFF and not OF_A_PART.search(value)
 
 
-def _given(value: str, now: str) -> bool:
-    return value not in OFF
+def _limits(value: str, now: str) -> bool:
+    return value not in PUBLIC and not re.match("[1-9]", value)  # A date is public, too.
 
 
-def _not_public(value: str, now: str) -> bool:
-    return value not in PUBLIC_WORDS and not re.match("[1-9]", value)  # A date is public, too.
+def _says_hidden(value: str, now: str) -> bool:
+    return value in OFF or (bool(HIDING.search(_plain(value))) and not OF_A_PART.search(value))
 
 
-def _past(value: str, now: str) -> bool:
+def _is_over(value: str, now: str) -> bool:
     if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # seconds or milliseconds since 1970
         return rfc3339(int(value[:10])) <= now
     return value not in OFF and rfc3339_or_empty(value) <= now  # A time that is not understood counts as past.
 
 
-def _future(value: str, now: str) -> bool:
+def _is_to_come(value: str, now: str) -> bool:
     if now == LATEST:
         return bool(rfc3339_or_empty(value))
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
-class Rule(NamedTuple):
-    """Names that can hide a post, and the values with which they do."""
-
-    names: str  # a regular expression for names in lower case, with letters and digits only
-    hides: Callable[[str, str], bool]  # given a value in lower case and the present time
-    or_part: bool = True  # whether the names mean the post even if they name a part of the page
-
-
-# What hides a post, and programs that use the names. Any rule that matches a name counts.
-RULES = (
-    Rule(PASSWORD.pattern, _given),  # Hexo, hexo-blog-encrypt, WordPress
-    Rule(  # Hugo, Zola, Eleventy, Docusaurus, Astro, Gatsby
-        "(is|as)?(draft|private|hidden|secret|unlisted|delisted|unpublished|wip|protected|restricted)",
-        _given,
+# Names, in lower case and with letters and digits only, and whether a value hides a post, given the present time.
+# Any row whose names match counts; names with HIDING in them are one more.
+NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
+    (PASSWORD, _hides),
+    (
+        re.compile(
+            "publish(ed|able)?|public|status|visibility|privacy|accessroles?|acl|permissions?|access"
+            "|groups?|roles?|viewers|readers|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
+        ),
+        _limits,
     ),
-    Rule(  # PaperMod, LoveIt, hugo-book, Jekyll
-        ".*(draft|private|hide|hidden|unlist|delist|unpublish|secret|confidential).*"
-        "|entwurf|privat|brouillon|privé|borrador|privado|bozza|rascunho|szkic|черновик|下書き|草稿",
-        _on,
-        or_part=False,
+    (re.compile("build(render|list)"), _limits),  # Hugo
+    (re.compile("title"), lambda value, now: bool(DRAFT_TITLE.fullmatch(value))),
+    (
+        re.compile(
+            "visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released|routable"
+            "|show(in|on).*|permalink|state|stage|phase|type|kind|layout|audience|jetpacknewsletteraccess"
+        ),
+        _says_hidden,
     ),
-    Rule("(is|dg|do|to)?(publish(ed|able)?|public)", _not_public),  # Obsidian, Jekyll, Logseq
-    Rule(  # Grav, Zola, Hugo
-        "(is)?(visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released)"
-        "|show(in|on)(home|list|blog|index|posts?|archives?)(page)?",
-        lambda value, now: value in OFF or bool(HIDING.fullmatch(value)),
-    ),
-    Rule("permalink", lambda value, now: value == "false"),  # Eleventy; `none` is a style in Jekyll
-    Rule("eleventyexcludefromcollections", _given),  # Eleventy
-    Rule(  # Hugo, dev.to, various themes
-        "(is)?(headless|disabled|inactive|deleted|trash(ed)?|removed|embargo(ed)?|unfinished|inprogress|internal)"
-        "|(is)?(ignored?|skip|excluded?)(post|page)?"
-        "|exclude(d)?(from|in)?(feed|list|home(page)?|all|collections?|blog|archives?|posts?)",
-        _on,
-    ),
-    Rule(  # Substack, Jetpack, various plugins
-        "(is|only|for)?(members?|subscribers?|paid|premium|paywall(ed)?)(only)?|e?mailonly"
-        "|login(required)?|requires?(login|auth(entication)?)|auth(required)?",
-        _on,
-    ),
-    Rule("membersaccessrole|accessroles?|contentrestriction", _given),  # Members for WordPress
-    Rule("(post)?(visibility|privacy)", _not_public),  # Ghost, Micropub
-    Rule(  # WordPress, Pelican, Nikola, Substack
-        "(post|page|article|entry|content|document|publish(ing)?|publication)?"
-        "(status|state|stage|phase|type|kind|layout|audience|access|acl|permissions?|sharing)|jetpacknewsletteraccess",
-        lambda value, now: bool(HIDING.fullmatch(value)),
-    ),
-    Rule(  # Hugo, PublishPress Future, Joomla
-        "(?!no|never).*expir.*|unpublish(ed)?(at|on|date)|publish(ed)?(until|end|down)|(valid|visible)(until|to)",
-        _past,
-    ),
-    Rule(  # various editors
-        "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
-        "|embargo(ed)?(until|date)?|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?",
-        _future,
+    (re.compile("(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)"), _is_over),
+    (
+        re.compile(
+            "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
+            "|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?"
+        ),
+        _is_to_come,
     ),
 )
 
@@ -142,15 +124,11 @@ def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: st
     """
     if why := next(_reasons(values, now), ""):
         return False, why
-    own, tags = {_plain(name) for name in values}, {*_tags(values)}
-    for source, found, is_default, hidden_tags in inherited:
-        if found is None:
-            return False, f"{source} cannot be read"
+    own = {_plain(name) for name in values}
+    for source, found, is_default, why in inherited:
         counting = {name: value for name, value in found.items() if not (is_default and _plain(name) in own)}
-        if why := next(_reasons(counting, now), ""):
-            return False, f"{why} in {source}"
-        if hidden := hidden_tags & tags:
-            return False, f"the tag {min(hidden)} in {source}"
+        if reason := why or next((f"{each} in {source}" for each in _reasons(counting, now)), ""):
+            return False, reason
     return True, ""
 
 
@@ -169,8 +147,8 @@ def without_passwords(value: Any) -> Any:
 
 
 def _is_password(name: str, value: Any) -> bool:
-    plain, word = _plain(name), str(value).strip().lower()
-    is_word = word in ON | OFF | EMPTY_WORDS or bool(HIDING.fullmatch(word[:MAX_PARAM_NAME]))
+    plain, word = _plain(name), str(value).strip().lower()[:MAX_PARAM_NAME]
+    is_word = word in ON | OFF | PUBLIC | EMPTY or bool(HIDING.search(_plain(word)))
     return bool(PASSWORD.fullmatch(plain)) or (plain in MAY_BE_PASSWORD and not is_word)
 
 
@@ -179,38 +157,31 @@ def _plain(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _rules(name: str) -> tuple[Rule, ...]:
-    """Return the rules for a name."""
+def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
+    """Return the functions that tell whether a value under this name hides a post."""
     plain = _plain(name)
-    is_part = OF_A_PART.search(plain)
-    return tuple(rule for rule in RULES if re.fullmatch(rule.names, plain) and (rule.or_part or not is_part))
+    while match := NEUTRAL.match(plain):
+        plain = plain[match.end() :]
+    found = tuple(test for names, test in NAMES if names.fullmatch(plain))
+    return (*found, _hides) if HIDING.search(plain) and not OF_A_PART.search(plain) else found
 
 
-def _reasons(values: Mapping[str, Any], now: str) -> Iterator[str]:
-    """Yield what hides a post, as `name: value`; a password is not shown."""
+def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[str]:
+    """Yield what hides a post, as `name: value`; a password is not shown. `above` are the mappings that it is in."""
     for name, value in values.items():
         if len(name) > MAX_PARAM_NAME:  # Params do not keep it.
             continue
-        if isinstance(value, dict):
-            yield from _reasons_in(name, value, now)
+        path = f"{above}{name}"
         for each in value if isinstance(value, list) else [value]:
-            word = str(each).strip()[:1000] if not isinstance(each, dict | list) else ""
-            if word.lower() not in EMPTY_WORDS and any(rule.hides(word.lower(), now) for rule in _rules(name)):
-                yield shown(name if _is_password(name, each) else f"{name}: {word[:40]}")
-    yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS)
-
-
-def _reasons_in(name: str, value: Mapping[str, Any], now: str) -> Iterator[str]:
-    """Yield what hides a post in a mapping under this name: `build` in Hugo, one of NESTED, or a password."""
-    plain = _plain(name)
-    if plain == "build":
-        limits = {part: str(value[part]) for part in value if part in ("render", "list")}
-        yield from (f"{name}.{part}: {word}" for part, word in limits.items() if word.lower() in NOT_BUILT)
-    elif plain in NESTED:
-        flat = {part: value[part] for part in value if not isinstance(value[part], dict)}
-        yield from (f"{name}.{why}" for why in _reasons(flat, now))
-    elif value and PASSWORD.fullmatch(plain):
-        yield shown(name)
+            if isinstance(each, dict) and each and PASSWORD.fullmatch(_plain(name)):
+                yield shown(path)
+            elif isinstance(each, dict):
+                yield from _reasons(each, now, f"{path}.")
+            elif not isinstance(each, list):
+                word = str(each).strip()[:1000]
+                if word.lower() not in EMPTY and any(hides(word.lower(), now) for hides in _tests(path)):
+                    yield shown(path if _is_password(name, each) else f"{path}: {word[:40]}")
+    yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS and not above)
 
 
 def _tags(values: Mapping[str, Any]) -> Iterator[str]:

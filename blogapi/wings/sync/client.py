@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError, SSLError
 from blogapi.bounded import check_json
 from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
-from blogapi.wings.transfer.deadline import deadline
+from blogapi.wings.transfer.fetch import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
 MAX_VALUES, MAX_DEPTH = 750_000, 100  # limits for a response; parsed, each value takes up to 200 bytes

@@ -8,8 +8,7 @@ from pathspec import GitIgnoreSpec
 
 from blogapi.wings.sync.client import RemoteError
 from blogapi.wings.sync.state import STATE
-from blogapi.wings.transfer.folder import Folder
-from blogapi.wings.transfer.paths import reason_of
+from blogapi.wings.transfer.folder import Folder, reason_of
 
 MINE = ".mine.md"  # suffix of a file that a pull kept aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"

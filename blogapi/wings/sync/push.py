@@ -17,10 +17,9 @@ from blogapi.wings.sync.comparison import Comparison
 from blogapi.wings.sync.decisions import Action
 from blogapi.wings.sync.state import Entry, entry_of, identity
 from blogapi.wings.sync.working import Result
+from blogapi.wings.transfer.folder import open_below
 from blogapi.wings.transfer.images import with_addresses
-from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.paths import open_below
+from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.report import examples
 
 KEPT_SLUG_LENGTH = 70  # characters that are kept of a slug in a free one

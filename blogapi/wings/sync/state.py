@@ -17,9 +17,8 @@ from blogapi.documents import INPUT_FIELDS, REQUIRED, STAYING
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.sync.client import RemoteError
 from blogapi.wings.sync.remote import MAX_POSTS, Post
-from blogapi.wings.transfer.folder import Folder
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
 from blogapi.wings.transfer.images import IMAGE_ADDRESS
-from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as posts, each longer than most

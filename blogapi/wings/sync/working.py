@@ -17,9 +17,8 @@ from blogapi.wings.sync.files import read_files
 from blogapi.wings.sync.matching import PostList, duplicates, match, renamed
 from blogapi.wings.sync.remote import LISTED_FIELDS, Post, Remote
 from blogapi.wings.sync.state import Entry, SyncState, entry_of, identity, synced_folder
-from blogapi.wings.transfer.folder import Folder
+from blogapi.wings.transfer.folder import Folder, reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages
-from blogapi.wings.transfer.paths import reason_of
 
 CHANGING = "it is changing right now"
 MAX_GONE = 5  # files or posts; if more and over half of all are gone, nothing is deleted

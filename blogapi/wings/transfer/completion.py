@@ -1,25 +1,83 @@
 """Determine the status and the dates of a post that was read, and bring its fields within their bounds."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from blogapi.api.schemas import URL
-from blogapi.documents import STATUSES, is_slug
-from blogapi.wings.markdown.front_matter import shown
+from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS, STATUSES, is_slug
+from blogapi.posts.params import ParamsError, check_params, is_name
+from blogapi.text import fold
+from blogapi.wings.markdown.files import MarkdownFile
+from blogapi.wings.markdown.front_matter import shortened
 from blogapi.wings.markdown.programs import OURS
 from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
-from blogapi.wings.transfer.bounds import shorten
-from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.items import Item, Note, NoteDetails
 from blogapi.wings.transfer.names import dates_in, dates_in_text
-from blogapi.wings.transfer.notes import Note
+
+
+def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetails]:
+    """Bring the fields of a post within their bounds; return notes on what was cut."""
+    notes: dict[Note, NoteDetails] = {}
+    params = fields.get("params", {})
+    for name in SHORT_TEXTS:
+        longest = FIELDS[name].max_length
+        if len(text := fields.get(name, "")) > longest:
+            fields[name] = text[: longest + 1].rpartition(" ")[0].rstrip() or text[:longest]
+            params = params | {name: params.get(name, text)}
+            notes.setdefault(Note.LONG_TEXTS, file.line_of(name))
+    tags: dict[str, str] = {}
+    for tag in fields.get("tags", ()):
+        tags.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
+    if len(tags) < len(fields.get("tags", ())):  # A repeated tag counts once.
+        fields["tags"] = [*tags.values()]
+    if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in fields.get("tags", ())):
+        fields["tags"] = [*tags.values()][:MAX_TAGS]
+        notes[Note.MANY_TAGS] = file.line_of("tags")
+    left_out: dict[str, None] = {}
+    if params := _fitting({name: _with_valid_names(each, name, left_out) for name, each in params.items()}, left_out):
+        fields["params"] = params
+    else:
+        fields.pop("params", None)
+    if left_out:
+        notes[Note.LARGE_PARAMS] = file.line_of(next(iter(left_out))), ", ".join(map(shortened, left_out))
+    return notes
+
+
+def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
+    """Return a value without parts whose names are too long or invisible; if any, add `top` to `left_out`."""
+    if isinstance(value, list):
+        return [_with_valid_names(each, top, left_out) for each in value]
+    if not isinstance(value, dict):
+        return value
+    valid = {name: _with_valid_names(each, top, left_out) for name, each in value.items() if is_name(name)}
+    left_out |= {top: None} if len(valid) < len(value) else {}
+    return valid
+
+
+def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
+    """Return params without invalid names, and without the largest values that do not fit."""
+    left_out |= {name: None for name in params if not is_name(name)}
+    params = {name: value for name, value in params.items() if is_name(name)}
+    for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
+        try:
+            check_params(params)
+            break
+        except ParamsError as error:
+            wrong = next((each for each in params if error.place.startswith(f".{each}")), name)
+            left_out[wrong] = None
+            params = {other: value for other, value in params.items() if other != wrong}
+    return params
+
 
 # A date in the path of a file that is not read as one
 DAY_IN_PATH = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
 )
 
+NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # for search engines
 FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
 
 
@@ -29,7 +87,6 @@ def set_status_aside(item: Item) -> None:
     word = fields.get("status", "draft")
     if word not in STATUSES and item.file.program is not OURS:
         fields |= {"status": "draft", "params": {item.file.sources["status"]: word} | fields.get("params", {})}
-        item.notes[Note.HIDDEN] = item.file.line_of("status"), shown(f"status: {word[:40]}")
 
 
 def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> None:
@@ -39,12 +96,14 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
         fields["params"] = without_passwords(fields["params"])
     if item.file.is_exported and fields.get("status") == "scheduled":
         values = {name: value for name, value in values.items() if name not in FOR_OTHERS}
-    is_shown, why = is_public(values, inherited, now)
+    is_shown, why = is_public({"title": fields.get("title", ""), **values}, inherited, now)
+    if NO_INDEX.search(str(values).lower()):
+        item.notes[Note.NO_INDEX] = None
     if is_shown:
         return
     if why.lower() not in PLAIN_DRAFTS:
         item.notes[Note.HIDDEN] = item.file.line_of(why.partition(":")[0]), why
-    if fields.get("status") != "archived":
+    if fields.get("status", "published") in ("published", "scheduled"):
         fields["status"] = "draft"
 
 
@@ -54,7 +113,7 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
         return
     found = dates_in(item.file.values)
     line = item.file.line_of(found[0]) if found else None
-    found += [f"{name} in {each.source}" for each in inherited for name in dates_in(each.values or {})]
+    found += [f"{name} in {each.source}" for each in inherited for name in dates_in(each.values)]
     found += [f"{name} in its text" for name in dates_in_text(item.fields["content"])]
     if match := DAY_IN_PATH.search(str(path)):
         found.append(f"{match[0]} in its path")

@@ -16,7 +16,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from blogapi.documents import FIELDS, MAX_CONTENT
 from blogapi.text import CONTROL, CONTROL_OR_BREAK
 from blogapi.wings.markdown.html import ENCODED
-from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.items import Note
 
 TEXTS = (*(name for name, field in FIELDS.items() if field.kind == "text"), "html", "params")
 LINES = [name for name, field in FIELDS.items() if field.kind == "line"]

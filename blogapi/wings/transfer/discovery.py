@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from blogapi.wings.markdown.programs import HUGO_CONFIGS
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.formats import is_part
 from blogapi.wings.transfer.items import Failure, LeftOut
-from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.sites import files_in
 
 OUR_FILES = ".blogapi"  # prefix of the files that a push or a pull keeps

@@ -1,8 +1,10 @@
 """Fetch the images that imported posts show from other hosts."""
 
+import signal
 import time
 from collections import Counter, defaultdict
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPException
 from io import BytesIO
@@ -17,12 +19,35 @@ from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import PART_BYTES
 from blogapi.wings.transfer.content import host_of, with_images
-from blogapi.wings.transfer.deadline import deadline
+from blogapi.wings.transfer.folder import reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS, IN_PARAMS, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import Checked, checked
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.paths import reason_of
 from blogapi.wings.webhooks import endpoint
+
+
+@contextmanager
+def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None]]:
+    """Raise `late` if the block takes longer than `seconds`. Yield a function that sets a new limit.
+
+    This interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
+    """
+
+    def end(*_: object) -> None:
+        raise late
+
+    def set_to(seconds: float) -> None:
+        left = begun + seconds - time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), 1)  # again if a destructor swallows the exception
+
+    begun, before = time.monotonic(), signal.signal(signal.SIGALRM, end)
+    try:
+        set_to(seconds)
+        yield set_to
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
 
 MAX_FETCHES = 10_000  # in one import
 MAX_IMPORT_SECONDS = 3600  # for all of them; the next import fetches the others

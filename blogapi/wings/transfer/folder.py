@@ -1,16 +1,144 @@
 """A folder in which files are read and written safely."""
 
+import errno
 import fcntl
+import json
 import os
+import tomllib
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from stat import S_IMODE, S_ISREG
-from typing import IO
+from tempfile import TemporaryDirectory
+from typing import IO, Any, BinaryIO
+from zipfile import BadZipFile, ZipFile
 
+import yaml
+
+from blogapi.bounded import YamlLoader, check_json, check_toml, yaml_events
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
-from blogapi.wings.transfer.paths import exists
+from blogapi.wings.markdown.front_matter import MarkdownError
+
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
+
+
+def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Return the real paths of the folders among these paths, each with a slash at its end."""
+    return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
+
+
+def exists(path: Path | str, folder: int | None = None) -> bool:
+    """Return whether a file exists, or its folder cannot be read. The path may be relative to an open folder."""
+    try:
+        os.lstat(path, dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@contextmanager
+def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
+    """Open a regular file below one of the folders `roots`, safely even if a link replaces it. Raises OSError."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
+        real, state = os.path.realpath(path), os.fstat(file.fileno())
+        if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
+            raise OSError(errno.EPERM, "it is not a file in the folders that were given")
+        yield file
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason for an error, without the name of the file."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
+MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
+MAX_JSON_VALUES = 5_000_000  # limit for an export of Ghost
+
+
+class DataError(MarkdownError, ValueError):
+    """A file with data that cannot be read."""
+
+
+def load_json(text: str) -> Any:
+    """Return the value of JSON. Raises ValueError."""
+    check_json(text.encode(errors="replace"), MAX_JSON_VALUES, MAX_DATA_DEPTH)
+    return json.loads(text)
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """Return the values in TOML. Raises ValueError."""
+    check_toml(text, MAX_DATA_BYTES, MAX_DATA_DEPTH)
+    return tomllib.loads(text)
+
+
+def load_yaml(text: str) -> Any:
+    """Return the strings, lists and mappings in YAML, without types. Raises ValueError."""
+    try:
+        for _ in yaml_events(text, MAX_DATA_BYTES, MAX_DATA_DEPTH):
+            pass
+        return yaml.load(text, YamlLoader)
+    except yaml.YAMLError:
+        raise DataError("not valid YAML") from None
+
+
+LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; any other is YAML
+
+
+def read_text(path: Path, roots: tuple[str, ...]) -> str:
+    """Return the text of a file below one of the folders `roots`. Raises DataError."""
+    try:
+        with open_below(path, roots) as file:
+            data = file.read(MAX_DATA_BYTES + 1)
+        if len(data) > MAX_DATA_BYTES:
+            raise DataError(f"larger than {MAX_DATA_BYTES // 1024} KiB")
+        return data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise DataError(reason_of(error)) from None
+
+
+def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
+    """Return the mapping in a file, its names in lower case; other values count as an empty one. Raises DataError."""
+    text = read_text(path, roots)
+    try:
+        values = LOADERS.get(path.suffix, load_yaml)(text)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    return {str(name).lower(): value for name, value in values.items()} if isinstance(values, dict) else {}
+
+
+MAX_FILES = 50_000
+MAX_UNPACKED_BYTES = 2 * 1024**3  # of all files together
+MAX_RATIO = 200  # of these bytes to those of the archive
+
+
+@contextmanager
+def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
+    """Yield the given paths by the paths to read: for a zip archive, a temporary folder of its files.
+
+    An archive that is damaged or too large is not unpacked: its own path is read.
+    """
+    with TemporaryDirectory() as folder:
+        top = os.path.realpath(folder)
+        yield {_unpack(path, Path(top, str(number), path.stem)): path for number, path in enumerate(paths)}
+
+
+def _unpack(path: Path, folder: Path) -> Path:
+    if path.suffix.lower() != ".zip" or not path.is_file():
+        return path
+    try:
+        with ZipFile(path) as archive:
+            sizes = [file.file_size for file in archive.infolist()]
+            if len(sizes) > MAX_FILES or sum(sizes) > min(MAX_UNPACKED_BYTES, MAX_RATIO * path.stat().st_size):
+                return path
+            archive.extractall(folder)  # writes no more than these sizes, and nothing outside the folder
+    except (BadZipFile, OSError, RuntimeError, ValueError, zlib.error):  # damaged, encrypted, or with strange names
+        return path
+    return folder
 
 
 class Folder:

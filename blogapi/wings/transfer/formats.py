@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blogapi.wings.transfer import feeds, ghost, medium, substack, wordpress
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES
 
 ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 

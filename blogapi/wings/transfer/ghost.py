@@ -9,8 +9,8 @@ from typing import Any
 from blogapi.clock import rfc3339
 from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.transfer.data import load_json
 from blogapi.wings.transfer.feeds import read_json_feed
+from blogapi.wings.transfer.folder import load_json
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.

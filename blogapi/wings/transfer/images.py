@@ -18,8 +18,8 @@ from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, InvalidIma
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
-from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.paths import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of
+from blogapi.wings.transfer.items import Note
 
 ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", re.IGNORECASE)
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}

@@ -19,10 +19,9 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
 from blogapi.storage.models import Author
 from blogapi.wings.history.batches import write_each
+from blogapi.wings.transfer.folder import reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS
-from blogapi.wings.transfer.items import Failure, Item
-from blogapi.wings.transfer.notes import Note
-from blogapi.wings.transfer.paths import reason_of
+from blogapi.wings.transfer.items import Failure, Item, Note
 
 BATCH_POSTS = 100  # at most this many posts are checked before a transaction begins
 BATCH_CHARACTERS = 1_000_000  # or this many characters of content

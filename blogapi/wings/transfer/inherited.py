@@ -1,59 +1,62 @@
-"""Find the values that posts get from files of their folders and from the configuration of their site."""
+"""Find what a post gets from its path, from files of its folders and from the configuration of its site."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, split
+from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shown, split
 from blogapi.wings.markdown.programs import ANY, SCRIPTS
 from blogapi.wings.markdown.public import Inherited
-from blogapi.wings.transfer.data import DataError, read_data, read_text
-from blogapi.wings.transfer.sites import CONFIG_FILES, Site, files_in, names_in, roots_of
+from blogapi.wings.transfer.exclusions import EXCLUDING_FILES, Patterns, excluded_by
+from blogapi.wings.transfer.folder import DataError, read_data, read_text
+from blogapi.wings.transfer.sites import Site, files_in, folders_up_to, mappings, names_in, roots_of
 
+# Names of files that are not published: in Astro, Docusaurus and Jekyll, in Blot, by custom, and in Nuxt
+DRAFT_NAME = re.compile(
+    r"_.*|\[drafts?\].*|(draft|wip|private|hidden)[-_ ].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
+)
 TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
-# Names of files that are not published: in Astro, Docusaurus and Jekyll, in Blot, and in Nuxt
-DRAFT_NAME = re.compile(r"_.*|\[drafts?\].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE)
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
 # Names at the top of a site's configuration that mean all its posts; other names are the site's own
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
 
 
-def inherited_by(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
-    """Yield the values that apply to the post in a file: of its name, its data files, its folders and its site."""
-    if DRAFT_NAME.fullmatch(path.stem):
-        yield Inherited("its name", {"draft": path.name}, is_default=False)
-    if name := _unbuilt(path.parts[len(bound.parts) : -1], site):
-        yield Inherited("its path", {"draft": name}, is_default=False)
+def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> Iterator[Inherited]:
+    """Yield what applies to the post in a file: its name, its folders' names and data, its site's configuration."""
+    yield from _of_names(path, bound, site)
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data_files]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
-    found = chain(_of_folders(path.parent, bound), _of_site(site))
-    yield from (each for each in found if _applies(each.values or {}, parts))
-
-
-def _unbuilt(folders: Iterable[str], site: Site) -> str:
-    """Return the folder that keeps a file from being published, in Jekyll and Hexo; "" if none does."""
-    if not site.program.hides_underscore_folders or site.values is None:
-        return ""
-    collections = site.values.get("collections") or ()
-    known = {"_posts", "_drafts", *(f"_{name}" for name in collections if isinstance(collections, dict | list))}
-    return next((name for name in folders if name.startswith("_") and name not in known), "")
+    found = chain(_of_folders(path.parent, bound), _of_site(site, {tag.lower() for tag in tags}))
+    yield from (each for each in found if _applies(each.values, parts))
+    yield from excluded_by(path, bound)
 
 
 def is_settings(file: Path) -> bool:
     """Return whether a file is a configuration or has values for posts, so that it is not one that was left out."""
-    names = (*(name.format(file.parent.name) for name in ANY.data_files), *CONFIG_FILES)
+    names = (*(name.format(file.parent.name) for name in ANY.data_files), *EXCLUDING_FILES)
     return file.name in names or (file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml"))
+
+
+def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
+    """Yield what the name of a file and those of its folders say."""
+    if DRAFT_NAME.fullmatch(path.stem):
+        yield Inherited("its name", why=shown(f"its name: {path.name}"))
+    if site.program.hides_underscore_folders and site.values is not None:
+        collections = site.values.get("collections") or ()
+        known = {"_posts", "_drafts", *(f"_{name}" for name in collections if isinstance(collections, dict | list))}
+        for folder in path.parts[len(bound.parts) : -1]:
+            if folder.startswith("_") and folder not in known:
+                yield Inherited("its path", why=shown(f"its folder: {folder}"))
 
 
 @cache
 def _of_folders(folder: Path, bound: Path) -> tuple[Inherited, ...]:
     """Return the values in the data files of a folder, and of those above it."""
-    folders = takewhile(lambda each: each != bound.parent, (folder, *folder.parents))
-    return tuple(chain.from_iterable(_of_folder(each, bound) for each in folders))
+    return tuple(chain.from_iterable(_of_folder(each, bound) for each in folders_up_to(bound, folder)))
 
 
 @cache
@@ -61,10 +64,14 @@ def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
     """Return the values in the data files of a folder. Those of every program count."""
     entries = names_in(folder)
     if entries is None:
-        return (Inherited(folder.name, None),)
+        return (_unreadable(folder),)
     names = [name.format(folder.name) for name in ANY.data_files]
     translated = sorted(filter(TRANSLATED_INDEX.fullmatch, entries))
     return tuple(each for file in files_in(folder, [*names, *translated]) for each in _read(file, roots_of(bound)))
+
+
+def _unreadable(file: Path) -> Inherited:
+    return Inherited(file.name, why=f"{file.name} cannot be read")
 
 
 def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
@@ -77,25 +84,26 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             delimiter, text, _, _ = split(read_text(file, roots).encode(), skip_blank=True)
             read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
             values = {name.lower(): value for name, value in read.items()}
+            cascade = mappings(values.pop("cascade", None))
             yield Inherited(file.name, values, is_default=False)
-            yield from (Inherited(file.name, each) for each in _mappings(values.get("cascade")))
+            yield from (Inherited(file.name, each) for each in cascade)
         else:
             yield Inherited(file.name, read_data(file, roots))
     except (DataError, MarkdownError):
-        yield Inherited(file.name, None)
+        yield _unreadable(file)
 
 
-def _of_site(site: Site) -> Iterator[Inherited]:
+def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
     """Yield the values for posts in a site's configuration: of Hugo, Jekyll and Hexo."""
     if not site.config:
         return
     name, values = site.config.name, site.values
     if values is None:
-        yield Inherited(name, None)
+        yield _unreadable(site.config)
         return
     yield Inherited(name, {each: values[each] for each in OF_SITE if each in values})
-    yield from (Inherited(name, each) for each in _mappings(values.get("cascade")))
-    for each in _mappings(values.get("defaults")):
+    yield from (Inherited(name, each) for each in mappings(values.get("cascade")))
+    for each in mappings(values.get("defaults")):
         scope, own = each.get("scope"), each.get("values")
         if isinstance(own, dict):
             yield Inherited(name, own | {"_target": scope})
@@ -106,23 +114,19 @@ def _of_site(site: Site) -> Iterator[Inherited]:
         if each != "posts":
             yield Inherited(name, {"output": output, "_target": {"type": str(each)}}, is_default=False)
     encrypt = values.get("encrypt")
-    tags = _mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
-    yield Inherited(name, {}, hidden_tags=frozenset(str(tag.get("name")).lower() for tag in tags))
-
-
-def _mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the mappings in a list, or a single one."""
-    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+    encrypted = mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
+    hidden = tags & {str(tag.get("name")).lower() for tag in encrypted}
+    yield from (Inherited(name, why=f"the tag {tag} in {name}") for tag in sorted(hidden))
 
 
 def _applies(values: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
     """Return whether values apply to the file with this path: Hugo and Jekyll can limit them."""
-    targets = _mappings(values.get("_target", values.get("target")))
+    targets = mappings(values.get("_target", values.get("target")))
     return not targets or any(_is_target(target, parts) for target in targets)
 
 
 def _is_target(target: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
-    """Return whether a target of Hugo, or a scope of Jekyll, may mean a file. A pattern counts up to its first star."""
+    """Return whether a target of Hugo, or a scope of Jekyll, may mean a file."""
     kind, of_type = str(target.get("kind") or "page"), str(target.get("type") or "posts").lower()
     if not ("page" in kind or "*" in kind):
         return False
@@ -130,12 +134,5 @@ def _is_target(target: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
         return False
     if of_type not in ("post", "posts", "drafts", "pages") and f"_{of_type}" not in parts:
         return False
-    paths = str(target.get("path") or "").lower().strip("{}").split(",")
-    return any(_is_below(path.strip(" /"), parts) for path in paths)
-
-
-def _is_below(pattern: str, parts: tuple[str, ...]) -> bool:
-    start = re.split(r"[*?\[{]", pattern, maxsplit=1)[0]
-    ends = ("", "/", ".") if start == pattern and pattern else None
-    paths = ("/".join(parts[index:]) for index in range(len(parts)))
-    return any(path.startswith(start) and (not ends or path[len(start) :][:1] in ends) for path in paths)
+    paths = str(target.get("path") or "**").lower().strip("{}").split(",")
+    return Patterns([path.strip() for path in paths]).matches("/".join(parts))

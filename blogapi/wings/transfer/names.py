@@ -14,7 +14,7 @@ from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import Program
 from blogapi.wings.markdown.public import OFF
-from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.items import Note
 from blogapi.wings.transfer.permalinks import split_address
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)

@@ -12,8 +12,7 @@ import click
 
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.importer import Checked, ImportResult
-from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from blogapi.config import zone_named
 from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
-from blogapi.wings.transfer.data import DataError, read_data, read_text
-from blogapi.wings.transfer.paths import exists, real_folders
+from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.permalinks import pattern_of
 
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
@@ -64,7 +63,7 @@ def roots_of(bound: Path) -> tuple[str, ...]:
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
     """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default."""
     unread = ""
-    for parent in takewhile(lambda each: each != bound.parent, (folder, *folder.parents)):
+    for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):
             try:
                 values = _read(config, roots_of(bound))
@@ -115,6 +114,16 @@ def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:
     if config.suffix in (".json", ".toml", ".yaml", ".yml"):
         return read_data(config, roots)
     return {match[1].lower(): "" for match in ASSIGNED.finditer(read_text(config, roots))}
+
+
+def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, the last of which is `bound`."""
+    return takewhile(lambda parent: parent != bound.parent, (folder, *folder.parents))
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings in a list, or a single one."""
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
 
 @cache

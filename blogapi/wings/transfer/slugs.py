@@ -7,8 +7,7 @@ from urllib.parse import unquote
 
 from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.posts.slugs import slug_of
-from blogapi.wings.transfer.items import Failure, Item
-from blogapi.wings.transfer.notes import Note
+from blogapi.wings.transfer.items import Failure, Item, Note
 
 NO_DATE = "~"  # sorts after every time
 

@@ -21,14 +21,12 @@ from blogapi.wings.markdown.programs import OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names, permalinks
 from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
-from blogapi.wings.transfer.data import read_text
 from blogapi.wings.transfer.discovery import files_below
+from blogapi.wings.transfer.folder import open_below, read_text, real_folders
 from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on
 from blogapi.wings.transfer.images import LocalImages, Placement
 from blogapi.wings.transfer.inherited import inherited_by, is_settings
-from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut
-from blogapi.wings.transfer.notes import Note, NoteDetails
-from blogapi.wings.transfer.paths import open_below, real_folders
+from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, Note, NoteDetails
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
 from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 
@@ -217,7 +215,7 @@ class Sources:
         if item.file.is_exported:  # Its status is the post's own; its folder and its `params` do not count.
             values = {name: value for name, value in values.items() if name != "params"}
         else:
-            inherited = [*inherited_by(place, bound, site)]
+            inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
         scripts = [each.source for each in inherited if each.source.rpartition(".")[2] in SCRIPTS]
         self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
         note_dates(item, inherited, place.relative_to(bound))

@@ -7,8 +7,8 @@ from pathlib import Path
 from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.transfer.folder import open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.paths import open_below, real_folders
 
 POSTS_TABLE = "posts.csv"
 COLUMNS = {"post_id", "post_date", "is_published", "title"}

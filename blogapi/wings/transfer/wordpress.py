@@ -14,7 +14,7 @@ from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.fields import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import paragraphs, text_of
-from blogapi.wings.transfer.data import load_json
+from blogapi.wings.transfer.folder import load_json
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 from blogapi.wings.transfer.xml_files import child_text, elements
 
