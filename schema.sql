@@ -150,17 +150,6 @@ CREATE TABLE post_tag (
 -- For lists, and for counting published posts by tag
 CREATE INDEX post_tag_by_time ON post_tag (status, tag, published_at, post_id) WHERE published_at IS NOT NULL;
 
--- Finds the tags of due posts; contains scheduled posts only.
-CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
-
--- When scheduled posts will be published
-CREATE TABLE schedule (
-    post_id INTEGER NOT NULL PRIMARY KEY,  -- a post whose status is scheduled
-    published_at TEXT NOT NULL  -- copy of the post's column
-) STRICT;
-
-CREATE INDEX schedule_due ON schedule (published_at);
-
 CREATE TABLE idempotency (
     digest BLOB NOT NULL,  -- SHA-256 of the name of the API key, or of the secret of a form
     name TEXT NOT NULL,  -- the Idempotency-Key

@@ -74,7 +74,7 @@ def id_of(row: tuple) -> int:
 
 def cursor_of(row: tuple) -> Cursor[int]:
     """Return a row's cursor in another order: the time, or the part of a search, and the id."""
-    return Cursor(row[3], row[0])
+    return Cursor(row[2], row[0])
 
 
 def document_of(row: tuple, document: bytes) -> bytes:
@@ -85,14 +85,13 @@ def document_of(row: tuple, document: bytes) -> bytes:
 def page_of(
     rows: Iterable[tuple],
     query: ListQuery,
-    now: str,
     cursor: Callable[[tuple], Any],
     item_of: Callable[[tuple, bytes], Any] = document_of,
 ) -> Page[Any, Any]:
     """Return a page with an item for each row.
 
-    A row consists of an id, the post's status (or, in the history, its version), a document, and possibly more. The
-    page ends after `limit` items, or after the one that brings it past PAGE_BYTES. Damaged posts are left out.
+    A row begins with an id and a document. The page ends after `limit` items, or after the one that brings it past
+    PAGE_BYTES. Damaged posts are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     items: list[Any] = []
@@ -100,27 +99,27 @@ def page_of(
     for row in rows:
         if len(items) == limit or size > PAGE_BYTES:
             return Page(items, cursor(last))
-        last, status, document = row, row[1], row[2]
-        if status == "scheduled" or names or document is None:
+        last, document = row, row[1]
+        if names or document is None:
             try:
-                shown = documents.as_of(now, status, document)
-                document = documents.cut(shown, names) if names else shown
+                document = documents.cut(document, names) if names else documents.intact(document)
             except Damaged:
                 skipped += 1
                 continue
-        size += len(row[2])  # the full size even if it is cut, because parsing takes most of the time
+        size += len(row[1])  # the full size even if it is cut, because parsing takes most of the time
         items.append(item_of(row, document))
     return Page(items, cursor(last) if len(items) + skipped > limit else None)
 
 
-def bounded(query: Select, *after: str, before: Iterable[str] = ("id", "status")) -> Select:
+def bounded(query: Select, *after: str, key: str = "id") -> Select:
     """Return the query for the posts that fit on a page, plus one, because psycopg holds all rows in memory.
 
-    `before` and `after` are the columns around the document. PostgreSQL knows the size of a text without reading it.
+    `key` is the column before the document, and `after` are those that follow it. PostgreSQL knows the size of a text
+    without reading it.
     """
     rows = query.alias("rows")
     size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))
     earlier = size.over(start=Window.preceding(), end=Window.preceding(2), frame_type=Window.ROWS).alias("earlier")
     sized = Select([rows], [SQL("rows.*"), earlier]).alias("sized")
-    columns = [*(sized.c[name] for name in before), AsBytes(sized.c.document), *(sized.c[name] for name in after)]
+    columns = [sized.c[key], AsBytes(sized.c.document), *(sized.c[name] for name in after)]
     return Select([sized], columns).where(fn.COALESCE(sized.c.earlier, 0) <= PAGE_BYTES)

@@ -60,7 +60,7 @@ def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Cal
         request.info.key_name, request.info.credential = key.name, header[-keys.KEY_LENGTH :]
         if key.last_used_on != database.now[:10]:
             with suppress(Unavailable):
-                database.write_at_once(keys.record_use, digest)
+                database.write_within(0, keys.record_use, digest)
         check(request, key, hits)
 
     return authenticated

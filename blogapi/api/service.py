@@ -29,7 +29,7 @@ class RequestCounts:
         self.seconds[endpoint] += seconds
 
 
-@dataclass(frozen=True)
+@dataclass
 class Service:
     """The objects that belong to an application, stored in its extensions."""
 
@@ -39,6 +39,7 @@ class Service:
     limiter: FixedWindow
     requests: RequestCounts
     loop: Loop
+    due_second: int = 0  # when a request last looked for due posts
 
     @classmethod
     def open(cls, config: Config, clock: Callable[[], float], loop: Loop, database_class: type[Database]) -> Self:

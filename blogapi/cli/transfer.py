@@ -18,7 +18,7 @@ from blogapi.cli.images import given_path, given_url
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.engines import engine_for
-from blogapi.posts import lists
+from blogapi.posts import due, lists
 from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName
 from blogapi.wings.history import undo
@@ -138,6 +138,7 @@ def export_posts(folder: Path, **options: bool) -> None:
     Unchanged files are not touched.
     """
     with opened() as database:
+        due.publish_all(database)
         results = export(lists.every(database), folder, database, **options)
     failed = 0
     for name, parent in {"": folder, "images: ": folder / IMAGE_FOLDER}.items():

@@ -1,4 +1,4 @@
-"""The effects of a post change on history, schedule, slugs, tags, the search index and events.
+"""The effects of a post change on history, slugs, tags, the search index and events.
 
 Every write to a post goes through here once, before its row is written, because the history copies the old row.
 """
@@ -6,7 +6,7 @@ Every write to a post goes through here once, before its row is written, because
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from blogapi.posts import history, proposals, publication, slugs, tags
+from blogapi.posts import history, proposals, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Author
@@ -57,7 +57,6 @@ def run(tx: Transaction, change: Change) -> None:
         forget(tx, post_id)
     elif kind in KEPT and tx.keeps_history:
         history.add_revision(tx, post_id, version, author.name, KEPT[kind])
-    publication.reschedule(tx, post_id, old, new)
     slugs.change_former(tx, post_id, old, new)
     tags.change(tx, old, new)
     index.update(tx, post_id, old, new)
@@ -82,7 +81,6 @@ def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
     """Clean up after deleting a post whose document is corrupt, so its tags are unknown."""
     check_permitted(author, {"status": "damaged"})
     forget(tx, post_id)
-    publication.unschedule(tx, post_id)
     slugs.forget_former(tx, post_id)
     tags.detach_all(tx, post_id)
     index.remove(tx, post_id)

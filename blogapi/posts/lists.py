@@ -1,6 +1,6 @@
 """Pages of posts in order of creation or publication, and all posts one by one.
 
-Queries in order of creation return id, status and document; queries in order of a time also return that time.
+Queries in order of creation return id and document; queries in order of a time also return that time.
 """
 
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from blogapi.documents import STATUSES
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.errors import Damaged, Unavailable
-from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag, Schedule
+from blogapi.storage.models import DOCUMENT, MAX_ID, Post, PostTag
 
 
 def page(reader: Reader, query: ListQuery) -> Page[Any, int | Cursor[int]]:
     """Return a page. Costs O(limit): an index gives the order for each combination of filters."""
-    now, values = reader.now, {"tag": query.tag, "limit": query.limit + 1}
+    values = {"tag": query.tag, "limit": query.limit + 1}
     if query.sort != "created_at":
-        return page_of(_latest(reader, query, now=now, **values), query, now, cursor_of)
+        return page_of(_latest(reader, query, **values), query, cursor_of)
     created = created_query(query.status, query.tag is not None)
-    return page_of(reader.rows(created, before=query.before_id, now=now, **values), query, now, id_of)
+    return page_of(reader.rows(created, before=query.before_id, **values), query, id_of)
 
 
 DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts the latter
@@ -52,45 +52,27 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
 
 @cache
 def created_query(status: str | None, by_tag: bool) -> Compiled:
-    """Return the query for a page, with the parameters now, tag, before and limit.
+    """Return the query for a page, with the parameters tag, before and limit.
 
     If it merges several lists, it finds the ids first: a document can take four megabytes.
     """
 
     def posts(dialect: str) -> Select:
         newest_first = Post.id.desc()
-        query = Post.select(Post.id, Post.status, DOCUMENTS[dialect])
+        query = Post.select(Post.id, DOCUMENTS[dialect])
         if status is None and not by_tag:
             return query.where(Post.id < Placeholder("before")).order_by(newest_first).limit(Placeholder("limit"))
         listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else STATUSES)]
         lists = [each.select(key).where(key < Placeholder("before")) for each, key in listed]
-        if status == "published":
-            lists.append(_due_ids(by_tag))
-        elif status == "scheduled":
-            lists = [future_ids(*lists)]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
     return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
 
 
-def future_ids(ids: Select) -> Select:
-    """Return the query for the ids of scheduled posts that are not due yet."""
-    (key,) = ids.selected_columns
-    return ids.join(Schedule, on=Schedule.post_id == key).where(Schedule.published_at > Placeholder("now"))
-
-
-def _due_ids(by_tag: bool) -> Select:
-    """Return the query for the ids of due posts; usually it finds nothing."""
-    due, key = (PostTag, PostTag.post_id + 0) if by_tag else (Schedule, Schedule.post_id + 0)
-    # The 0 keeps SQLite off the primary key, so that it uses the index by time.
-    query = due.select(key).where(due.published_at <= Placeholder("now"), key < Placeholder("before"))
-    return query.where(PostTag.tag == Placeholder("tag"), PostTag.status == "scheduled") if by_tag else query
-
-
 # By publication
 
 
-def _latest(reader: Reader, query: ListQuery, now: str, **values: Any) -> Iterator[tuple]:
+def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
     """Yield the rows of a page in order of a time, latest first.
 
     There are two queries: for the rest of the cursor's second, then for everything earlier. One query would read that
@@ -98,41 +80,32 @@ def _latest(reader: Reader, query: ListQuery, now: str, **values: Any) -> Iterat
     """
     sort, status, by_tag, (time, post_id) = query.sort, query.status, query.tag is not None, query.start
     after = query.published_after or query.updated_after
-    # due: later than now, and before the next second
-    values |= {"now": now, "time": time, "due": min(time, f"{now}~"), "after": after}
-    is_past = sort == "published_at" and status == "scheduled" and time <= now
-    if after <= time < LATEST and post_id and not is_past:
+    values |= {"time": time, "after": after}
+    if after <= time < LATEST and post_id:
         yield from reader.rows(time_query(sort, status, by_tag, True), id=post_id, **values)
     yield from reader.rows(time_query(sort, status, by_tag, False), **values)
 
 
 @cache
 def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Compiled:
-    """Return the query for a page, with the parameters now, tag, time, due, after, id and limit.
+    """Return the query for a page, with the parameters tag, time, after, id and limit.
 
     Memory holds one document of each merged list.
     """
 
     def posts(dialect: str) -> Select:
-        def timed(listed: str, is_due: bool = False) -> Select:
+        def timed(listed: str) -> Select:
             query, key = _listed(listed, by_tag)
-            time = getattr(key.model, "published_at" if is_due else sort)
-            query = query.select(key.alias("id"), Post.status, DOCUMENTS[dialect], time)
+            time = getattr(key.model, sort)
+            query = query.select(key.alias("id"), DOCUMENTS[dialect], time)
             if by_tag:
                 query = query.join(Post, on=Post.id == key)
-            if listed == "scheduled" and lists_due and not is_due and (sort == "updated_at" or not of_second):
-                query = query.where(key.model.published_at > Placeholder("now"))
-            before = Placeholder("due" if is_due else "time")
             if of_second:
-                return query.where(time == before, key < Placeholder("id"))
-            return query.where(time < before, time >= Placeholder("after"))
+                return query.where(time == Placeholder("time"), key < Placeholder("id"))
+            return query.where(time < Placeholder("time"), time >= Placeholder("after"))
 
-        # Due posts count as published, and as updated when they became due, so they have another place in the list.
-        lists_due = status is not None or sort == "updated_at"
         lists = [timed(listed) for listed in ([status] if status else STATUSES)]
-        if lists_due and status in (None, "published"):
-            lists.append(timed("scheduled", is_due=True))
-        return _union(dialect, lists, SQL("4").desc(), SQL("1").desc())  # the time and the id
+        return _union(dialect, lists, SQL("3").desc(), SQL("1").desc())  # the time and the id
 
     return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))
 
@@ -147,9 +120,9 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
     """
     damaged, before = [], MAX_ID
     while found := reader.row(created_query(None, False), before=before, limit=1):
-        before, status, document = found
+        before, document = found
         try:
-            yield documents.load(documents.as_of(reader.now, status, document))
+            yield documents.load(document)
         except Damaged:
             damaged.append(before)
     if damaged:

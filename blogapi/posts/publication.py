@@ -1,8 +1,4 @@
-"""Publication: the date of a post, and scheduled posts.
-
-Reads show a scheduled post as published as soon as it is due (`documents.as_of`). In the database it is published a
-little later (`posts.publish_due`), or by the next change to the post.
-"""
+"""Publication: the date of a post."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,9 +7,9 @@ from peewee import fn
 
 from blogapi import documents
 from blogapi.clock import later
-from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
+from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Rejected
-from blogapi.storage.models import DOCUMENT, Post, Schedule
+from blogapi.storage.models import DOCUMENT, Post
 
 CLOCK_SKEW = timedelta(minutes=1)  # a client's clock may be ahead by this much
 FUTURE = "must not be in the future unless the status is scheduled"
@@ -42,36 +38,6 @@ def publication_date(
     if given and given > later(now, CLOCK_SKEW):
         raise Rejected("published_at", FUTURE)
     return now if given or status == "published" else None
-
-
-def reschedule(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Store when a changed post will be published; {} means that there is no post."""
-    before, after = (post["published_at"] if post.get("status") == "scheduled" else None for post in (old, new))
-    if before != after and before:
-        unschedule(tx, post_id)
-    if before != after and after:
-        tx.defer(SCHEDULE_POST, post_id=post_id, published_at=after)
-
-
-def unschedule(tx: Transaction, post_id: int) -> None:
-    """Remove a post from the schedule."""
-    tx.defer(UNSCHEDULE_POST, post_id=post_id)
-
-
-SCHEDULE_POST = Compiled(Schedule.insert(placeholders(Schedule)))
-UNSCHEDULE_POST = Compiled(Schedule.delete().where(Schedule.post_id == Placeholder("post_id")))
-
-
-def next_due(reader: Reader) -> int | None:
-    """Return the id of a due post, if any."""
-    found = reader.row(NEXT_DUE, now=reader.now)
-    return found[0] if found else None
-
-
-IS_DUE = Schedule.published_at <= Placeholder("now")
-NEXT_DUE = Compiled(Schedule.select(Schedule.post_id).where(IS_DUE).order_by(Schedule.published_at).limit(1))
-# Whether a query's post is due
-POST_IS_DUE = fn.EXISTS(Schedule.select(Schedule.post_id).where(Schedule.post_id == Post.id, IS_DUE))
 
 
 def latest_in_future(reader: Reader) -> str | None:

@@ -7,19 +7,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Literal, NamedTuple
 
-from peewee import Field, Node
+from peewee import Field, Node, Select
 
 from blogapi import documents
 from blogapi.posts import effects, publication, slugs
 from blogapi.posts.effects import Change, Fields, Kind
 from blogapi.posts.params import MergePatch, ParamsError, check_params, equal, merge
-from blogapi.posts.publication import POST_IS_DUE
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesNotExist, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post
 
 PUBLISHED_POSTS = 20  # at most this many posts per transaction
-PUBLISHED_BYTES = 256 * 1024  # a transaction ends after this many bytes, because other clients wait for it
+PUBLISHED_BYTES = 128 * 1024  # a transaction ends after this many bytes, because other clients wait for it
 MAX_SHARED = 64 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns
 
@@ -52,8 +51,22 @@ def no_check(document: bytes | None) -> None:
 
 def find(reader: Reader, ref: PostRef) -> bytes:
     """Return the document of a post. Raises DoesNotExist."""
-    _, _, status, document = _find(reader, ref)
-    return documents.as_of(reader.now, status, document)
+    return _document(reader, ANY, ref)
+
+
+def find_published(reader: Reader, ref: PostRef) -> bytes:
+    """Return the document of a published post. Raises DoesNotExist for any other, as if it did not exist.
+
+    Reads nothing about unpublished posts; otherwise response times would reveal that they exist.
+    """
+    return _document(reader, PUBLISHED, ref)
+
+
+def _document(reader: Reader, queries: dict[type, Compiled], ref: PostRef) -> bytes:
+    found = reader.row(queries[type(ref)], ref=ref)
+    if found is None:
+        raise PostDoesNotExist
+    return documents.intact(*found)
 
 
 def id_of(reader: Reader, ref: PostRef) -> int:
@@ -65,28 +78,14 @@ def id_of(reader: Reader, ref: PostRef) -> int:
     return found[0]
 
 
-def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises DoesNotExist for any other, as if it did not exist.
-
-    Reads nothing about unpublished posts; otherwise response times would reveal that they exist.
-    """
-    now = reader.now
-    found = reader.row(PUBLISHED_WITH_SLUG if isinstance(ref, str) else PUBLISHED_WITH_ID, ref=ref, now=now)
-    if found is None:
-        raise PostDoesNotExist
-    return documents.as_of(now, *found)
-
-
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, Damaged."""
-    post_id, version, status, document = _find(tx, ref)
+    found = tx.row(TO_CHANGE[type(ref)], ref=ref, now=tx.now)
+    if found is None:
+        raise PostDoesNotExist
+    post_id, version, is_due, document = found
     check_size(tx, document or b"")  # NULL if it is damaged
-    shown = documents.as_of(tx.now, status, document)
-    if shown is not document:
-        old, new = documents.load(document), documents.load(shown)
-        effects.run(tx, Change("published", post_id, old, new))
-        _update(tx, old, new, shown.decode())
-    return StoredPost(post_id, shown, version)
+    return StoredPost(post_id, publish(tx, post_id, document) if is_due else documents.intact(document), version)
 
 
 def check_size(tx: Transaction, text: str | bytes) -> None:
@@ -95,20 +94,16 @@ def check_size(tx: Transaction, text: str | bytes) -> None:
         raise NeedsThread
 
 
-def _find(reader: Reader, ref: PostRef) -> tuple[int, int, str, bytes]:
-    """Return a post's id, version, stored status and document. Raises DoesNotExist."""
-    found = reader.row(WITH_SLUG if isinstance(ref, str) else WITH_ID, ref=ref)
-    if found is None:
-        raise PostDoesNotExist
-    return found
+def queries_by_ref(posts: Select) -> dict[type, Compiled]:
+    """Return the queries for the one of some posts with an id, and with a slug."""
+    conditions = {int: Post.id == Placeholder("ref"), str: slugs.has_slug(Placeholder("ref"))}
+    return {kind: Compiled(posts.where(condition)) for kind, condition in conditions.items()}
 
 
-_posts = Post.select(Post.id, Post.version, Post.status, DOCUMENT)
-WITH_ID = Compiled(_posts.where(Post.id == Placeholder("ref")))
-WITH_SLUG = Compiled(_posts.where(slugs.has_slug(Placeholder("ref"))))
-_published = Post.select(Post.status, DOCUMENT).where((Post.status == "published") | POST_IS_DUE)
-PUBLISHED_WITH_ID = Compiled(_published.where(Post.id == Placeholder("ref")))
-PUBLISHED_WITH_SLUG = Compiled(_published.where(slugs.has_slug(Placeholder("ref"))))
+IS_DUE = (Post.status == "scheduled") & (Post.published_at <= Placeholder("now"))
+ANY = queries_by_ref(Post.select(DOCUMENT))
+PUBLISHED = queries_by_ref(Post.select(DOCUMENT).where(Post.status == "published"))
+TO_CHANGE = queries_by_ref(Post.select(Post.id, Post.version, IS_DUE, DOCUMENT))
 
 
 # Create
@@ -301,7 +296,7 @@ def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_chec
         check(post.document)
         old = documents.load(post.document)
     except Damaged:
-        post_id = _find(tx, ref)[0]
+        post_id = id_of(tx, ref)
         effects.run_for_damaged(tx, post_id, author)
         tx.defer(DELETE, id=post_id)
         return
@@ -316,22 +311,42 @@ DELETE = Compiled(Post.delete().where(Post.id == Placeholder("id")))
 # Publish
 
 
+def has_due(reader: Reader) -> bool:
+    """Return whether a scheduled post is due."""
+    return reader.row(HAS_DUE, now=reader.now) is not None
+
+
 def publish_due(tx: Transaction) -> dict[int, bool]:
     """Publish a batch of due posts; return for each id whether it was published.
 
-    A damaged post is removed from the schedule instead.
+    A damaged post loses its time instead, so that the next one gets its turn.
     """
     published: dict[int, bool] = {}
     size = 0
-    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES:
-        post_id = publication.next_due(tx)
-        if post_id is None:
-            break
+    while len(published) < PUBLISHED_POSTS and size <= PUBLISHED_BYTES and (row := tx.row(NEXT_DUE, now=tx.now)):
+        post_id, document = row
+        check_size(tx, document or b"")
         try:
-            post = find_to_change(tx, post_id)  # publishes it
-            size += len(post.document)
+            size += len(publish(tx, post_id, document))
             published[post_id] = True
-        except (Damaged, DoesNotExist):
+        except (Damaged, *MALFORMED):
+            tx.execute(Post.update(published_at=None).where(Post.id == post_id))
             published[post_id] = False
-            publication.unschedule(tx, post_id)  # so that the next one gets its turn
     return published
+
+
+def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
+    """Publish a due post, which creates no version; return its document. Raises Damaged."""
+    old = documents.load(document)
+    if old["status"] != "scheduled" or "published_at" not in old:
+        raise Damaged
+    new = old | {"status": "published", "updated_at": tx.now}
+    text = documents.dump(new)
+    effects.run(tx, Change("published", post_id, old, new))
+    _update(tx, old, new, text)
+    return text.encode()
+
+
+HAS_DUE = Compiled(Post.select(Post.id).where(IS_DUE).limit(1))
+NEXT_DUE = Compiled(Post.select(Post.id, DOCUMENT).where(IS_DUE).order_by(Post.published_at, Post.id).limit(1))
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # what a document with values of other types raises

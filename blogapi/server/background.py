@@ -8,8 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from blogapi.api.service import Service
-from blogapi.posts import history, idempotency, publication
-from blogapi.posts import storage as posts
+from blogapi.posts import due, history, idempotency, publication
 from blogapi.storage.errors import Unavailable
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
@@ -22,6 +21,7 @@ MINUTE, HOUR = 60, 3600  # seconds
 TIDY_SECONDS = 0.2  # interval of merges of the search index
 STEADY_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
 POLL_SECONDS = 0.1  # interval between turns
+PAUSE_SECONDS = 0.025  # pause between transactions; gevent's sleep(0) would not poll the sockets
 STEP_SECONDS = 1.0  # limit for a step, which continues at the next turn
 FAULT_SECONDS = 2.0  # a failed step is retried after this time
 JUMP_SECONDS = 60.0  # how far the clock may jump from the monotonic clock and still count as steady
@@ -110,28 +110,21 @@ class Background:
         return self.stopping.is_set() or self._monotonic() > self._until
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
-        """Run an operation until it finds no more rows, and let others write in between; return the number of rows."""
+        """Run an operation until it finds no more rows, and serve others in between; return the number of rows."""
         total = 0
         while count := self.database.write(operation, *arguments):
             total += count
             if self.is_over():
                 break
-            time.sleep(0)
+            time.sleep(PAUSE_SECONDS)
         return total
 
     # The steps
 
     def publish(self) -> None:
-        """Publish due posts in batches, so that other clients can write in between."""
-        while publication.next_due(self.database) is not None:
-            for post_id, published in self.database.write(posts.publish_due).items():
-                if published:
-                    log.info("post %s is published as scheduled", post_id)
-                else:
-                    log.error("post %s is damaged, and cannot be published", post_id)
-            if self.is_over():
-                break
-            time.sleep(0)
+        """Publish due posts in batches, and serve other clients in between."""
+        while due.publish_batch(self.database) and not self.is_over():
+            time.sleep(PAUSE_SECONDS)
 
     def check_clock(self) -> None:
         """Log when the clock falls behind a published post, and when it has caught up."""

@@ -43,9 +43,11 @@ class Database(Reader):
             tx.may_be_slow = True  # Nothing else shares it.
             return run_and_commit(tx, operation, *args, **kwargs)
 
-    def write_at_once(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in a transaction of its own. Raises Unavailable rather than wait."""
-        return run_and_commit(self.begin(until=0.0), operation, *args, **kwargs)
+    def write_within(self, seconds: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation in a transaction of its own. Raises Busy rather than wait longer for another write."""
+        with suppress(NeedsThread):
+            return run_and_commit(self.begin(time.monotonic() + seconds), operation, *args, **kwargs)
+        return self.write_in_thread(operation, *args, **kwargs)
 
     def write_freeing(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation that frees disk space. If the disk is full, it may use the reserved space."""

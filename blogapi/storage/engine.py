@@ -195,7 +195,7 @@ class Reader:
 
     @property
     def now(self) -> str:
-        """The current time in RFC 3339. Scheduled posts that are due by then are read as published."""
+        """The current time in RFC 3339."""
         return rfc3339(self._clock())
 
     @property

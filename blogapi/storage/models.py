@@ -68,7 +68,6 @@ PostTag = model("post_tag")
 Revision = model("revision")
 Retagging = model("retagging")
 Purge = model("purge")
-Schedule = model("schedule")
 Webhook = model("webhook")
 WebhookOptions = model("webhook_options")
 

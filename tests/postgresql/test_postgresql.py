@@ -163,16 +163,6 @@ FILL_SEARCH = """
 """
 
 
-FILL_SCHEDULE = """
-    WITH filled AS (
-        INSERT INTO post (slug, status, published_at, document)
-        SELECT 'later-' || n, 'scheduled', '9000-01-01T00:00:00Z', '{}' FROM generate_series(1, 1000) AS n
-        RETURNING id, published_at
-    )
-    INSERT INTO schedule (post_id, published_at) SELECT id, published_at FROM filled
-"""
-
-
 class Asked(Database):
     """Keeps queries with their values instead of running them."""
 
@@ -213,22 +203,12 @@ def explained(engine, connection, query, values):
     return plan["Plan"]
 
 
-def test_a_search_among_published_posts_reads_no_scheduled_post_that_is_not_due(postgresql, connection):
-    engine = postgresql.engine
-    for filling in (FILL, FILL_SEARCH, FILL_SCHEDULE, "ANALYZE"):
-        connection.execute(filling)
-    with closing(engine.connections.connect()) as reading:
-        for sort in ("created_at", "published_at"):
-            plan = explained(engine, reading, *search_query(engine, q="common", status="published", sort=sort))
-            assert rows_of(plan, "schedule") == 0, plan
-
-
 @pytest.mark.parametrize("analyzed", [True, False])
 def test_no_list_reads_many_more_posts_than_it_returns(postgresql, connection, analyzed):
     engine = postgresql.engine
-    values = {"before": 2**62, "limit": 21, "now": "2027", "tag": "all", "time": "~", "due": "~", "id": 2**62}
+    values = {"before": 2**62, "limit": 21, "tag": "all", "time": "~", "id": 2**62}
     values["after"], values["key"] = "", "~"
-    of_second = {"time": "2026-01-01T00:00:30Z", "due": "2026-01-01T00:00:30Z"}
+    of_second = {"time": "2026-01-01T00:00:30Z"}
     for filling in (FILL, FILL_SEARCH, *["ANALYZE"] * analyzed):
         connection.execute(filling)
     with closing(engine.connections.connect()) as reading:

@@ -13,10 +13,22 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.transfer.copy import copy
 from tests.service import add_key
-from tests.storage.test_upgrade import OLDER, proposals_are_kept, query, unpacked, what_waits_is_kept
+from tests.storage.test_upgrade import (
+    OLDER,
+    due_posts_are_published,
+    proposals_are_kept,
+    query,
+    unpacked,
+    what_waits_is_kept,
+)
 
 # Turns a new PostgreSQL database into one of an earlier version
-TO_VERSION_11 = """
+TO_VERSION_12 = """
+    CREATE TABLE schedule (post_id bigint NOT NULL PRIMARY KEY, published_at text NOT NULL);
+    CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
+    UPDATE blogapi SET version = 12;
+"""
+TO_VERSION_11 = f"""{TO_VERSION_12}
     DROP TABLE backup, proposal;
     CREATE TABLE proposal (
         id bigint NOT NULL PRIMARY KEY, post_id bigint NOT NULL, author text COLLATE "C" NOT NULL,
@@ -122,3 +134,11 @@ def test_an_upgrade_of_a_postgresql_database_keeps_what_waits(url, tmp_path, sam
             values = ", ".join(["%s"] * len(rows[table][0]))
             cursor.executemany(f"INSERT INTO {table} VALUES ({values})", rows[table])
     check(url)
+
+
+@pytest.mark.slow
+def test_the_first_read_after_a_copy_to_postgresql_publishes_what_is_due(url, tmp_path):
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    copy(engine_for(unpacked("blog-7.db.gz", tmp_path)), engine_for(url))
+    due_posts_are_published(url)

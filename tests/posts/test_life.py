@@ -1,12 +1,14 @@
 """The life of a post: read, changed, scheduled, archived; its dates; conditional requests."""
 
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
 from blogapi.posts import publication
-from blogapi.posts import storage as posts
-from blogapi.storage.models import Post, Schedule
+from blogapi.storage.keys import new_key
+from blogapi.storage.models import Post
 from tests.api.fixtures import EARLIER, LATER, NOW, listed
 from tests.cases import cases
 from tests.conftest import NOON, message
@@ -192,38 +194,92 @@ def seen(client):
 
 @pytest.mark.both_engines
 @pytest.mark.usefixtures("scheduled")
-def test_a_scheduled_post_is_published_on_time_without_a_write(client, clock, count):
+def test_a_scheduled_post_is_published_before_the_first_request_after_its_time(client, database, clock):
     clock.now = LATER_SECONDS - 1
     assert seen(client) == (["2"], ["1"], "scheduled")
     clock.now = LATER_SECONDS
     assert seen(client) == (["2", "1"], [], "published")
-    assert count(Schedule) == 1
-
-
-@pytest.mark.both_engines
-@pytest.mark.usefixtures("scheduled")
-def test_publishing_it_in_the_database_makes_no_visible_difference(client, database, clock, count):
-    clock.now = LATER_SECONDS + 60
-    before = client.get("/v1/posts/1")
-    assert before.json["updated_at"] == LATER
-    assert database.write(posts.publish_due) == {1: True}
-    after = client.get("/v1/posts/1")
-    assert (after.data, after.headers["ETag"]) == (before.data, before.headers["ETag"])
-    assert seen(client) == (["2", "1"], [], "published")
-    assert (count(Schedule), database.row(Post.select(Post.status).where(Post.id == 1))) == (0, ("published",))
+    assert database.row(Post.select(Post.status).where(Post.id == 1)) == ("published",)
     clock.now = NOON  # It stays published, although the clock was set back.
     assert seen(client) == (["2", "1"], [], "published")
 
 
+QUERIES = ["status=published", "status=published&tag=a", "status=published&q=title", "status=published&sort=updated_at"]
+LISTS = [*(f"/v1/posts?{query}" for query in QUERIES), "/micropub?q=source&post-status=published"]
+
+
+@pytest.mark.both_engines
 @pytest.mark.usefixtures("scheduled")
-def test_a_write_publishes_only_its_own_post(client, post, patch, clock, count):
-    post(tags=["a"])
-    client.patch("/v1/posts/3", json={"status": "scheduled", "published_at": LATER})
+@pytest.mark.parametrize("path", LISTS)
+def test_whichever_list_is_read_first_has_the_published_post(client, clock, path):
+    clock.now = LATER_SECONDS - 1
+    one = client.get(path).text.count("published")
     clock.now = LATER_SECONDS
-    post()
-    assert count(Schedule) == 2
-    patch(title="B")
-    assert count(Schedule) == 1
+    assert client.get(path).text.count("published") == 2 * one > 0
+
+
+@pytest.fixture
+def due(database):
+    """The ids of the posts that are due but not published."""
+    return lambda: [post_id for (post_id,) in database.rows(Post.select(Post.id).where(Post.status == "scheduled"))]
+
+
+@pytest.mark.usefixtures("scheduled")
+@cases("path", ["/healthz", "/readyz", "/v1/posts", "/settings/posts", "/micropub?q=source", "/no/such/path"])
+def test_a_stranger_publishes_nothing(stranger, clock, due, path):
+    clock.now = LATER_SECONDS
+    stranger.get(path)
+    stranger.get(path, headers={"Authorization": f"Bearer {new_key()}"})
+    assert due() == [1]
+
+
+@pytest.mark.usefixtures("scheduled")
+@pytest.mark.parametrize("path", ["/v1/posts/2", "/v1/key", "/metrics", "/micropub?q=config", "/no/such/path"])
+def test_every_request_with_a_key_publishes(client, clock, due, path):
+    clock.now = LATER_SECONDS
+    client.get(path)
+    assert due() == []
+
+
+@pytest.mark.both_engines
+@pytest.mark.usefixtures("scheduled")
+def test_a_change_whose_body_arrives_after_the_time_changes_the_published_post(client, clock, due):
+    clock.now = LATER_SECONDS
+    client.application.extensions["blogapi"].due_second = LATER_SECONDS  # as if another request had looked in vain
+    assert client.patch("/v1/posts/1", json={"title": "B"}).json["status"] == "published"
+    assert due() == []
+
+
+@pytest.mark.both_engines
+def test_a_request_publishes_a_batch_and_the_next_second_another(client, post, clock, due, monkeypatch):
+    monkeypatch.setattr("blogapi.posts.storage.PUBLISHED_POSTS", 1)
+    for number in (1, 2, 3):
+        post()
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": LATER})
+    for left in ([2, 3], [3], []):
+        clock.now = max(clock.now + 1, LATER_SECONDS)
+        for _ in range(2):
+            client.get("/v1/key")
+            assert due() == left
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_due_post_that_cannot_be_written_is_read_as_scheduled_and_tried_once_a_second(client, config, clock, due):
+    clock.now = LATER_SECONDS
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert seen(client) == (["2"], ["1"], "scheduled")
+    assert client.get("/v1/posts/1").json["status"] == "scheduled"
+    clock.now += 1
+    assert client.get("/v1/posts/1").json["status"] == "published"
+    assert due() == []
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_large_due_post_is_published_before_the_request_too(client, clock, patch):
+    patch(content="x" * 300_000)
+    clock.now = LATER_SECONDS
+    assert client.get("/v1/posts/1").json["status"] == "published"
 
 
 @pytest.mark.both_engines

@@ -69,11 +69,10 @@ def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
 
     assert found("relevance", "fog lake") == ["Lake", "Wind"]
     clock.now = NOON + 60
-    for _ in range(2):
-        assert found("relevance", "fog") == ["Fog, and the Lakes", "Fog over the lake", "Lake", "Wind"]
-        assert found("created_at", "fog lake") == ["Fog, and the Lakes", "Lake", "Wind", "Fog over the lake"]
-        assert found("published_at", "fog lake")[:2] == ["Fog over the lake", "Fog, and the Lakes"]
-        database.write(posts.publish_due)
+    database.write(posts.publish_due)
+    assert found("relevance", "fog") == ["Fog, and the Lakes", "Fog over the lake", "Lake", "Wind"]
+    assert found("created_at", "fog lake") == ["Fog, and the Lakes", "Lake", "Wind", "Fog over the lake"]
+    assert found("published_at", "fog lake")[:2] == ["Fog over the lake", "Fog, and the Lakes"]
 
 
 # Within a period

@@ -2,6 +2,7 @@
 
 import json
 
+from blogapi.clock import rfc3339
 from tests.cases import cases
 from tests.conftest import NOON, message
 
@@ -100,7 +101,7 @@ def test_names_in_params_are_never_mistaken_for_fields(client, clock):
     scheduled = client.patch("/v1/posts/1", json=times | {"status": "scheduled"}).json
     assert scheduled == created | times | {"status": "scheduled"}
     clock.now = NOON + 120
-    published = scheduled | {"status": "published", "updated_at": LATER}
+    published = scheduled | {"status": "published", "updated_at": rfc3339(clock.now)}
     assert client.get("/v1/posts/1").json == published
     for field in ("slug", "content", "tags", "published_at", "created_at", "updated_at", "params"):
         expected = {name: published[name] for name in ("id", "title", "status", field)}

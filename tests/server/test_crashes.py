@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from blogapi.clock import rfc3339
 from tests.conftest import without_id
 from tests.invariants import sound_posts
 from tests.service import BIN, Server, eventually, without_rights
@@ -27,8 +28,8 @@ def write(service):
     return status, headers["Retry-After"], time.monotonic() - begun
 
 
-def ids(service):
-    return {post["id"] for post in service.request("GET", "/v1/posts?limit=1000")[2]}
+def ids(service, query=""):
+    return {post["id"] for post in service.request("GET", f"/v1/posts?{query}limit=1000")[2]}
 
 
 def test_a_lasting_lock_costs_writers_less_than_3_s_and_readers_nothing(service):
@@ -87,6 +88,23 @@ def test_a_full_disk_fails_only_the_writes(small_disk):
         assert service.request("GET", "/healthz")[0] == 200
         assert write(service)[0] == 201
         assert acknowledged < sound_posts(service.database).keys()
+
+
+def test_a_due_post_stays_scheduled_while_the_disk_is_full(small_disk):
+    with Server(small_disk / "blog.db") as service:
+        later = POST | {"status": "scheduled", "published_at": rfc3339(time.time() + 3)}
+        post_id = service.request("PUT", "/v1/posts/by-slug/later", later)[2]["id"]
+        with pytest.raises(OSError, match="No space"):
+            (small_disk / "ballast").write_bytes(bytes(shutil.disk_usage(small_disk).total))
+        fill(service, "the disk is full")
+        while rfc3339(time.time()) <= later["published_at"]:
+            time.sleep(0.1)
+        shown = [service.request("GET", f"/v1/posts/{post_id}") for _ in range(9)]
+        assert {(status, post["status"]) for status, _, post in shown} == {(200, "scheduled")}
+        assert ids(service, "status=published&") == set()
+        (small_disk / "ballast").unlink()
+        eventually(lambda: post_id in ids(service, "status=published&"))
+        sound_posts(service.database)
 
 
 def test_posts_can_be_deleted_for_good_on_a_full_disk(small_disk):

@@ -21,7 +21,7 @@ def unfinished(service):
     """The number of pending deliveries of the first webhook plus posts due soon."""
     query = """
         SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
-        + (SELECT count(*) FROM schedule WHERE published_at < ?)
+        + (SELECT count(*) FROM post WHERE status = 'scheduled' AND published_at < ?)
     """
     with closing(sqlite3.connect(service.database)) as connection:
         return connection.execute(query, [rfc3339(time.time() + FAR / 2)]).fetchone()[0]

@@ -167,7 +167,7 @@ def test_killed_workers_and_services_lose_nothing_that_was_acknowledged(serve_to
     settle(workers, two[0])
     pending = """
         SELECT (SELECT count(*) FROM delivery WHERE state = 'pending')
-        + (SELECT count(*) FROM schedule WHERE published_at < %s)
+        + (SELECT count(*) FROM post WHERE status = 'scheduled' AND published_at < %s)
     """
     eventually(lambda: ask(pending, rfc3339(time.time() + FAR / 2)) == [(0,)], 60)
     stored = check(workers, sound_posts(url))

@@ -2,6 +2,10 @@
 
 import pytest
 
+from blogapi import documents
+from blogapi.posts import storage as posts
+from blogapi.storage.models import Post
+
 LATER = "2026-11-20T13:00:00Z"
 WHOLE = '{"id":"1","title":"A","status":"scheduled","slug":"a-title","content":"B","tags":["a"],'
 DOCUMENTS = [None, "", "[]", "{", '{"id":"1"}', '{"id":"1","tags":5,"status":"draft"}', WHOLE]
@@ -40,6 +44,23 @@ def test_a_damaged_due_post_is_logged_once_and_does_not_stop_others(client, dama
     assert [each["id"] for each in client.get("/v1/posts?status=published&tag=a&limit=1").json] == ["2"]
     assert client.patch("/v1/posts/1", json={"title": "B"}).status_code == 503
     assert post()["id"] == "4"
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize(("name", "value"), [("status", "draft"), ("status", "published"), ("tags", 5), ("title", [])])
+def test_a_due_post_whose_document_contradicts_its_row_leaves_the_queue(
+    client, database, post, clock, name, value, caplog
+):
+    for number in (1, 2):
+        post()
+        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": LATER})
+    document = documents.dump(documents.load(posts.find(database, 1)) | {name: value})
+    database.write(lambda tx: tx.execute(Post.update(document=document).where(Post.id == 1)))
+    clock.now += 3600
+    for _ in range(2):
+        assert [each["id"] for each in client.get("/v1/posts?status=published").json] == ["2"]
+        clock.now += 1
+    assert caplog.messages == ["post 1 is damaged, and cannot be published"]
 
 
 def test_posts_next_to_a_damaged_one_can_be_deleted_and_their_tags_renamed(client, damage):

@@ -23,7 +23,7 @@ def rename(database, table, name):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("table", ["schedule", "revision", "idempotency"])
+@pytest.mark.parametrize("table", ["post", "revision", "idempotency"])
 def test_a_failure_to_publish_or_to_prune_does_not_hold_back_messages(
     webhook, post, turn, receiver, database, table, clock, caplog
 ):

@@ -41,7 +41,7 @@ def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) ->
     """Return the revisions of a post before the version `before`, newest first. Raises DoesNotExist."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
-    return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(1))
+    return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(3))
 
 
 def trash(
@@ -62,14 +62,17 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     """Return a page of `KeptPost`s."""
     is_postgresql = reader.dialect == "postgresql"
     document = Revision.document if is_postgresql else _document
-    columns = Revision.post_id, Revision.version, document, Revision.until, Revision.replaced_by
+    columns = Revision.post_id, document, Revision.until, Revision.version, Revision.replaced_by
     query: Select = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
-        query = bounded(query, "until", "replaced_by", before=("post_id", "version"))
+        query = bounded(query, "until", "version", "replaced_by", key="post_id")
     wanted = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
-    return page_of(
-        reader.rows(query), wanted, reader.now, cursor, lambda row, post: KeptPost._make((*row[:2], *row[3:], post))
-    )
+    return page_of(reader.rows(query), wanted, cursor, _kept)
+
+
+def _kept(row: tuple, post: bytes) -> KeptPost:
+    post_id, _, until, version, author = row
+    return KeptPost(post_id, version, until, author, post)
 
 
 def find(reader: Reader, ref: PostRef, version: int) -> bytes:

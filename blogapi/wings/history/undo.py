@@ -13,7 +13,7 @@ from peewee import fn
 
 from blogapi import documents
 from blogapi.documents import STATUSES
-from blogapi.posts import proposals, slugs
+from blogapi.posts import due, proposals, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
@@ -76,6 +76,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     Skips posts that another key has changed since. Other clients can write meanwhile. If interrupted, run it
     again.
     """
+    due.publish_all(database)
     plans, waiting, titles = Plans(since, key, dry_run), _changed_since(database, since), {}
     for phase in (WAIT, PARK, SETTLE):
         undo_post = partial(plans.undo_post, phase)

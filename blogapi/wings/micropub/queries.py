@@ -13,7 +13,6 @@ from blogapi.api.schemas import Names, matching, page_size, parameters, parse_id
 from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.publication import POST_IS_DUE
 from blogapi.posts.storage import Fields
 from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.models import MAX_ID, Post
@@ -132,18 +131,16 @@ def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
     """Return the id of the last of `count` posts before an id, newest first; 0 if there are fewer."""
-    found = reader.row(last_query(status), now=reader.now, before=before, skipped=count - 1)
+    found = reader.row(last_query(status), before=before, skipped=count - 1)
     return found[0] if found else 0
 
 
 @cache
 def last_query(status: str | None) -> Compiled:
-    """Return the query for the id of the post after `skipped` others; it also needs `now` and `before`."""
+    """Return the query for the id of the post after `skipped` others; it also needs `before`."""
     query = Post.select(Post.id).where(Post.id < Placeholder("before"))
-    if status == "published":
-        query = query.where((Post.status == status) | POST_IS_DUE)
-    elif status:
-        query = query.where(Post.status == status, ~POST_IS_DUE)
+    if status:
+        query = query.where(Post.status == status)
     return Compiled(query.order_by(Post.id.desc()).limit(1).offset(Placeholder("skipped")))
 
 

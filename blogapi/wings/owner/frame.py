@@ -74,7 +74,7 @@ def check_session() -> None:
             request.session, request.info.credential, g.browser = token, token, session.browser
             if session.used_at <= earlier(request.database.now, USE_PERIOD):
                 with suppress(Unavailable):
-                    request.database.write_at_once(sessions.use, session)
+                    request.database.write_within(0, sessions.use, session)
     except (Forbidden, Unavailable):
         if is_change:
             with suppress(HTTPException):

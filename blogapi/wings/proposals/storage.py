@@ -88,11 +88,11 @@ def page(
         condition &= Proposal.post_id == posts.id_of(reader, ref)
     is_postgresql = reader.dialect == "postgresql"
     document = Proposal.document if is_postgresql else _document
-    query = _of_present.select(Proposal.id, Proposal.post_id, document, Proposal.created_at).where(condition)
+    query = _of_present.select(Proposal.id, document, Proposal.created_at).where(condition)
     query = query.order_by(Proposal.created_at.desc(), Proposal.id.desc()).limit(limit + 1)
     if is_postgresql:
-        query = bounded(query, "created_at", before=("id", "post_id"))
-    return page_of(reader.rows(query), ListQuery(limit), reader.now, cursor_of)
+        query = bounded(query, "created_at")
+    return page_of(reader.rows(query), ListQuery(limit), cursor_of)
 
 
 def posts_with_proposals(reader: Reader) -> set[int]:

@@ -18,7 +18,7 @@ PRUNED_LABELS = 1000  # at most this many are looked at in one transaction
 # SQLite's tables, by whether their posts are published
 INDEX_TABLES = {True: "search_published", False: "search_others"}
 AFTER_ALL = "\U0010ffff"  # sorts after all other characters
-REBUILD_ROW, DUE_ROW = -1, -2  # stand in for the number of a phrase
+REBUILD_ROW = -1  # stands in for the number of a phrase
 
 
 # Writing
@@ -119,21 +119,20 @@ class MatchingTags(NamedTuple):
     labels: list[set[int]]
     of_tag: set[int]
     rebuild_below: int = 0  # the index may lack posts with lower ids
-    has_due: bool = False  # whether some posts are due, but not published yet
 
 
 def look_up(reader: Reader, query: ListQuery) -> MatchingTags:
     """Look up the tags that a search may find. Raises Rejected if there are too many."""
     published, *others = map(int, parts(query.status))
-    values = {"first": published, "last": others[0] if others else published, "limit": MAX_LABELS + 3}
-    rows = list(reader.rows(LOOK_UP, sought=dump(_texts(query)), now=reader.now, **values))
+    values = {"first": published, "last": others[0] if others else published, "limit": MAX_LABELS + 2}
+    rows = list(reader.rows(LOOK_UP, sought=dump(_texts(query)), **values))
     if sum(place >= 0 for place, _ in rows) > MAX_LABELS:
         raise Rejected("q", f"more than {MAX_LABELS} tags have these words; give longer words")
     found: defaultdict[int, set[int]] = defaultdict(set)
     for place, number in rows:
         found[place].add(number)
     labels = [found[place] for place in range(len(words.of_search(query.q)) + 1)]
-    return MatchingTags(labels[:-1], labels[-1], max(found[REBUILD_ROW], default=0), bool(found[DUE_ROW]))
+    return MatchingTags(labels[:-1], labels[-1], max(found[REBUILD_ROW], default=0))
 
 
 def _texts(query: ListQuery) -> list[tuple[str, str, str]]:
@@ -146,18 +145,6 @@ def _texts(query: ListQuery) -> list[tuple[str, str, str]]:
     return [*texts, (key, key, "")]
 
 
-def with_due(reader: Reader, query: ListQuery, matching: MatchingTags) -> MatchingTags:
-    """Add the labels of due posts, which are stored among the unpublished; reads nothing about other posts."""
-    labels, of_tag = [*map(set, matching.labels)], {*matching.of_tag}
-    for label, key, text in reader.rows(OF_DUE, now=reader.now):
-        for place, phrase in enumerate(words.of_search(query.q)):
-            if spaced(*phrase) in text:
-                labels[place].add(label)
-        if query.tag is not None and key == words.key_of(query.tag):
-            of_tag.add(label)
-    return matching._replace(labels=labels, of_tag=of_tag)
-
-
 def parts(status: str | None) -> list[bool]:
     """Return the parts of the index that contain posts with a status: the published (True), the others, or both."""
     return [True, False] if status is None else [status == "published"]
@@ -168,10 +155,7 @@ def spaced(text: str, is_prefix: bool) -> str:
     return f" {text}" if is_prefix else f" {text} "
 
 
-_state = f"""
-    SELECT {REBUILD_ROW}, below FROM search_rebuild UNION ALL
-    SELECT {DUE_ROW}, post_id FROM (SELECT post_id FROM schedule WHERE published_at <= :now LIMIT 1) AS due UNION ALL
-"""
+_state = f"SELECT {REBUILD_ROW}, below FROM search_rebuild UNION ALL"
 LOOK_UP = Compiled(
     sqlite=f"""{_state}
     SELECT DISTINCT sought.key, search_label.id FROM json_each(:sought) AS sought CROSS JOIN search_label
@@ -184,8 +168,3 @@ LOOK_UP = Compiled(
     AND strpos(words, value ->> 2) > 0 LIMIT :limit
     """,
 )
-OF_DUE = Compiled("""
-    SELECT id, word, words FROM schedule
-    JOIN post_tag ON post_tag.post_id = schedule.post_id AND status = 'scheduled'
-    JOIN search_label ON published = 0 AND word = '=' || tag WHERE schedule.published_at <= :now
-""")

@@ -13,7 +13,7 @@ from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.labels import INDEX_TABLES, MatchingTags, look_up, parts, spaced, with_due
+from blogapi.wings.search.labels import INDEX_TABLES, MatchingTags, look_up, parts, spaced
 
 FIRST_READ = 200  # posts that are read in order before the index
 QUICK_LABELS = 20  # a quick search looks for at most this many tags
@@ -41,7 +41,7 @@ def is_quick(query: ListQuery, matching: MatchingTags) -> bool:
     (text, is_prefix), *others = words.of_search(query.q)
     in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
     is_one_word = " " not in text and not is_prefix and not others
-    return in_order and is_one_word and len(matching.labels[0]) <= QUICK_LABELS and not matching.has_due
+    return in_order and is_one_word and len(matching.labels[0]) <= QUICK_LABELS
 
 
 def page(reader: Reader, query: ListQuery, matching: MatchingTags) -> Page[Any, int | Cursor[int]]:
@@ -49,19 +49,17 @@ def page(reader: Reader, query: ListQuery, matching: MatchingTags) -> Page[Any, 
 
     Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
     """
-    now, below = reader.now, matching.rebuild_below
-    if query.status == "published" and matching.has_due:
-        matching = with_due(reader, query, matching)
+    below = matching.rebuild_below
     if query.sort == "created_at":
-        rows = _rows(reader, query, matching, now, Cursor("", query.before_id))
-        return page_of(_indexed(rows, query, below) if below else rows, query, now, id_of)
+        rows = _rows(reader, query, matching, Cursor("", query.before_id))
+        return page_of(_indexed(rows, query, below) if below else rows, query, id_of)
     if below:
         raise Rebuilding("it is not complete", REBUILD_SECONDS)
     if query.sort == "relevance":
-        rows = _by_relevance(reader, query, matching, now)
+        rows = _by_relevance(reader, query, matching)
     else:
-        rows = _rows(reader, query, matching, now, query.start)
-    return page_of(rows, query, now, cursor_of)
+        rows = _rows(reader, query, matching, query.start)
+    return page_of(rows, query, cursor_of)
 
 
 def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tuple]:
@@ -79,22 +77,22 @@ def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tu
         raise Rebuilding("it is not complete", REBUILD_SECONDS)
 
 
-def _by_relevance(reader: Reader, query: ListQuery, matching: MatchingTags, now: str) -> Iterator[tuple]:
+def _by_relevance(reader: Reader, query: ListQuery, matching: MatchingTags) -> Iterator[tuple]:
     """Yield the rows of posts whose title has all words, then the others."""
     before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
-        yield from _rows(reader, query, matching, now, before, TITLE)
+        yield from _rows(reader, query, matching, before, TITLE)
         before = Cursor(TEXT, MAX_ID)
-    yield from _rows(reader, query, matching, now, before, TEXT)
+    yield from _rows(reader, query, matching, before, TEXT)
 
 
 def _rows(
-    reader: Reader, query: ListQuery, matching: MatchingTags, now: str, before: Cursor[int], part: str = ""
+    reader: Reader, query: ListQuery, matching: MatchingTags, before: Cursor[int], part: str = ""
 ) -> Iterator[tuple]:
     """Return the rows of the matching posts before a cursor; by relevance, only those in one part of the order."""
     is_file = reader.dialect == "sqlite"
     values = _sqlite_words(query, matching, part) if is_file else _postgresql_words(query, matching, part)
-    values |= {"now": now, "key": before.key, "id": before.id, "after": query.published_after}
+    values |= {"key": before.key, "id": before.id, "after": query.published_after}
     has_labels = any(matching.labels) and part != TITLE
     rows = rows_query(query.sort, query.status, part, query.tag is not None, has_labels)
     return reader.rows(rows, limit=query.limit + 1, **values)
@@ -111,7 +109,7 @@ class Order(NamedTuple):
 
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False) -> Compiled:
-    """Return the query of a page, with the parameters limit, now, key, id, after, and those of the words."""
+    """Return the query of a page, with the parameters limit, key, id, after, and those of the words."""
     if sort in ("published_at", "updated_at"):
         # PostgreSQL's index needs a range.
         is_before = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
@@ -122,15 +120,8 @@ def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_label
     return Compiled(sqlite=_sqlite_query(order, status, part), postgresql=bounded(found, "key"))
 
 
-DUE = "SELECT post_id FROM schedule WHERE schedule.published_at <= :now"
-
-
-def _lists(status: str | None, is_due: str) -> list[str]:
-    """Return conditions for posts with a status, each covered by an index; a due post counts as published."""
-    if status == "published":
-        return ["status = 'published'", is_due]
-    if status == "scheduled":
-        return ["status = 'scheduled' AND published_at > :now"]
+def _lists(status: str | None) -> list[str]:
+    """Return conditions for posts with a status, each covered by an index."""
     return [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
 
 
@@ -176,13 +167,11 @@ def _sqlite_query(order: Order, status: str | None, part: str) -> str:
     """Return the query for the first posts that match. It finds their ids first: SQLite would sort whole documents.
 
     The word index is in the order of creation. When sorting by time, all matches are read only if too few of the first
-    posts match. Due posts are indexed among the others.
+    posts match.
     """
-    lists, tables = _lists(status, f"id IN ({DUE})"), [INDEX_TABLES[published] for published in parts(status)]
+    lists, tables = _lists(status), [INDEX_TABLES[published] for published in parts(status)]
     few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
     found = [f"(SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)" for table in tables]
-    if status == "published":
-        found.append(f"(SELECT rowid AS id FROM {INDEX_TABLES[False]} WHERE rowid IN ({DUE}) AND {_has_all(part)})")
     ids = [
         f"""
         SELECT id, {order.key} FROM {few} {each}
@@ -194,7 +183,7 @@ def _sqlite_query(order: Order, status: str | None, part: str) -> str:
     ids_found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
     return f"""
     {_sqlite_first(order, status, part, lists) if order.is_by_time else ""}
-    SELECT id, status, CAST(document AS BLOB), {order.key} FROM post
+    SELECT id, CAST(document AS BLOB), {order.key} FROM post
     WHERE id IN ({f"SELECT id FROM among_first {UNION}" if order.is_by_time else ""} {ids_found})
     ORDER BY {order.newest_first} LIMIT :limit
     """
@@ -210,13 +199,8 @@ def _has_all(part: str) -> str:
 
 def _sqlite_first(order: Order, status: str | None, part: str, lists: list[str]) -> str:
     """Return the tables of the first posts in the order, and of those among them that match."""
-    indexed = [(INDEX_TABLES[published], "") for published in parts(status)]
-    if status == "published":
-        indexed.append((INDEX_TABLES[False], f"id IN ({DUE}) AND "))
-    condition = _has_all(part)
-    matches = " OR ".join(
-        f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {due}{condition})" for table, due in indexed
-    )
+    condition, tables = _has_all(part), [INDEX_TABLES[published] for published in parts(status)]
+    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {condition})" for table in tables)
     return f"""
     WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
     among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
@@ -263,18 +247,16 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool,
     """Return the query for the first posts that match.
 
     The index returns all matches, unsorted: for a common word, half of all posts. So it is read only if too few of the
-    first posts match. Due posts are indexed among the others.
+    first posts match.
     """
-    lists = _lists(status, f"id = ANY (ARRAY({DUE}))")
+    lists = _lists(status)
     has_texts, has_lexemes = _conditions(part, by_tag, has_labels)
     of_part = f"SELECT post_id FROM search WHERE {has_lexemes} AND published = "
     indexed = [f"{of_part}{published}" for published in parts(status)]
-    if status == "published":
-        indexed.append(f"SELECT post_id FROM search WHERE post_id = ANY (ARRAY({DUE})) AND {has_texts}")
     return f"""
     WITH first AS ({_first_posts(order, lists)}),
     among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
-    SELECT id, status, document, {order.key} AS key FROM post
+    SELECT id, document, {order.key} AS key FROM post
     WHERE (({" OR ".join(lists)}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
     AND id = ANY (ARRAY(
         SELECT post_id FROM among_first UNION ALL

@@ -3,20 +3,18 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from itertools import groupby, islice
-from operator import itemgetter
 from typing import NamedTuple
 
-from peewee import SQL, Node, Select, SelectQuery, fn
+from peewee import SQL, Select, fn
 
 from blogapi import documents
 from blogapi.documents import MAX_TAG, STATUSES
 from blogapi.paging import Page
-from blogapi.posts import effects, publication
+from blogapi.posts import effects
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
-from blogapi.storage.models import DOCUMENT, Author, Post, PostTag, Schedule
+from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
 from blogapi.text import fold
 
 BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # sort before all tags and after all tags
@@ -52,36 +50,16 @@ TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, 
 
 def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
     """Return at most `limit` tags from `first` to `last`, each spelled as in its newest post."""
-    found = reader.rows(tags_query(status), now=reader.now, limit=limit, first=first, last=last)
-    return [_merged(*group) for _, group in islice(groupby(found, itemgetter(0)), limit)]
-
-
-def _merged(*rows: TagRow) -> TagRow:
-    tag, name, newest, _ = max(rows, key=itemgetter(2))
-    return tag, name, newest, sum(posts for *_, posts in rows)
+    return list(reader.rows(tags_query(status), limit=limit, first=first, last=last))
 
 
 @cache
 def tags_query(status: str | None) -> Compiled:
-    """Return the query for the tags from `first` to `last`, with the parameters now and limit.
-
-    A due post counts as published, so a tag of published posts can have two rows.
-    """
-    query: SelectQuery
-    if status == "scheduled":
-        query = _counted(_of_schedule(Schedule.published_at > Placeholder("now")), status)
-    elif status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
-        query = _counted(PostTag.select().where(PostTag.status == status, PostTag.published_at > ""), status)
-        query += _counted(_of_schedule(publication.IS_DUE), "scheduled")
-    else:
-        query = _counted(PostTag.select().where(PostTag.status == status) if status else PostTag.select(), status)
-    return Compiled(query.order_by(SQL("1")))
-
-
-def _of_schedule(condition: Node) -> Select:
-    """Return the query for the tags of some scheduled posts."""
-    carried = (PostTag.post_id == Schedule.post_id + 0) & (PostTag.status == "scheduled")  # + 0: as in `lists`
-    return Schedule.select().join(PostTag, on=carried).where(condition)
+    """Return the query for the tags from `first` to `last`, with the parameter limit."""
+    carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
+    if status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
+        carried = carried.where(PostTag.published_at > "")
+    return Compiled(_counted(carried, status).order_by(SQL("1")))
 
 
 def _counted(carried: Select, status: str | None) -> Select:
