@@ -4,7 +4,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain
 from typing import Protocol
 
 from blogapi.config import Config
@@ -19,6 +18,8 @@ OWN_STALLED_SECONDS = 5.0  # the same, if the client's own next change needs the
 STALLED_POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
 MAX_LARGE_CHANGES = 2  # the same for changes with large bodies, of all clients: each takes up to ten times its size
+MIN_WAITING = 1 / 16  # connections that wait are dropped only if they are at least this share of all
+MIN_ACCEPTED = 1 / 2  # the same for requests whose key was accepted
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
@@ -29,6 +30,7 @@ class Holder(Protocol):
     client: Client
     tier: "Tier"
     is_idle: bool  # it was used, and waits for another request
+    is_accepted: bool  # the key or session of its request was accepted, and the body is arriving
     reading: bool  # its request is still arriving or queued
     progress_at: float  # when the client last read a part of a response, or bytes were reserved for it
 
@@ -75,9 +77,15 @@ class Budget:
             self.held[connection] = self.held.pop(connection)
 
 
-def oldest(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the oldest request that is still arriving."""
-    return next((holder for holder in budget.held if holder.reading and holder is not connection), None)
+def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
+    """Choose the oldest request whose key was not accepted yet.
+
+    Otherwise, choose the oldest of the busiest client, or of the same client.
+    """
+    arriving = [holder for holder in budget.held if holder.reading and holder is not connection]
+    heads = (holder for holder in arriving if not holder.is_accepted)
+    own = (holder for holder in arriving if holder.client == connection.client)
+    return next(heads, None) or oldest_of_busiest(budget, connection) or next(own, None)
 
 
 def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
@@ -100,11 +108,19 @@ class Tier:
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
         self.bodies = Budget(body_mb * MB, oldest_of_busiest)
-        self.small = Budget(small_mb * MB, oldest)  # headers and small bodies
+        self.small = Budget(small_mb * MB, oldest_head)  # headers and small bodies
         self.responses = Budget(response_mb * MB, stalled)
-        # Connections that wait with a request or for the first one, and those kept for another, longest wait first
-        self.waiting: dict[Holder, None] = {}
+        # Connections that wait for another request; for the first one, or with a head; and with the body of a request
+        # whose key was accepted. The longest wait comes first in each.
         self.idle: dict[Holder, None] = {}
+        self.waiting: dict[Holder, None] = {}
+        self.accepted: dict[Holder, None] = {}
+
+    def queue(self, connection: Holder) -> dict[Holder, None]:
+        """Return where a connection waits."""
+        if connection.is_idle:
+            return self.idle
+        return self.accepted if connection.is_accepted else self.waiting
 
 
 class SharedState:
@@ -142,10 +158,15 @@ class SharedState:
         """Forget a key or a session that has become invalid."""
         self._credentials.discard(credential)
 
-    def make_room(self) -> None:
-        """Drop an idle connection, or else the longest wait, of the larger tier, because one key can hold them all."""
-        larger = max(self.strangers, self.known, key=lambda tier: len(tier.idle) + len(tier.waiting))
-        for connection in chain(larger.idle, larger.waiting):
+    def make_room(self, count: int) -> None:
+        """Drop one of `count` connections: an idle one, or else the longest wait, of the larger tier.
+
+        One key can hold them all. If only few wait, most others are about to end, and nothing is dropped.
+        """
+        waiting = max(([*tier.idle, *tier.waiting] for tier in (self.strangers, self.known)), key=len)
+        if len(waiting) < count * MIN_WAITING:
+            waiting = [*self.known.accepted] if len(self.known.accepted) > count * MIN_ACCEPTED else []
+        for connection in waiting:
             if not (connection.is_idle and connection.has_input()):
                 connection.drop()
                 break

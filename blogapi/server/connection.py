@@ -65,6 +65,7 @@ class ClientConnection:
         self.started = False  # whether the first byte of a request has arrived
         self.is_used = False  # whether a response was sent
         self.is_idle = False  # whether it was used, and waits for another request
+        self.is_accepted = False  # whether the key or session of its request was accepted, and the body is arriving
         self.reading = False  # whether its request is still arriving or queued, so that it may be evicted
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
@@ -76,7 +77,7 @@ class ClientConnection:
 
     def expect_request(self, started: bool) -> None:
         """Start the deadline for the next request's header: now, and again at its first byte."""
-        self.started, self.is_idle = started, self.is_used and not started
+        self.started, self.is_idle, self.is_accepted = started, self.is_used and not started, False
         seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
         self._allowance = Allowance(seconds, HEADER_BYTES, is_extended=False)
 
@@ -118,7 +119,7 @@ class ClientConnection:
             self._places.pop().release()
 
     def _queue(self, wait: Callable[[], RoundRobinSemaphore | None]) -> None:
-        waiting = self.tier.waiting
+        waiting = self.tier.queue(self)
         waiting[self] = None
         self.reading, self._queued = True, getcurrent()
         try:
@@ -132,7 +133,7 @@ class ClientConnection:
 
     def recv(self, size: int) -> bytes:
         """Return the next bytes, or b"" at the end. Raises TimeoutError, LimitRequestHeaders if there are too many."""
-        waiting = self.tier.idle if self.is_idle else self.tier.waiting
+        waiting = self.tier.queue(self)
         waiting[self] = None
         self.reading, self.until = True, self._allowance.until
         try:
@@ -225,8 +226,7 @@ class ClientConnection:
 
     def _leave(self, error: type[OSError]) -> None:
         self._ended = error
-        self.tier.waiting.pop(self, None)
-        self.tier.idle.pop(self, None)
+        self.tier.queue(self).pop(self, None)
         if self._queued:
             get_hub().loop.run_callback(self._interrupt)
 
@@ -242,6 +242,7 @@ class ClientConnection:
     def close(self) -> None:
         """Close. With `linger`, discard input first, because a reset for unread input could destroy the response."""
         self.leave_places()
+        self.is_accepted = False
         try:
             if self.linger:
                 self.sock.shutdown(socket.SHUT_WR)

@@ -73,7 +73,7 @@ class Handler:
         unreader = SocketUnreader(connection)
         self.connections[connection] = None
         if len(self.connections) > self.max_connections:
-            self.shared.make_room()
+            self.shared.make_room(len(self.connections))
         try:
             while self.serve(connection, unreader, address[0]):
                 pass

@@ -213,6 +213,7 @@ class Body:
         self.is_begun = True
         if self.info.credential:
             self.connection.identify(Client(self.info.credential, is_known=True))
+            self.connection.is_accepted = True
         if self.info.max_body_bytes:
             self.unreader.max_body_chunk = KEPT_BYTES
         else:

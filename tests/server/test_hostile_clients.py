@@ -194,6 +194,23 @@ def test_headers_without_a_key_do_not_end_an_upload_with_one(service, opened):
     assert read_answer(upload)[0] == 201
 
 
+@pytest.mark.parametrize("fixture", ["service", "few_files"])
+def test_headers_of_another_key_do_not_end_an_upload(request, opened, fixture):
+    """Such headers fill the memory for them, or short ones take all connections."""
+    service, is_short = request.getfixturevalue(fixture), fixture == "few_files"
+    other = service.write(add_key, "other", "published-only")
+    head = service.head("GET /v1/posts HTTP/1.1").replace(service.key.encode(), other.encode())
+    assert read_answer(send(service, opened, head))[0] == 200  # The key is known now.
+    body = service.creation(b'{"title": "A", "content": "B"}'.ljust(60_000))
+    upload = send(service, opened, body[:30_000])
+    sockets = [send(service, opened, head[:-2] + (b"" if is_short else FIELDS)) for _ in range(400)]
+    eventually(lambda: is_short or "408" in statuses(sockets[:100]), 8)
+    assert service.request("GET", "/v1/tags")[0] == 200
+    assert service.memory < MAX_MEMORY
+    upload.sendall(body[30_000:])
+    assert read_answer(upload)[0] == 201
+
+
 def test_headers_from_others_do_not_cut_off_a_response(service, opened):
     for _ in range(2):
         service.request("POST", "/v1/posts", LARGE)

@@ -9,7 +9,7 @@ from gevent.core import READ
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
-from blogapi.server.budgets import MAX_CHANGES, Budget, SharedState, oldest_of_busiest
+from blogapi.server.budgets import MAX_CHANGES, Budget, SharedState, oldest_head, oldest_of_busiest
 from blogapi.server.connection import Stopped
 from blogapi.server.handler import Handler
 from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, RoundRobinSemaphore, Turns
@@ -22,8 +22,9 @@ from tests.service import add_key
 class Connection:
     """A connection as a budget sees it."""
 
-    def __init__(self, client=""):
+    def __init__(self, client="", is_accepted=False):
         self.client = client
+        self.is_accepted = is_accepted
         self.reading = True
         self.ended = False
 
@@ -139,15 +140,17 @@ def test_idle_connections_of_the_larger_group_make_room_first_unless_a_request_i
     for ours in (first, second):
         ours.recv(1000)
     first.sendall(HEALTH.encode())
-    handler.shared.make_room()  # before the loop has read it
+    handler.shared.make_room(100)  # Most of so many are about to end.
+    assert len(handler.connections) == 3
+    handler.shared.make_room(3)  # before the loop has read it
     assert first.recv(1000).startswith(b"HTTP/1.1 200")
     assert (half in handler.connections, idle in handler.connections, busy in handler.connections) == (
         True,
         True,
         False,
     )
-    handler.shared.make_room()
-    handler.shared.make_room()
+    handler.shared.make_room(3)
+    handler.shared.make_room(3)
     gevent.sleep(0)
     assert not handler.connections
 
@@ -322,6 +325,17 @@ def test_a_client_with_most_of_the_places_for_large_bodies_has_to_give_one_up():
     for connection in slow + others:
         budget.release(connection)
     assert budget.left == 60
+
+
+def test_heads_make_room_before_bodies_and_then_those_of_the_busiest_or_the_same_client():
+    budget = Budget(60, oldest_head)
+    bodies = [Connection(client, is_accepted=True) for client in ("busy", "busy", "busy", "other")]
+    heads = [Connection("other") for _ in range(4)]
+    new = [Connection(client, is_accepted=True) for client in ("other", "new", "new", "new", "new")]
+    assert all(budget.reserve(connection, 10) for connection in bodies + heads + new[:2])
+    assert [connection.ended for connection in bodies + heads] == [False] * 4 + [True] * 4
+    assert all(budget.reserve(connection, 10) for connection in new[2:])
+    assert [connection.ended for connection in bodies + new] == [True, *[False] * 4, *[True] * 2, *[False] * 2]
 
 
 @pytest.mark.parametrize("in_background", [False, True])
