@@ -2,9 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import dropwhile
 from typing import NamedTuple
@@ -27,8 +26,6 @@ from blogapi.wings.history.batches import write_each
 BY = Author("undo")
 STEP_SECONDS = 0.010  # length of a transaction
 PAUSE_SECONDS = 0.025  # pause in which other clients can write
-MAX_CHAIN = 10  # at most this many posts wait for each other's slugs
-WAIT, PARK, SETTLE = range(3)  # passes for posts that wait until another one gives up their slug
 
 
 class Undone(NamedTuple):
@@ -36,9 +33,8 @@ class Undone(NamedTuple):
 
     post_id: int
     title: str  # "" if the post was deleted for good
-    # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal; "" until it gets its slug
-    action: str
-    reason: str = ""  # why it was left alone, why its slug differs, or what was withdrawn
+    action: str  # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal
+    reason: str = ""  # why it was left alone, why its slugs differ, or what was withdrawn
 
 
 class PastChange(NamedTuple):
@@ -77,27 +73,45 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
     again.
     """
     due.publish_all(database)
-    plans, waiting, titles = Plans(since, key, dry_run), _changed_since(database, since), {}
-    for phase in (WAIT, PARK, SETTLE):
-        undo_post = partial(plans.undo_post, phase)
-        results: Iterator[Undone | None]
-        if dry_run:
-            results = (undo_post(database, post_id) for post_id in waiting)
+    titles: dict[int, str] = {}
+    inexact: dict[int, Undone] = {}
+    for undone in _undo_posts(database, since, key, _changed_since(database, since), dry_run):
+        titles[undone.post_id] = undone.title
+        if undone.reason:
+            inexact[undone.post_id] = undone
         else:
-            results = write_each(database, undo_post, waiting, STEP_SECONDS, partial(_pause, database))
-        waiting = []
-        for undone in filter(None, results):
-            if undone.action:
-                titles[undone.post_id] = undone.title
-                yield undone
-            else:
-                waiting.append(undone.post_id)
+            yield undone
+    yield from _try_again(partial(_undo_posts, database, since, key, dry_run=dry_run), inexact)
     for post_id, author in _withdraw(database, since, key, dry_run):
         title = titles.get(post_id) or _title(database, post_id)
         yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
+
+
+def _try_again(undo_posts: Callable[[list[int]], Iterator[Undone]], inexact: dict[int, Undone]) -> Iterator[Undone]:
+    """Undo the rest, as long as posts give up slugs that others wait for; yield the result for each post."""
+    count = 0
+    while len(inexact) != count:
+        count = len(inexact)
+        for last in list(undo_posts([*inexact])):
+            first = inexact[last.post_id]
+            inexact[last.post_id] = last if first.action == "left" else first._replace(reason=last.reason)
+        yield from (undone for undone in inexact.values() if not undone.reason)
+        inexact = {post_id: undone for post_id, undone in inexact.items() if undone.reason}
+    yield from inexact.values()
+
+
+def _undo_posts(
+    database: Database, since: str, key: str | None, post_ids: list[int], dry_run: bool
+) -> Iterator[Undone]:
+    """Undo the changes to posts in short transactions; yield the result for each post with changes."""
+    undo_post = partial(_undo_post, since, key)
+    results: Iterable[Undone | None] = map(partial(undo_post, database), post_ids)
+    if not dry_run:
+        results = write_each(database, undo_post, post_ids, STEP_SECONDS, partial(_pause, database))
+    return filter(None, results)
 
 
 def _withdraw(database: Database, since: str, key: str | None, dry_run: bool) -> Iterator[tuple[int, str]]:
@@ -149,100 +163,76 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
     return [post_id for _, post_id in sorted(reader.rows(changed + deleted), reverse=True)]
 
 
-@dataclass
-class Plans:
-    """Plans the undo of each post, and carries it out unless it is a dry run."""
-
-    since: str
-    key: str | None
-    dry_run: bool
-    foreseen: set[str] = field(default_factory=set)  # in a dry run, slugs that posts would get
-
-    def undo_post(self, phase: int, reader: Reader, post_id: int) -> Undone | None:
-        """Undo the changes to a post, if any; `reader` is a Transaction unless this is a dry run."""
-        tx = reader if isinstance(reader, Transaction) else None
-        plan = self.find(reader, post_id)
-        if plan is None:
-            return None
-        present, target, obstacle = plan
-        done = partial(Undone, post_id, (target or present)["title"])
-        if obstacle:
-            return done("left", obstacle)
-        if not target:
-            if tx:
-                posts.delete(tx, post_id, BY)
-            return done("moved to the trash")
-        slug, reason = self._slug_for(reader, plan, phase)
-        if not slug:
-            if phase == PARK and present and tx:  # Another post may be waiting for its slug.
-                _change(tx, post_id, present | {"slug": slugs.find_free(tx, target["slug"])})
-            return done("")
-        former = slugs.still_free(reader, target.get("former_slugs", []), post_id)
-        target = documents.in_order(target | {"slug": slug, "former_slugs": former})
+def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Undone | None:
+    """Undo the changes to a post, if any. A dry run, without a Transaction, cannot know which slugs will be free."""
+    plan = _plan(reader, post_id, since, key)
+    if plan is None:
+        return None
+    present, target, obstacle = plan
+    done = partial(Undone, post_id, (target or present)["title"])
+    if obstacle:
+        return done("left", obstacle)
+    action, reason = ("changed back" if present else "restored") if target else "moved to the trash", ""
+    if isinstance(reader, Transaction) and not target:
+        posts.delete(reader, post_id, BY)
+    elif isinstance(reader, Transaction):
+        target, reason = _with_free_slugs(reader, post_id, present, target)
         if posts.is_same(target, present):
-            return done("left", reason or "its former slugs are taken")
-        self._bring_back(tx, post_id, present, target)
-        return done("changed back" if present else "restored", reason)
+            return done("left", reason)
+        _bring_back(reader, post_id, present, target)
+    return done(action, reason)
 
-    def _bring_back(self, tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> None:
-        if tx is None:
-            self.foreseen.add(target["slug"])
-        elif present:
-            _change(tx, post_id, target)
-        else:
-            revisions.recreate(tx, target, BY)
 
-    def find(self, reader: Reader, post_id: int) -> Plan | None:
-        """Return the plan for a post, or None if there is nothing to undo."""
-        changes = list(dropwhile(lambda change: not change.is_by(self.key), _changes(reader, post_id, self.since)))
-        if not changes:
-            return None
-        before, tags, present, target = changes[0].version, changes[0].tags, {}, {}
-        try:
-            with suppress(DoesNotExist):
-                present = documents.load(posts.find(reader, post_id))
-            if before:
-                kept = present
-                with suppress(DoesNotExist):  # The current version is not in the history.
-                    kept = documents.load(revisions.find_version(reader, post_id, before))
-                kept = kept if tags is None else kept | {"tags": tags}
-                target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
-                target["updated_at"] = present.get("updated_at", reader.now)
-        except Damaged:
-            return Plan({"title": ""} | present, {}, "it is damaged")
-        is_new = self.key is None and present.get("created_at", "") >= self.since
-        if before == 0 and not is_new:
-            return Plan({"title": ""} | present, {}, "its state at that time is no longer kept")
-        if posts.is_same(target, present):
-            return None
-        others = {change.author for change in changes if not change.is_by(self.key)} - {BY.name}
-        return Plan(present, target, f"{' and '.join(sorted(others))} changed it since" if others else "")
+def _with_free_slugs(tx: Transaction, post_id: int, present: Fields, target: Fields) -> tuple[Fields, str]:
+    """Return the earlier state of a post with slugs that are free, and what differs. Instead of a taken slug, it keeps
+    or gets one with a number, so that another post can have its present one.
+    """
+    slug, former = target["slug"], target.get("former_slugs", [])
+    kept, differences = slugs.still_free(tx, former, post_id), []
+    if slugs.is_taken(tx, slug, post_id):
+        base, _, number = present.get("slug", "").rpartition("-")
+        is_numbered = base == slug[: slugs.NUMBERED_SLUG].rstrip("-") and number.isdigit()
+        slug = present["slug"] if is_numbered else slugs.find_free(tx, slug)
+        differences = [f"its slug {target['slug']} is taken, so it has {slug}"]
+    differences += [f"its former slug {taken} is taken" for taken in former if taken not in (kept or ())]
+    return documents.in_order(target | {"slug": slug, "former_slugs": kept}), "; ".join(differences)
 
-    def _slug_for(self, reader: Reader, plan: Plan, phase: int) -> tuple[str, str]:
-        """Return the slug that a post gets, and why it differs; "" while it waits for another post."""
-        slug, present = plan.target["slug"], plan.present.get("slug")
-        if slug in self.foreseen:
-            return present or slug, f"its slug {slug} would be taken, so it would have {present or 'another'}"
-        post_id = int(plan.target["id"])
-        wanted = [slug, *plan.target.get("former_slugs", ())]
-        taken = [slug for slug in wanted if slugs.is_taken(reader, slug, post_id)]
-        if phase != SETTLE and any(self._frees(reader, slug) for slug in taken):
-            return (slug if self.dry_run else ""), ""
-        if slug not in taken:
-            return slug, ""
-        other = present or slugs.find_free(reader, slug)
-        return other, f"its slug {slug} is taken, so it {'would have' if self.dry_run else 'has'} {other}"
 
-    def _frees(self, reader: Reader, slug: str, depth: int = MAX_CHAIN) -> bool:
-        """Return whether the undo will free a slug held by another post, perhaps after further posts give up theirs."""
-        holder = slugs.holder(reader, slug)
-        if holder is None or depth == 0:
-            return True
-        plan = self.find(reader, holder[0])
-        if plan is None or plan.obstacle or slug in (plan.target.get("slug"), *plan.target.get("former_slugs", ())):
-            return False
-        target = plan.target.get("slug")  # It can take back its own former slug at once.
-        return not target or not slugs.is_taken(reader, target, holder[0]) or self._frees(reader, target, depth - 1)
+def _bring_back(tx: Transaction, post_id: int, present: Fields, target: Fields) -> None:
+    if present:
+        post = posts.find_to_change(tx, post_id)
+        posts.replace(tx, post, documents.load(post.document), target, BY)
+    else:
+        revisions.recreate(tx, target, BY)
+
+
+def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
+    """Return the plan for a post, or None if there is nothing to undo."""
+    changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
+    if not changes:
+        return None
+    before, tags, present, target = changes[0].version, changes[0].tags, {}, {}
+    try:
+        with suppress(DoesNotExist):
+            present = documents.load(posts.find(reader, post_id))
+        if before:
+            kept = present
+            with suppress(DoesNotExist):  # The current version is not in the history.
+                kept = documents.load(revisions.find_version(reader, post_id, before))
+            kept = kept if tags is None else kept | {"tags": tags}
+            target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
+            target["updated_at"] = present.get("updated_at", reader.now)
+    except Damaged:
+        return Plan({"title": ""} | present, {}, "it is damaged")
+    is_new = key is None and present.get("created_at", "") >= since
+    if before == 0 and not is_new:
+        return Plan({"title": ""} | present, {}, "its state at that time is no longer kept")
+    if posts.is_same(target, present):
+        return None
+    others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
+    is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
+    stays = "; its tags stay as they were renamed or removed" if is_retagged else ""
+    return Plan(present, target, f"{' and '.join(sorted(others))} changed it since{stays}" if others else "")
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
@@ -272,8 +262,3 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
         if until >= since:
             yield PastChange(replaced_by, version, proposer=proposers.get(version))
         last, last_state = version, state
-
-
-def _change(tx: Transaction, post_id: int, new: Fields) -> None:
-    post = posts.find_to_change(tx, post_id)
-    posts.replace(tx, post, documents.load(post.document), documents.in_order(new), BY)
