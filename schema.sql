@@ -167,15 +167,10 @@ CREATE TABLE webhook (
     events TEXT NOT NULL,  -- a JSON array of types
     active INTEGER NOT NULL CHECK (active IN (0, 1)),
     secret TEXT NOT NULL,  -- stored in plain text, because every delivery is signed with it
-    created_at TEXT NOT NULL
-) STRICT;
-
--- Options of webhooks that differ from the defaults. Most webhooks have no row.
-CREATE TABLE webhook_options (
-    webhook_id INTEGER NOT NULL PRIMARY KEY,
-    headers TEXT NOT NULL,  -- JSON object; its values may be secrets of the receiver
-    after_seconds INTEGER NOT NULL,  -- delay in which events are merged into one delivery
-    body TEXT NOT NULL  -- format of the request body: event or dispatch
+    created_at TEXT NOT NULL,
+    headers TEXT NOT NULL DEFAULT '{}',  -- JSON object; its values may be secrets of the receiver
+    after_seconds INTEGER NOT NULL DEFAULT 0,  -- delay in which events are merged into one delivery
+    body TEXT NOT NULL DEFAULT 'event'  -- format of the request body: event or dispatch
 ) STRICT;
 
 -- Events, stored once for all webhooks and kept while they have deliveries.

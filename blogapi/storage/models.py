@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from peewee import JOIN, AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
+from peewee import AutoField, BlobField, CompositeKey, IntegerField, Model, TextField
 
 from blogapi.storage.engine import AsBytes, Compiled
 from blogapi.storage.setup import SCHEMA
@@ -69,14 +69,7 @@ Revision = model("revision")
 Retagging = model("retagging")
 Purge = model("purge")
 Webhook = model("webhook")
-WebhookOptions = model("webhook_options")
 
 DOCUMENT = AsBytes(Post.document)
-# joins a webhook with its options, if it has any
-WITH_OPTIONS = WebhookOptions, JOIN.LEFT_OUTER, WebhookOptions.webhook_id == Webhook.id
 # Every change reads these, so PostgreSQL fetches them together with the lock.
-ACTIVE_WEBHOOKS = Compiled(
-    Webhook.select(Webhook.id, Webhook.events, WebhookOptions.after_seconds)
-    .join(*WITH_OPTIONS)
-    .where(Webhook.active == 1)
-)
+ACTIVE_WEBHOOKS = Compiled(Webhook.select(Webhook.id, Webhook.events, Webhook.after_seconds).where(Webhook.active == 1))

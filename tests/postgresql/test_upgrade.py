@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import psycopg
 import pytest
@@ -15,10 +16,13 @@ from blogapi.wings.transfer.copy import copy
 from tests.service import add_key
 from tests.storage.test_upgrade import (
     OLDER,
+    RELEASES,
+    WEBHOOKS,
     due_posts_are_published,
     proposals_are_kept,
     query,
     unpacked,
+    webhooks_are_kept,
     what_waits_is_kept,
 )
 
@@ -26,6 +30,11 @@ from tests.storage.test_upgrade import (
 TO_VERSION_12 = """
     CREATE TABLE schedule (post_id bigint NOT NULL PRIMARY KEY, published_at text NOT NULL);
     CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
+    ALTER TABLE webhook DROP headers, DROP after_seconds, DROP body;
+    CREATE TABLE webhook_options (
+        webhook_id bigint NOT NULL PRIMARY KEY, headers text COLLATE "C" NOT NULL, after_seconds bigint NOT NULL,
+        body text COLLATE "C" NOT NULL
+    );
     UPDATE blogapi SET version = 12;
 """
 TO_VERSION_11 = f"""{TO_VERSION_12}
@@ -117,10 +126,21 @@ def test_a_postgresql_database_is_upgraded(url, downgrade):
     [
         ("blog-10.db.gz", TO_VERSION_10, ["draft_copy"], proposals_are_kept),
         ("blog-11.db.gz", TO_VERSION_11, ["draft_copy", "proposal", "idempotency"], what_waits_is_kept),
+        *(
+            (
+                RELEASES[release][0],
+                downgrade,
+                ["webhook", "webhook_options"],
+                partial(webhooks_are_kept, release=release),
+            )
+            for release, downgrade in zip(
+                WEBHOOKS, (TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_11), strict=True
+            )
+        ),
     ],
-    ids=["10", "1.3.0"],
+    ids=["10", "1.3.0", *(f"{release}-webhooks" for release in WEBHOOKS)],
 )
-def test_an_upgrade_of_a_postgresql_database_keeps_what_waits(url, tmp_path, sample, downgrade, tables, check):
+def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, sample, downgrade, tables, check):
     path = unpacked(sample, tmp_path)
     rows = {table: query(path, f"SELECT * FROM {table}") for table in tables}
     with closing(sqlite3.connect(path)) as connection, connection:

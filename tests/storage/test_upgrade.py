@@ -1,6 +1,7 @@
 """Upgrading databases written by earlier releases."""
 
 import gzip
+import json
 import multiprocessing
 import os
 import re
@@ -20,7 +21,7 @@ from blogapi.posts.idempotency import Idempotency
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.models import DraftCopy
+from blogapi.storage.models import DraftCopy, Webhook
 from blogapi.storage.setup import set_up
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.history import undo
@@ -125,7 +126,7 @@ def test_opening_an_old_database_upgrades_it_and_loses_nothing(old, release, tmp
     tables = [name for (name,) in query(old, "SELECT name FROM sqlite_master WHERE type = 'table'")]
     # A key has the day of its last use; what else changed has tests of its own.
     changed = ["schedule", "search", "recent", "session", "tag", "api_key", "sqlite_sequence", "former_slug"]
-    changed += ["proposal", "draft_copy", "idempotency"]
+    changed += ["proposal", "draft_copy", "idempotency", "webhook"]
     changed += ["post", "event", "delivery"] if release == "1.2.1" else []  # The first request publishes its due post.
     before = {name: rows_of(old, name) for name in tables if not name.startswith(tuple(changed))}
     (posts, revision, trash, tags, found, webhooks, images) = answers(old)
@@ -241,6 +242,35 @@ def test_an_upgrade_moves_proposals_to_tables_of_their_own(old, tmp_path):
     upgrade(tmp_path / "new.db")
     assert definitions(old) == definitions(tmp_path / "new.db")
     proposals_are_kept(old)
+
+
+# The webhooks in the samples: the end of the URL, the number of events, and the options
+WEBHOOKS = {
+    "1.1.1": [("", 7, '{"X-Token": "secret"}', 30, "event")],
+    "1.2.0": [("", 1, "{}", 30, "event")],
+    "1.2.1": [("", 7, '{"X-Token": "abc"}', 30, "event"), ("other", 1, "{}", 0, "event")],
+    "1.3.0": [("", 7, "{}", 30, "event")],
+}
+
+
+def webhooks_are_kept(path, release):
+    """Assert that a database made from the sample of a release has its webhooks, and that they can be changed."""
+    with client_of(path) as client:
+        count = len(client.get("/v1/webhooks").json)
+        with closing(engine_for(path)) as engine:
+            engine.open()
+            options = Webhook.headers, Webhook.after_seconds, Webhook.body
+            rows = Database(engine).rows(Webhook.select(Webhook.url, Webhook.events, *options).order_by(Webhook.id))
+            assert [(url.split("/")[3], len(json.loads(events)), *rest) for url, events, *rest in rows] == WEBHOOKS[
+                release
+            ]
+        changed = client.patch(f"/v1/webhooks/{count}", json={"body": "dispatch", "headers": {"X-A": "b"}}).json
+        assert (changed["body"], changed["header_names"]) == ("dispatch", ["X-A"])
+
+
+@pytest.mark.parametrize("release", WEBHOOKS)
+def test_an_upgrade_keeps_webhooks_with_their_options(old, release):
+    webhooks_are_kept(old, release)
 
 
 def what_waits_is_kept(path):

@@ -7,6 +7,7 @@ from peewee import SQL
 
 from blogapi.posts.idempotency import Idempotency
 from blogapi.server.background import FAULT_SECONDS
+from blogapi.storage.models import Webhook
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import Delivery, Event
 from tests.conftest import NOON
@@ -65,7 +66,7 @@ def test_damage_counts_as_a_failed_attempt_and_a_damaged_event_does_not_stop_oth
 def test_a_webhooks_damaged_headers_do_not_stop_others(client, webhook, post, turn, receiver, database):
     webhook(events=["post.created"])
     damaged, _ = database.write(webhooks.add, receiver.url, ["post.created"], headers={"X-Key": "1"})
-    database.write(lambda tx: tx.execute(SQL("UPDATE webhook_options SET headers = '{'")))
+    database.write(lambda tx: tx.execute(Webhook.update(headers="{").where(Webhook.id == damaged.id)))
     post()
     turn()
     assert len(receiver.messages) == 1

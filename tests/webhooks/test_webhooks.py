@@ -8,7 +8,7 @@ import pytest
 
 from blogapi.posts.schemas import PostSchema
 from blogapi.storage.loop import Loop
-from blogapi.storage.models import Webhook, WebhookOptions
+from blogapi.storage.models import Webhook
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, Delivery, Event
 from tests.api.fixtures import NOW, URL
 from tests.api.fixtures import WEBHOOK as SHOWN
@@ -38,7 +38,7 @@ OPTIONS = {"headers": {"Authorization": "Bearer secret", "X-A": "b"}, "after_sec
 
 
 @pytest.mark.both_engines
-def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client, count):
+def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client):
     created = client.post("/v1/webhooks", json={"url": URL} | OPTIONS)
     shown = SHOWN | {"header_names": ["Authorization", "X-A"], "after_seconds": 60, "body": "dispatch"}
     assert (created.status_code, {**created.json, "secret": ""}) == (201, shown | {"secret": ""})
@@ -48,9 +48,6 @@ def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client, c
     changed = client.patch("/v1/webhooks/1", json={"headers": {"X-B": "c"}, "after_seconds": 0}).json
     assert changed == SHOWN | {"header_names": ["X-B"], "body": "dispatch"}
     assert client.patch("/v1/webhooks/1", json={"headers": {}, "body": "event"}).json == SHOWN
-    client.patch("/v1/webhooks/1", json={"headers": {"X-B": "c"}})
-    client.delete("/v1/webhooks/1")
-    assert count(WebhookOptions) == 0
 
 
 @pytest.mark.both_engines
@@ -85,8 +82,8 @@ def test_events_can_be_chosen_and_a_change_can_leave_out_fields(client, subscrib
             {"url": "http://2852039166/latest"},
             "url: 169.254.169.254 is a link-local, multicast or metadata address, which is never called",
         ),
-        ({"events": []}, "events: must have 1 to 8 events"),
-        ({"events": ["ping"] * 9}, "events: must have 1 to 8 events"),
+        ({"events": []}, "events: must have 1 to 9 events"),
+        ({"events": ["ping"] * 10}, "events: must have 1 to 9 events"),
         ({"events": "ping"}, "events: must be an array of strings"),
         ({"events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
         ({"secret": "mine"}, f'"secret": {FIELDS}'),

@@ -24,6 +24,12 @@ from blogapi.wings.search import index
 Progress = Callable[[Iterable, int], Iterator]
 # Tables that a database fills by itself, from the others
 FILLED = ("image_total", "search_label", "search_rebuild", "upload")
+# The webhooks of a database before version 13, which stored their options in a table of its own
+OLD_WEBHOOKS = """(
+    SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,
+        coalesce(body, 'event') AS body
+    FROM webhook LEFT JOIN webhook_options ON webhook_id = id
+) AS webhook"""
 
 
 def backup(engine: Engine, path: Path) -> None:
@@ -44,8 +50,9 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
         if "post" not in found:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in found]:
-            columns = [name for name in columns_of(filled, table) if name in columns_of(contents, table)]
-            rows = contents.rows(f"SELECT {', '.join(columns)} FROM {table}")
+            origin = OLD_WEBHOOKS if table == "webhook" and "webhook_options" in found else table
+            columns = [name for name in columns_of(filled, table) if name in columns_of(contents, origin)]
+            rows = contents.rows(f"SELECT {', '.join(columns)} FROM {origin}")
             if progress:
                 ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
                 rows = progress(rows, count)

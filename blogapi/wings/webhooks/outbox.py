@@ -6,8 +6,8 @@ from typing import NamedTuple
 from peewee import Case, fn
 
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction
-from blogapi.storage.models import WITH_OPTIONS, Webhook, WebhookOptions
-from blogapi.wings.webhooks.storage import EVENT_BODY, Delivery, Event
+from blogapi.storage.models import Webhook
+from blogapi.wings.webhooks.storage import Delivery, Event
 
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 GONE = 410  # status with which a receiver turns its webhook off
@@ -44,8 +44,7 @@ class Attempt(NamedTuple):
 
 def due_webhooks(reader: Reader) -> list[tuple[int, str, str, str, str]]:
     """Return id, url, secret, headers (JSON) and body format of each active webhook with due deliveries."""
-    rows = reader.rows(DUE_WEBHOOKS, now=reader.now)
-    return [(*row, headers or "{}", body or EVENT_BODY) for *row, headers, body in rows]
+    return list(reader.rows(DUE_WEBHOOKS, now=reader.now))
 
 
 def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]:
@@ -65,9 +64,9 @@ def due(reader: Reader, webhook_id: int, limit: int, sent: int) -> list[Message]
 _is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Placeholder("now"))
 _has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
 DUE_WEBHOOKS = Compiled(
-    Webhook.select(Webhook.id, Webhook.url, Webhook.secret, WebhookOptions.headers, WebhookOptions.body)
-    .join(*WITH_OPTIONS)
-    .where(Webhook.active == 1, _has_due)
+    Webhook.select(Webhook.id, Webhook.url, Webhook.secret, Webhook.headers, Webhook.body).where(
+        Webhook.active == 1, _has_due
+    )
 )
 _messages = (
     Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)

@@ -19,7 +19,7 @@ from blogapi import documents
 from blogapi.clock import earlier, later
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
 from blogapi.storage.errors import DoesNotExist, Rejected
-from blogapi.storage.models import ACTIVE_WEBHOOKS, WITH_OPTIONS, Webhook, WebhookOptions, model
+from blogapi.storage.models import ACTIVE_WEBHOOKS, Webhook, model
 
 # What a webhook gets unless it names its events
 DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
@@ -82,10 +82,8 @@ def find(reader: Reader, webhook_id: int) -> KnownWebhook:
     return _known(found)
 
 
-_options = WebhookOptions.headers, WebhookOptions.after_seconds, WebhookOptions.body
-_webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at, *_options).join(
-    *WITH_OPTIONS
-)
+_options = Webhook.headers, Webhook.after_seconds, Webhook.body
+_webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at, *_options)
 
 
 def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
@@ -96,7 +94,7 @@ def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
 
 def _known(row: tuple) -> KnownWebhook:
     webhook_id, url, events, active, created_at, headers, after_seconds, body = row
-    options = _names(headers or "{}"), after_seconds or 0, body or EVENT_BODY
+    options = _names(headers), after_seconds, body
     return KnownWebhook(webhook_id, url, _names(events), bool(active), created_at, *options)
 
 
@@ -115,38 +113,26 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
     secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
     if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
-    row = {"url": url, "events": json.dumps(events), "active": 1, "secret": secret, "created_at": tx.now}
-    webhook_id = tx.insert(Webhook.insert(row))
-    _set_options(tx, webhook_id, OPTIONS | options)
-    return find(tx, webhook_id), secret
+    row = {"url": url, "events": events, "active": 1, "secret": secret, "created_at": tx.now} | OPTIONS | options
+    return find(tx, tx.insert(Webhook.insert(_as_columns(row)))), secret
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
     """Change some fields and OPTIONS of a webhook. Raises DoesNotExist."""
     find(tx, webhook_id)
-    old = tx.row(WebhookOptions.select(*_options).where(WebhookOptions.webhook_id == webhook_id))
-    options = dict(zip(OPTIONS, (json.loads(old[0]), *old[1:]), strict=True)) if old else OPTIONS
-    _set_options(tx, webhook_id, {name: changes.get(name, value) for name, value in options.items()})
-    changes = {name: value for name, value in changes.items() if name not in OPTIONS}
-    if "events" in changes:
-        changes = changes | {"events": json.dumps(changes["events"])}
     if changes:
-        tx.execute(Webhook.update(changes).where(Webhook.id == webhook_id))
+        tx.execute(Webhook.update(_as_columns(changes)).where(Webhook.id == webhook_id))
     return find(tx, webhook_id)
 
 
-def _set_options(tx: Transaction, webhook_id: int, options: dict[str, Any]) -> None:
-    tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
-    if options != OPTIONS:
-        row = options | {"headers": json.dumps(options["headers"])}
-        tx.execute(WebhookOptions.insert(webhook_id=webhook_id, **row))
+def _as_columns(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.dumps(value) if name in ("events", "headers") else value for name, value in fields.items()}
 
 
 def remove(tx: Transaction, webhook_id: int) -> None:
     """Delete a webhook and its deliveries. Raises DoesNotExist."""
     if not tx.execute(Webhook.delete().where(Webhook.id == webhook_id)):
         raise DoesNotExist("webhook")
-    tx.execute(WebhookOptions.delete().where(WebhookOptions.webhook_id == webhook_id))
     _remove_deliveries(tx, Delivery.webhook_id == webhook_id)
 
 
@@ -163,7 +149,7 @@ def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
             _record(tx, name, data, receivers)
 
 
-def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[tuple[int, int | None]]) -> None:
+def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterable[tuple[int, int]]) -> None:
     if "post" in data:
         data = data | {"post": {field: value for field, value in data["post"].items() if field != "content"}}
     payload = documents.dump({"type": name, "timestamp": tx.now, "data": data})  # as in Standard Webhooks
@@ -233,7 +219,7 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
-    _record(tx, "ping", {"post": documents.EXAMPLE}, [(webhook_id, None)])
+    _record(tx, "ping", {"post": documents.EXAMPLE}, [(webhook_id, 0)])
     return deliveries(tx, webhook_id, 1)[0]
 
 
