@@ -1,8 +1,8 @@
 """Hooks for Schemathesis: valid input can still be refused, for reasons that no schema can express.
 
-A text can have no visible character, a slug can be taken, an Idempotency-Key used for another body, and a post can
-differ from the one that If-Match names; `before` goes with `sort`, and a field is named only once. Besides, nothing
-must be sent to the hosts that Schemathesis invents.
+A text can have no visible character, a slug can be taken, and an Idempotency-Key used for another body; `before` goes
+with `sort`, and a field is named only once. White space around a line is removed before its length counts, which
+`maxLength` cannot say. Besides, nothing must be sent to the hosts that Schemathesis invents.
 """
 
 import itertools
@@ -13,6 +13,14 @@ import schemathesis
 from blogapi.documents import SLUG
 
 number = itertools.count()
+
+
+@schemathesis.hook
+def filter_case(context, case):
+    """Leave out lines that are too long only because of the white space around them."""
+    body = case.body if isinstance(case.body, dict) else {}
+    lines = [body.get("title"), body.get("name"), *(body.get("tags") if isinstance(body.get("tags"), list) else ())]
+    return not any(isinstance(line, str) and len(line) > len(line.strip()) and len(line) > 64 for line in lines)
 
 
 @schemathesis.hook
@@ -44,7 +52,6 @@ def before_call(context, case, kwargs):
     if is_text(body.get("cover_image"), ".+", 2048):
         body["cover_image"] = "http://[::1]/ü"
     if case.headers:
-        case.headers.pop("If-Match", None)
         key = case.headers.get("Idempotency-Key")
         if is_text(key, "[!-~]+", 255):
             case.headers["Idempotency-Key"] = f"{key[:200]}-{next(number)}"

@@ -190,7 +190,8 @@ def read_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     length = body_length(request)
     body = b"" if length > max_bytes else request.environ["wsgi.input"].read(max_bytes + 1 if length < 0 else length)
     if max(length, len(body)) > max_bytes:
-        raise exceptions.RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes")
+        hint = '; in JSON, "\\u00e9" takes six of them, and "é" two' if request.mimetype in JSON_TYPES else ""
+        raise exceptions.RequestEntityTooLarge(f"body: must be at most {max_bytes:,} bytes{hint}")
     if len(body) < length:
         raise BadRequest("body: shorter than its Content-Length")
     return body

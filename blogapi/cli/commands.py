@@ -205,9 +205,11 @@ def keys() -> None:
 @click.option("--drafts-only", is_flag=True, help=f"For agents: it may only {api_keys.may(DRAFTS_ONLY)}.")
 def create_key(name: str, read_only: bool, published_only: bool, drafts_only: bool) -> None:
     """Create a key called NAME and print it. It is shown only once."""
-    flags = {PUBLISHED_ONLY: published_only, READ_ONLY: read_only, DRAFTS_ONLY: drafts_only, FULL: True}
-    scope = next(scope for scope, is_given in flags.items() if is_given)
-    _show_and_store(name, api_keys.check_free, partial(api_keys.add, scope=scope))
+    flags = {PUBLISHED_ONLY: published_only, READ_ONLY: read_only, DRAFTS_ONLY: drafts_only}
+    scopes = [scope for scope, is_given in flags.items() if is_given] or [FULL]
+    if len(scopes) > 1:
+        raise click.UsageError(f"a key has one scope: choose one of --{', --'.join(scopes)}")
+    _show_and_store(name, api_keys.check_free, partial(api_keys.add, scope=scopes[0]))
 
 
 @keys.command("list")

@@ -33,7 +33,7 @@ from blogapi.wings.markdown.http import POST_TYPES, parse_file, post_or_file_res
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 
-NO_SLUG = "no such path: a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
+A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
 CHANGED_POST = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
 NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
@@ -153,7 +153,9 @@ def put_post(request: Request, post: str) -> Response:
     is refused, and the answer says where the post is now.
     """
     if not is_slug(post):
-        raise exceptions.NotFound(NO_SLUG)
+        meant = post.removesuffix(".md")  # curl -T adds the name of the file
+        hint = f"; did you mean {request.address(f'{POSTS}by-slug/{meant}')}?" if is_slug(meant) else A_SLUG
+        raise exceptions.NotFound(f"no such path{hint}")
     fields = load_post(request)
     if fields.pop("slug", post) != post:
         raise ValidationError("must match the path, or be left out", "slug")

@@ -32,12 +32,17 @@ Refusal = tuple[int, str]
 
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
 TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
-FRAGMENT: Refusal = (400, "the target must not have a fragment (#)")
+FRAGMENT: Refusal = (400, "the target must not have a fragment; in a path, # is written %23")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
 REQUEST_LINE: Refusal = (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP")
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 # By the exception of gunicorn's parser, or by the name of the invalid field
 REFUSALS: dict[type[Exception] | str, Refusal] = {
+    "AUTHORIZATION": (
+        400,
+        "Authorization: must have visible characters only; a key from a file with the line breaks of Windows has a "
+        r"carriage return at its end: KEY=$(tr -d '\r' < FILE)",
+    ),
     "CONTENT-LENGTH": (400, "Content-Length: must be one whole number, and must not be sent with Transfer-Encoding"),
     "CONTENT-TYPE": (400, "Content-Type: must be given once"),
     "HOST": HOST,

@@ -1,6 +1,7 @@
 """Storage of API keys."""
 
 import hashlib
+import re
 import secrets
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ def remove(tx: Transaction, name: str) -> None:
 
 def check_free(reader: Reader, name: str) -> None:
     """Raise BadKeyName if the name is invalid or taken."""
+    check_not_secret(name)
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise BadKeyName(
             f"the name of a key must have 1 to {MAX_NAME_LENGTH} characters in one line, one of them visible"
@@ -106,8 +108,15 @@ def check_free(reader: Reader, name: str) -> None:
 
 def check_known(reader: Reader, name: str) -> None:
     """Raise BadKeyName if no key has this name."""
+    check_not_secret(name)
     if not _is_known(reader, name):
         raise BadKeyName(f"there is no key called {name!r}")
+
+
+def check_not_secret(name: str) -> None:
+    """Raise BadKeyName for a key in place of its name, without repeating it."""
+    if re.search(KEY_PATTERN, name):
+        raise BadKeyName("this is an API key, not the name of one; blogapi keys list shows the names")
 
 
 def _is_known(reader: Reader, name: str) -> bool:

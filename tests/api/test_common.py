@@ -218,6 +218,9 @@ def test_a_range_is_ignored(stranger, client, post, wanted):
         ("/post/7", "/v1/posts/7"),
         ("/v1/posts/7/", "/v1/posts/7"),
         ("/v1/image", "/v1/images"),
+        ("/api/v1/posts", "/v1/posts"),
+        ("/v2/posts", "/v1/posts"),
+        ("/API/v1/tag/a", "/v1/tags/a"),
     ],
 )
 def test_an_almost_right_path_is_404_and_suggests_the_right_one(client, path, meant):
@@ -241,6 +244,10 @@ def test_a_wrong_method_is_405_with_allow(client, method):
 def test_a_slug_in_place_of_an_id_is_404_and_points_to_the_post(client, method):
     answer = client.open("/v1/posts/hello-you", method=method)
     assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello-you")
+    answer = client.put("/v1/posts/hello-you.md", data="# A\n", content_type="text/markdown")
+    assert message(answer, 404).endswith("a post is at /v1/posts/by-slug/hello-you")
+    answer = client.put("/v1/posts/by-slug/hello-you.md", data="# A\n", content_type="text/markdown")
+    assert message(answer, 404) == "no such path; did you mean /v1/posts/by-slug/hello-you?"
     for path in ("/v1/posts/Hello", "/v1/posts/007", "/v1/posts/a/b", "/v1/hello"):
         assert message(client.open(path, method=method), 404) == "no such path"
 

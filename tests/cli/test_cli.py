@@ -65,9 +65,7 @@ def is_valid(path, key):
         ([], "full"),
         (["--read-only"], "read-only"),
         (["--published-only"], "published-only"),
-        (["--published-only", "--read-only"], "published-only"),
         (["--drafts-only"], "drafts-only"),
-        (["--drafts-only", "--read-only"], "read-only"),
     ],
 )
 def test_regenerating_a_key_keeps_its_name_and_scope_and_revokes_the_old_one(run, path, options, scope):
@@ -119,6 +117,22 @@ RESERVED = "is reserved for changes that no key made; choose another name"
 def test_an_impossible_name_is_refused(run, path, command, name, message):
     run("keys", "create", "taken")
     assert run("keys", command, name) == (1, "", message)
+    assert names(path) == ["taken"]
+
+
+@cases("flags", [["--published-only", "--read-only"], ["--drafts-only", "--read-only", "--published-only"]])
+def test_a_key_has_one_scope(path, run, flags):
+    run("keys", "create", "taken")
+    result = CliRunner().invoke(cli.command_line, ["keys", "create", "both", *flags])
+    assert (result.exit_code, result.stdout, names(path)) == (2, "", ["taken"])
+    assert "a key has one scope: choose one of --published-only, --read-only" in result.stderr
+
+
+@cases("command", ["create", "regenerate", "revoke"])
+def test_a_key_in_place_of_a_name_is_refused_and_not_repeated(run, path, command):
+    run("keys", "create", "taken")
+    refusal = "this is an API key, not the name of one; blogapi keys list shows the names"
+    assert run("keys", command, f"{keys.new_key()}\r") == (1, "", refusal)
     assert names(path) == ["taken"]
 
 

@@ -99,6 +99,8 @@ def test_the_name_must_belong_to_a_key_or_an_author(run, at, accident):
     hint = f"there is no key called 'lap', nor a change by one; there are {known}"
     assert (status, output, error[-1]) == (2, [], f"Error: Invalid value for '--key': {hint}")
     assert run("undo", "--since", SINCE, "--key", "")[0] == 2  # an unset shell variable
+    status, output, error = run("undo", "--since", SINCE, "--key", f"blog_{'a' * 43}")
+    assert (status, output, "aaa" in "".join(error)) == (2, [], False)
     for name in ("laptop", "settings", "autosave", "import", "undo"):
         assert run("undo", "--since", SINCE, "--key", name) == (0, [NOTHING], [])
 

@@ -6,6 +6,7 @@ from blogapi.config import zone_named
 from blogapi.posts import publication
 from blogapi.storage.models import Post
 from blogapi.wings.markdown.files import render
+from blogapi.wings.markdown.http import NO_BREAK
 from tests.api.fixtures import NEW_STATUS, NOW
 from tests.cases import cases
 from tests.conftest import message
@@ -203,9 +204,27 @@ def test_errors_and_lists_are_always_json(client, get):
     assert get(path="/v1/posts").json == []
 
 
-def test_a_file_whose_line_breaks_curl_has_removed_is_400(client):
-    answer = client.post("/v1/posts", data="---title: A---B", content_type="text/markdown")
-    assert message(answer) == "body: has no line breaks; curl keeps them with --data-binary, not with -d"
+@cases(
+    ("data", "agent", "is_refused"),
+    [
+        ("---title: A---B", "curl/8.5.0", True),
+        ("+++title = 'A'+++B", "other/1", True),
+        ("# On the trainFog, all the way.", "curl/8.5.0", True),
+        ("\ufeff # On the trainFog, all the way.", "curl/8.5.0", True),
+        ("# On the trainFog, all the way.", None, True),
+        ("# On the train\n", "curl/8.5.0", False),
+        ("# On the train\r\n", "curl/8.5.0", False),
+        ("# On the train", "other/1", False),
+    ],
+)
+def test_a_file_whose_line_breaks_curl_has_removed_is_400(client, data, agent, is_refused):
+    options = {"content_type": "text/markdown", "environ_overrides": {"HTTP_USER_AGENT": agent} if agent else {}}
+    if not agent:
+        client.environ_base.pop("HTTP_USER_AGENT", None)
+    answer = client.post("/v1/posts", data=data.encode(), **options)
+    assert (answer.status_code == 400) is is_refused, answer.text
+    if is_refused:
+        assert message(answer) == NO_BREAK
 
 
 def test_times_in_front_matter_without_an_offset_are_in_the_zone_of_the_service(own_app):

@@ -74,6 +74,12 @@ AUTHORITY = 400, "Host: must be given once, a host and perhaps a port"
 FIELDS = 431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all"
 LISTS = 431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all"
 MALFORMED = 400, "the header is not valid HTTP"
+FRAGMENT = 400, "the target must not have a fragment; in a path, # is written %23"
+CARRIAGE_RETURN = (
+    400,
+    "Authorization: must have visible characters only; a key from a file with the line breaks of Windows has a "
+    r"carriage return at its end: KEY=$(tr -d '\r' < FILE)",
+)
 METHOD = 400, "the method must have 3 to 20 upper-case letters"
 VERSION = 505, "the HTTP version must be 1.0 or 1.1; a proxy in front can speak HTTP/2"
 LINE = 400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"
@@ -115,9 +121,10 @@ MALFORMED_HEADS = {
         ["GET /" + "x" * 9000 + " HTTP/1.1", HOST],
         (414, "the request line must have at most 8,190 bytes"),
     ),
-    "fragment": (["GET /v1/posts?limit=1#&a=b HTTP/1.1", HOST], (400, "the target must not have a fragment (#)")),
+    "fragment": (["GET /v1/posts?limit=1#&a=b HTTP/1.1", HOST], FRAGMENT),
     "method in lower case": (["get /v1/posts HTTP/1.1", HOST], METHOD),
     "method beyond ASCII": (["G\xc3\x84T /v1/posts HTTP/1.1", HOST], METHOD),
+    "key from a file of Windows": ([REQUEST, HOST, KEY + "\r"], CARRIAGE_RETURN),
     "version": (["GET /v1/posts HTTP/2.0", HOST], VERSION),
     "no version": (["GET /v1/posts", HOST], LINE),
     "relative target": (["GET v1/posts HTTP/1.1", HOST], LINE),
@@ -131,7 +138,7 @@ CHUNKED = head_of(REQUEST, HOST, KEY, JSON, "Transfer-Encoding: chunked")
 CHUNK = b"1e\r\n" + BODY + b"\r\n"
 INVALID = 400, "body: invalid chunk, or too many chunks"
 INCOMPLETE = 400, "body: incomplete"
-TOO_LARGE = 413, "body: must be at most 4,194,304 bytes"
+TOO_LARGE = 413, 'body: must be at most 4,194,304 bytes; in JSON, "\\u00e9" takes six of them, and "é" two'
 
 
 # the bytes after a header that says chunked, whether the stream ends, and the status and message of the answer

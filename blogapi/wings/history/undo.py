@@ -18,6 +18,7 @@ from blogapi.posts.storage import Fields
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import BadKeyName, Damaged, DoesNotExist
+from blogapi.storage.keys import check_not_secret
 from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Author, Post, Proposal, Purge, Retagging, Revision
 from blogapi.text import fold
 from blogapi.wings.history import revisions
@@ -60,6 +61,7 @@ class Plan(NamedTuple):
 
 def check_author(reader: Reader, name: str) -> None:
     """Raise BadKeyName unless a key or a past author has this name."""
+    check_not_secret(name)
     keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
     names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
     if name not in names:

@@ -16,13 +16,14 @@ from blogapi.wings.markdown.files import ReadOptions, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
+NO_BREAK = "body: has no line break: end even a single line with one; curl keeps them with --data-binary, not with -d"
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because it makes no difference
 
 
 def parse_file(request: Request) -> dict[str, Any]:
     """Return the fields in a file sent as the body, not validated yet. Raises BadRequest."""
-    if request.body.startswith(b"---") and b"\n" not in request.body:
-        raise BadRequest("body: has no line breaks; curl keeps them with --data-binary, not with -d")
+    if lost_line_breaks(request):
+        raise BadRequest(NO_BREAK)
     try:
         options = ReadOptions(
             strict=True, keeps_others="unknown" in request.query, zone=request.service.config.timezone
@@ -31,6 +32,14 @@ def parse_file(request: Request) -> dict[str, Any]:
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
     return request.file.fields
+
+
+def lost_line_breaks(request: Request) -> bool:
+    """Return whether curl seems to have removed the line breaks of a file. Another program may send just a heading."""
+    body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
+    is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")
+    beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")
+    return body.startswith(beginnings) and b"\n" not in body and b"\r" not in body
 
 
 def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()) -> Response:

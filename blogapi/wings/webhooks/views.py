@@ -84,7 +84,8 @@ class WebhookInputSchema(InputSchema):
         **doc(
             "Headers to send with each request, for example `Authorization`: at most 10, with 4,096 characters in all. "
             "Their values are never shown.",
-            additionalProperties={"type": "string"},
+            additionalProperties={"type": "string", "pattern": f"^{HEADER_VALUE.pattern}$"},
+            maxProperties=MAX_HEADERS,
         )
     )
     after_seconds = fields.Integer(
