@@ -21,13 +21,12 @@ from blogapi.cli.images import given_path
 from blogapi.cli.transfer import FOLDER_PATH
 from blogapi.config import Config
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.sync.client import ApiClient, NotSynced, RemoteError
-from blogapi.wings.sync.comparison import Comparison, differences
+from blogapi.wings.sync.client import ApiClient, NotSynced, Remote, RemoteError
+from blogapi.wings.sync.compare import Comparison, differences, list_posts
+from blogapi.wings.sync.folder import Result, WorkingFolder, refuse_other_folders
 from blogapi.wings.sync.pull import Pull
 from blogapi.wings.sync.push import Push
-from blogapi.wings.sync.remote import Remote
 from blogapi.wings.sync.state import STATE, SyncState, synced_folder
-from blogapi.wings.sync.working import Result, WorkingFolder
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
 from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
 
@@ -196,8 +195,7 @@ def run(
             if creates and not folder.exists() and remote.scope:  # The service accepts the key.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
-            working = open_working_folder(stack, folder, remote, **options)
-            counts = print_results(starters, working, output)
+            counts = print_results(starters, opened(stack, folder, remote, **options), output)
         except (RemoteError, NotSynced) as error:
             raise ValueError(shown(str(error))) from None
         except OSError as error:
@@ -220,10 +218,17 @@ def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
     return folder, frozenset(names)
 
 
-def open_working_folder(
-    stack: ExitStack, path: Path, remote: Remote, *, state: Path | None, no_gitignore: bool, **options: Any
-) -> WorkingFolder:
-    """Open and lock a folder with its state, until the stack is closed."""
+def opened(
+    stack: ExitStack,
+    path: Path,
+    remote: Remote,
+    *,
+    state: Path | None,
+    moves: bool,  # whether the folder may belong to another service
+    no_gitignore: bool,
+    **options: Any,
+) -> Comparison:
+    """Open and lock a folder with its state, until the stack is closed, and list the posts."""
     folder = stack.enter_context(closing(Folder(path)))
     try:
         folder.lock()
@@ -231,7 +236,11 @@ def open_working_folder(
         raise RemoteError(f"another push or pull of {path} is running") from None
     place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else folder
     known = stack.enter_context(closing(SyncState(place, state.name if state else STATE)))
-    return WorkingFolder(folder, known, remote, zone_of(known), with_git=not no_gitignore, **options)
+    zone, client = zone_of(known), remote.client
+    refuse_other_folders(path, known, client.address, moves)
+    posts = list_posts(remote, known, moves)
+    options |= {"zone": zone, "with_git": not no_gitignore}
+    return Comparison(WorkingFolder(folder, known, client.address, client.now, **options), remote, posts, str(zone))
 
 
 def zone_of(state: SyncState) -> tzinfo:
@@ -245,13 +254,13 @@ def zone_of(state: SyncState) -> tzinfo:
     return Config.from_environ({"BLOGAPI_TIMEZONE": state.zone}).timezone
 
 
-def print_results(starters: Iterable[Starter], working: WorkingFolder, output: Output) -> Counter[str]:
+def print_results(starters: Iterable[Starter], comparison: Comparison, output: Output) -> Counter[str]:
     """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
-    comparison, sources = Comparison(working), working.files.sources
-    syncs = [start(comparison) for start in starters]
+    working, syncs = comparison.working, [start(comparison) for start in starters]
+    sources = working.sources
     try:
-        for result in unique(chain(working.results, *map(results_of, syncs))):
+        for result in unique(chain(comparison.results, *map(results_of, syncs))):
             counts[result.outcome.rpartition(" be ")[2]] += 1
             output.result(result)
             if result.outcome == "conflict" and output.diff:
@@ -273,10 +282,10 @@ def results_of(sync: Push | Pull) -> Iterator[Result]:
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:
     """Yield the first result for each file: for `status`, push and pull name the same conflicts."""
-    found = set()
+    names = set()
     for result in results:
         if result.outcome == "renamed":
             yield result
-        elif result.name not in found:
-            found.add(result.name)
+        elif result.name not in names:
+            names.add(result.name)
             yield result

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -11,7 +12,7 @@ from blogapi import cli
 from blogapi.engines import engine_for
 from blogapi.wings.transfer import copy
 from tests.blogs import write_files
-from tests.service import Server
+from tests.service import BIN, Server
 
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
 GONE_THERE = "gone there {}: pull --delete removes the file, push --recreate creates the post again"
@@ -25,6 +26,13 @@ GONE_THERE_CHANGED = "it has changed here, and its post is gone: push --recreate
 def shared(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("service") / "blog.db") as service:
         yield service
+
+
+@pytest.fixture(autouse=True)
+def own_states(tmp_path, monkeypatch):
+    """The user's own folder for copies of states, outside of all synced ones."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".own"))
+    return tmp_path / ".own/blogapi"
 
 
 @pytest.fixture
@@ -104,12 +112,18 @@ def take_backup(service, backup):
     next_second()
 
 
-def restore_backup(service, backup):
+def restore_backup(service, backup, create=None):
+    """Restore a backup; on PostgreSQL, into the new database that `create` returns."""
     next_second()
     service.kill()
-    for file in service.database.parent.glob(f"{service.database.name}*"):
-        file.unlink()
-    shutil.copy(backup, service.database)
+    if create:
+        service.database, old = create(), {"BLOGAPI_DATABASE": str(backup)}
+        subprocess.run([BIN / "blogapi", "copy", service.database], env=service.environ | old, check=True)
+        service.environ["BLOGAPI_DATABASE"] = service.database
+    else:
+        for file in service.database.parent.glob(f"{service.database.name}*"):
+            file.unlink()
+        shutil.copy(backup, service.database)
     service.start()
     next_second()
 

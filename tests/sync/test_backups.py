@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from blogapi.wings.sync.remote import Remote
+from blogapi.wings.sync.client import Remote
 from tests.images.pictures import png
 from tests.service import Server, eventually
 from tests.sync.conftest import (

@@ -1,6 +1,6 @@
 """The table that says what a push and a pull do with a file and its post."""
 
-from blogapi.wings.sync.decisions import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
+from blogapi.wings.sync.compare import ABSENT, CHANGED, REWOUND, SAME, Action, Side, decide, reason
 from tests.cases import cases
 
 TABLE = {

@@ -1,4 +1,4 @@
-"""Two folders, a script and a restored backup play against each other: no text is ever lost, and no post made twice."""
+"""Two machines, a script and a restored backup play against each other: no text is lost, and no post made twice."""
 
 import json
 import random
@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from contextlib import suppress
+from itertools import count
 
 import pytest
 
@@ -16,14 +17,21 @@ WORD = re.compile(r"\b[bt][0-9]+z\b")  # b…: which file or post it is; t…: a
 
 
 class Model:
-    """A service, two folders whose names are `a` and `b`, and a number for each text that was written."""
+    """A service, a folder on each of two machines, `a` and `b`, and a number for each text that was written."""
 
-    def __init__(self, service, run, top, rand):
-        self.service, self.run, self.rand = service, run, rand
+    def __init__(self, service, monkeypatch, top, rand, create=None):
+        self.service, self.monkeypatch, self.top, self.rand, self.create = service, monkeypatch, top, rand, create
+        self.runner = command_runner(service, monkeypatch)
         self.folders = [top / "a", top / "b"]
-        self.backup, self.count = None, 0
+        self.backup, self.count, self.log = None, 0, []
         for folder in self.folders:
             folder.mkdir(parents=True)
+
+    def run(self, command, folder, *options):
+        """Run a command on the machine of a folder."""
+        self.monkeypatch.setenv("XDG_STATE_HOME", str(self.top / f".own-{folder.name}"))
+        self.log.append((command, folder.name, options, *self.runner(command, folder, *options)))
+        return self.log[-1][-2:]
 
     def word(self, kind):
         self.count += 1
@@ -69,6 +77,58 @@ class Model:
         if (file := self.file(folder)) and self.rand.random() < 0.5:
             file.unlink()
 
+    def rewrite_file(self, folder):
+        if file := self.file(folder):  # This is no change.
+            file.write_bytes(file.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+
+    def copy_file(self, folder):
+        """Copy a file with a new text, as from a template."""
+        if file := self.file(folder):
+            text = re.sub(r"\b[bt][0-9]+z\b", lambda match: self.word(match[0][0]), file.read_text())
+            file.with_name(f"c{self.count}.md").write_text(re.sub("^(slug|id|created_at):.*\n", "", text, flags=re.M))
+
+    def renumber(self, folder):
+        """Rename files to each other's names, after a push without conflicts: each stays the file of its post."""
+        files = [path for path in sorted(folder.rglob("*.md")) if not path.name.endswith(".mine.md")]
+        if len(files) < 2 or self.run("push", folder)[0]:
+            return
+        before, last = self.births_by_id(), folder / f"n{self.count}.md"
+        chosen = self.rand.sample(files, self.rand.randint(2, len(files)))
+        targets = [*chosen[1:], chosen[0] if self.rand.random() < 0.5 else last]
+        for number, file in enumerate(chosen):
+            file.rename(folder / f".moving{number}")
+        for number, target in enumerate(targets):
+            (folder / f".moving{number}").rename(target)
+        self.count += 1
+        said = self.run("push", folder)
+        after = self.births_by_id()
+        assert {post_id: words for post_id, words in after.items() if words != before.get(post_id)} == {}, said
+
+    def sync_files(self, folder):
+        """Copy some files of the other machine, and perhaps the state, as a sync program does that is not done yet."""
+        other = self.folders[self.folders[0] == folder]
+        for path in sorted(other.rglob("*.md")):
+            if self.rand.random() < 0.5:
+                target = folder / path.relative_to(other)
+                if target.is_dir() or (target.exists() and self.rand.random() < 0.5):
+                    continue
+                target.parent.mkdir(exist_ok=True)
+                shutil.copy(path, target)
+        if self.rand.random() < 0.3:
+            self.copy_state(folder)
+
+    def restore_files(self, folder):
+        """Restore the folder from a copy, perhaps without its state."""
+        kept = self.top / f".kept-{folder.name}"
+        if kept.exists() and self.rand.random() < 0.5:
+            shutil.copytree(kept, folder, dirs_exist_ok=True)
+        else:
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(folder, kept)
+
+    def lose_own_states(self, folder):
+        shutil.rmtree(self.top / f".own-{folder.name}", ignore_errors=True)
+
     def lose_state(self, folder):
         (folder / ".blogapi.json").unlink(missing_ok=True)
 
@@ -98,13 +158,13 @@ class Model:
             self.service.request("DELETE", f"/v1/posts/{self.rand.choice(posts)['id']}")
 
     def take_backup(self, _):
-        self.backup = self.service.database.with_name(f"backup{self.count}")
+        self.backup = self.top / f"backup{self.count}.db"
         self.count += 1
         take_backup(self.service, self.backup)
 
-    def restore_backup(self, _):
+    def restore_database(self, _):
         if self.backup:
-            restore_backup(self.service, self.backup)
+            restore_backup(self.service, self.backup, self.create)
 
     # What the commands do
 
@@ -126,14 +186,21 @@ class Model:
         assert not twice or any(line.startswith("created") for line in lines[:-1]), (twice, said)
 
     def births(self):
-        return Counter(word for post in self.posts() for word in {*re.findall(r"\bb[0-9]+z\b", json.dumps(post))})
+        return Counter(word for words in self.births_by_id().values() for word in words)
+
+    def births_by_id(self):
+        return {post["id"]: {*re.findall(r"\bb[0-9]+z\b", json.dumps(post))} for post in self.posts()}
 
     def play(self, steps):
         acts = [self.create_file, self.edit_file, self.edit_file, self.rename_file, self.remove_file, self.create_post]
-        acts += [self.change_post, self.change_post, self.delete_post, *([self.sync] * 8)]
-        rare = [self.take_backup, self.restore_backup, self.lose_state, self.copy_state]
+        acts += [self.change_post, self.change_post, self.delete_post, self.rewrite_file, self.copy_file]
+        acts += [self.renumber, *([self.sync] * 8)]
+        rare = [self.take_backup, self.restore_database, self.lose_state, self.copy_state, self.sync_files]
+        rare += [self.restore_files, self.lose_own_states]
         for _ in range(steps):
-            self.rand.choice(rare if self.rand.random() < 0.07 else acts)(self.rand.choice(self.folders))
+            act, folder = self.rand.choice(rare if self.rand.random() < 0.1 else acts), self.rand.choice(self.folders)
+            self.log.append((act.__name__, folder.name))
+            act(folder)
 
     def settle(self):
         """Resolve all conflicts; both folders are then what the blog is."""
@@ -150,12 +217,20 @@ class Model:
 
 
 @pytest.mark.slow
-def test_no_text_is_lost_whatever_happens_on_either_side(tmp_path, scale, monkeypatch):
+@pytest.mark.both_engines
+def test_no_text_is_lost_whatever_happens_on_either_side(tmp_path, scale, monkeypatch, backend, request):
+    numbers = count()
+
+    def create():
+        return request.getfixturevalue("postgresql_server").create(f"model{next(numbers)}")
+
     for seed in range(2 * scale):
         top = tmp_path / str(seed)
         top.mkdir()
-        with Server(top / "blog.db") as service:
-            model = Model(service, command_runner(service, monkeypatch), top, random.Random(seed))
+        on_postgresql = backend == "postgresql"
+        database = create() if on_postgresql else top / "blog.db"
+        with Server(database, log_file=top / "log") as service:
+            model = Model(service, monkeypatch, top, random.Random(seed), create if on_postgresql else None)
             try:
                 model.play(60)
                 model.settle()

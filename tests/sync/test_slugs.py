@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.wings.sync.remote import Remote
+from blogapi.wings.sync.client import Remote
 from tests.sync.conftest import counts
 
 TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"

@@ -1,32 +1,50 @@
-"""An HTTP client for another service's API: it retries requests, and bounds what a broken or hostile service can do."""
+"""A client for the API of the user's service: it retries requests, bounds answers, and validates what is in them."""
 
 import json
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import cache, cached_property
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import urllib3
+from marshmallow import EXCLUDE, ValidationError
 from urllib3.exceptions import HTTPError, SSLError
 
 from blogapi.bounded import check_json
 from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
+from blogapi.posts.schemas import PostSchema
+from blogapi.wings.images.formats import MAX_IMAGE_BYTES
+from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
 MAX_VALUES, MAX_DEPTH = 750_000, 100  # limits for a response; parsed, each value takes up to 200 bytes
-READ_BYTES = 64 * 1024
-MAX_SECONDS = 60  # for a request, and for all pages of a list, unless their bytes keep the pace
-PACE = 16 * 1024  # bytes a second
+MAX_SECONDS = 900  # for a request: 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # seconds between the first and the last attempt, if each is answered with 429
 MAX_REASON = 500  # characters of a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
+MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
+FEW_ON_PAGE = 100  # a page counts as at least this many, so that a list of tiny pages ends
+MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: read at most, and kept by a service
+FEW = 20  # fetch at most this many posts one by one; for more, list all posts
+NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
+IMAGE_URL = re.compile("[!-~]{1,400}")
+ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
+LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
+SCHEMAS = {
+    "": PostSchema(),
+    ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS),
+}  # schemas by the `fields` of a query
+
+Post = dict[str, Any]
 
 
 class RemoteError(Exception):
@@ -79,7 +97,7 @@ class ApiClient:
         key: str,
         say: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
-        max_seconds: float = MAX_SECONDS,
+        max_seconds: float = MAX_SECONDS,  # for a request
     ):
         if not BASE_URL.fullmatch(address):
             raise RemoteError(f"{address[:80]!r} must be the address of a service, such as https://blog.example.org")
@@ -90,7 +108,6 @@ class ApiClient:
         self.address, self.say, self.sleep, self.max_seconds = address, say, sleep, max_seconds
         self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
         self.limit = self.remaining = 0  # requests a minute, and how many of them remain
-        self.seconds = 0.0  # the time that all requests took
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
 
@@ -127,20 +144,17 @@ class ApiClient:
     def _attempt(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int
     ) -> ApiResponse:
-        url, data, begun = f"{self.address}{path}", bytearray(), time.monotonic()
-        seconds = self.max_seconds + len(body or b"") / PACE
-        with deadline(seconds, RemoteError(f"{self.address} takes too long to answer")) as set_to:
+        late = RemoteError(f"{self.address} takes too long to answer")
+        with deadline(self.max_seconds, late):
             response = self._pool.request(
-                method, url, body=body, headers=headers, redirect=False, preload_content=False
+                method, f"{self.address}{path}", body=body, headers=headers, redirect=False, preload_content=False
             )
             with response:  # A connection is reused once its response was read to the end.
-                while piece := response.read(READ_BYTES, decode_content=False):
-                    data += piece
-                    set_to(seconds + len(data) / PACE)
-                    if len(data) > max_bytes:
-                        raise RemoteError(f"a response of {self.address} is too large")
-        self.seconds += time.monotonic() - begun
-        answer = ApiResponse(response.status, response.headers, bytes(data))
+                data = response.read(max_bytes + 1, decode_content=False)
+                if len(data) > max_bytes:
+                    raise RemoteError(f"a response of {self.address} is too large")
+                response.drain_conn()
+        answer = ApiResponse(response.status, response.headers, data)
         self.limit, self.remaining = (number_in(answer, f"X-RateLimit-{name}") for name in ("Limit", "Remaining"))
         self.now = date_of(answer) or time.time()
         return answer
@@ -188,3 +202,115 @@ class ApiClient:
     def not_blogapi(self) -> RemoteError:
         """Return the error for the address of another program."""
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
+
+
+class RemoteRevision(NamedTuple):
+    """An earlier version of a post."""
+
+    number: str
+    begun: str
+    ended: str
+
+
+class Remote:
+    """A service. What a method sends can arrive twice. All raise RemoteError, or NotSynced if it is about one post."""
+
+    def __init__(self, client: ApiClient):
+        self.client = client
+        self.revisions = cache(self._revisions)
+
+    @cached_property
+    def scope(self) -> str:
+        """The scope of the key, fetched on first use."""
+        found = self.client.parsed(self.client.send("GET", "/v1/key", also=(404,)), dict)
+        if "scope" not in found:
+            raise self.client.not_blogapi()
+        return str(found["scope"])
+
+    def _pages(self, path: str, query: str) -> Iterator[Any]:
+        count = 0
+        while query:
+            answer = self.client.send("GET", f"{path}?{query}", also=(404,))
+            page = self.client.parsed(answer, list)
+            count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(answer.headers.get("Link", ""))
+            if len(page) > MAX_PAGE or (following and count > MAX_POSTS):
+                raise RemoteError(f"the list at {self.client.address}{path} never ends")
+            yield from page
+            query = following[1] if following else ""
+
+    def posts(self, fields: str = "") -> Iterator[Post]:
+        """Yield every post; `fields` must be a key of SCHEMAS."""
+        limit = f"limit={MAX_PAGE}"
+        for post in self._pages("/v1/posts", f"{limit}&fields={fields}" if fields else limit):
+            yield self._checked(post, fields)
+
+    def look(self, wanted: Collection[str]) -> Iterator[tuple[Post, str]]:
+        """Yield the posts with these ids, each with its ETag if that is known."""
+        if len(wanted) <= FEW:
+            yield from filter(None, map(self.post, sorted(wanted, key=int)))
+        else:
+            yield from ((post, "") for post in self.posts() if post["id"] in wanted)
+
+    def post(self, where: str) -> tuple[Post, str] | None:
+        """Return a post with its ETag, by its id or `by-slug/…`; None if it does not exist."""
+        answer = self.client.send("GET", f"/v1/posts/{where}", also=(404,))
+        return None if answer.status == 404 else self._post_in(answer)
+
+    def write(self, method: str, where: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
+        """PUT or PATCH a post; return it with its ETag, or None if the condition does not hold."""
+        answer = self.client.send(method, f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
+        return None if answer.status in (404, 412) else self._post_in(answer)
+
+    def delete(self, post_id: str, etag: str) -> bool:
+        """Move a post to the trash; return False if its ETag has changed."""
+        return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
+
+    def _revisions(self, post_id: str) -> list[RemoteRevision] | None:
+        """Return the earlier versions of a post that are kept, newest first; None if the key may not see them."""
+        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
+        if answer.status >= 400:
+            return None
+        try:
+            return [
+                RemoteRevision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
+                for each in self.client.parsed(answer, list)[:MAX_READ_REVISIONS]
+            ]
+        except (TypeError, KeyError, ValueError):
+            raise self.client.not_blogapi() from None
+
+    def trashed(self, post_id: str) -> Post | None:
+        """Return a post in the trash."""
+        answer = self.client.send("GET", f"/v1/trash/{post_id}", also=(403, 404))
+        return None if answer.status >= 400 else self._post_in(answer)[0]
+
+    def _post_in(self, answer: ApiResponse) -> tuple[Post, str]:
+        etag = answer.headers.get("ETag", "")
+        return self._checked(self.client.parsed(answer, dict)), etag if ETAG.fullmatch(etag) else ""
+
+    def _checked(self, post: Any, fields: str = "") -> Post:
+        try:
+            return SCHEMAS[fields].load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
+        except (ValidationError, TypeError, ValueError) as error:
+            raise RemoteError(f"{self.client.address} sent an invalid post: {error}"[:MAX_REASON]) from None
+
+    def images(self) -> dict[str, str]:
+        """Return the addresses of all images by id."""
+        return dict(map(self._image, self._pages("/v1/images", f"limit={MAX_PAGE}")))
+
+    def image(self, path: str) -> bytes | None:
+        """Return the bytes of an image, or None if it does not exist."""
+        answer = self.client.send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
+        return None if answer.status == 404 else answer.data
+
+    def upload(self, name: str, kind: str, data: bytes) -> str:
+        """Upload an image; return its address."""
+        answer = self.client.send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
+        return self._image(self.client.parsed(answer, dict))[1]
+
+    def _image(self, image: Any) -> tuple[str, str]:
+        try:
+            if re.fullmatch(IMAGE_ID, image["id"]) and IMAGE_URL.fullmatch(image["url"]):
+                return image["id"], image["url"]
+        except (TypeError, KeyError):
+            pass
+        raise RemoteError(f"{self.client.address} sent an invalid image")

@@ -1,12 +1,14 @@
-"""Which file, recorded entry and post belong together."""
+"""Which file, recorded entry and post belong together, and which slug each file has."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from blogapi.wings.sync.remote import Post
+from blogapi.wings.sync.client import Post
+from blogapi.wings.sync.folder import slug_in
 from blogapi.wings.sync.state import Entry, identity
-from blogapi.wings.transfer.items import Item
+from blogapi.wings.transfer.items import Failure, Item, Note
+from blogapi.wings.transfer.slugs import SpoolEntry, possible_slugs, with_distinct_slugs
 
 
 class PostList:
@@ -26,54 +28,47 @@ class PostList:
         return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
 
-def duplicates(entries: Mapping[str, Entry], sha256: Mapping[str, str]) -> Collection[str]:
-    """Return the names to forget: after git merges the states of two clones, a post can have two names."""
-    trust = {name: (sha256.get(name) == each["sha256"], name in sha256) for name, each in entries.items()}
-    kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
-    return trust.keys() - kept.values()
-
-
 def renamed(
+    entries: dict[str, Entry], items: Mapping[str, Item], sha256: Mapping[str, str], exists: Callable[[str], bool]
+) -> dict[str, str]:
+    """Move the entries of renamed files; return the old names by the new ones.
+
+    An entry moves to the only file with exactly its bytes, if its own file is gone, or has moved, too. The entry of a
+    file that is gone also moves to a new one whose front matter names its post or slug.
+    """
+    moved = _moved_by_bytes(entries, items, sha256, exists)
+    gone = {name: entry for name, entry in entries.items() if not exists(name) and name not in moved.values()}
+    keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry))}
+    for name in sorted(items.keys() - entries.keys() - moved.keys()) if gone else ():
+        if old := next((keys[key] for key in _named(items[name]) if keys.get(key) in gone), None):
+            moved[name] = old
+            del gone[old]
+    replaced = [name for name in moved if name in entries and name not in moved.values()]
+    before = {**entries}
+    for name in {*moved, *moved.values()}:
+        entries.pop(name, None)
+    entries |= {name: before[old] for name, old in moved.items()}
+    for name in replaced:  # Another file took its name; it is gone under the one that this left.
+        first = name
+        while first in moved:
+            first = moved[first]
+        entries[first] = before[name]
+    return moved
+
+
+def _moved_by_bytes(
     entries: Mapping[str, Entry], items: Mapping[str, Item], sha256: Mapping[str, str], exists: Callable[[str], bool]
 ) -> dict[str, str]:
-    """Return the old names of new files: of the same bytes, or of the post or slug that their front matter names."""
-    gone = {name: entry for name, entry in entries.items() if not exists(name)}
-    keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry), entry["sha256"])}
-    found: dict[str, str] = {}
-    for name in sorted(items.keys() - entries.keys()) if gone else ():
-        old = next((keys[key] for key in (sha256[name], *_named(items[name])) if keys.get(key) in gone), None)
-        if old:
-            found[name] = old
-            del gone[old]
-    return found
-
-
-def match(
-    entries: Mapping[str, Entry], items: Mapping[str, Item], posts: PostList, exists: Callable[[str], bool]
-) -> tuple[dict[str, Post | None], dict[str, str]]:
-    """Return the post of each file: that of its entry, the one it names, or the one that has or had its slug.
-
-    A post without a file has the name of the file that it would get. Also return new files with the slugs of posts
-    whose files are gone, by the old names.
-    """
-    all_posts, holders = posts.by_id.values(), {identity(entry): name for name, entry in entries.items()}
-    by_slug, by_identity = {post["slug"]: post for post in all_posts}, {identity(post): post for post in all_posts}
-    without = [post for post in all_posts if identity(post) not in holders]
-    by_former = {slug: post for post in without for slug in post.get("former_slugs", ())}
-    new = [name for name in items if name not in entries]
-    count_of = Counter(key for name in new for key in _named(items[name]))
-    post_of = {name: posts.find(entry) for name, entry in entries.items()}
-    heirs: dict[str, str] = {}
-    for name in new:
-        free = [key for key in _named(items[name]) if key in by_identity and key not in holders]
-        own = [by_identity[key] for key in free if count_of[key] == 1]
-        slug = items[name].fields["slug"]
-        post = own[0] if own else by_slug.get(slug) or by_former.get(slug)
-        post_of[name] = post
-        if post and not exists(holder := holders.get(identity(post), name)):
-            heirs[holder] = name
-    _name_files(post_of, all_posts)
-    return post_of, heirs
+    recorded = Counter(entry["sha256"] for entry in entries.values())
+    copies = Counter(sha256[name] for name in items)
+    only = {entry["sha256"]: name for name, entry in entries.items() if recorded[entry["sha256"]] == 1}
+    moved = {
+        name: only[sha256[name]] for name in items if copies[sha256[name]] == 1 and only.get(sha256[name], name) != name
+    }
+    while held := [name for name, old in moved.items() if exists(old) and old not in moved]:
+        for name in held:
+            del moved[name]
+    return moved
 
 
 def _named(item: Item) -> list[Any]:
@@ -83,12 +78,114 @@ def _named(item: Item) -> list[Any]:
     return [*names, item.fields["slug"]] if "slug" in file.sources else names
 
 
-def _name_files(post_of: dict[str, Post | None], posts: Iterable[Post]) -> None:
-    """Give each post without a file a name for one."""
-    with_file = {post["id"] for post in post_of.values() if post}
-    for post in posts:
-        if post["id"] not in with_file:
-            name = f"{post['slug']}.md"
-            while name in post_of:
-                name = f"{name.removesuffix('.md')}-{post['id']}.md"
-            post_of[name] = post
+def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
+    """Keep one entry of each post: after git merges the states of two clones, a post can have two names."""
+    trust = {name: (sha256.get(name) == entry["sha256"], name in sha256) for name, entry in entries.items()}
+    kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
+    for name in trust.keys() - kept.values():
+        del entries[name]
+
+
+class Assignment:
+    """The post and the slug of each file. What was recorded stays, whatever files come or go.
+
+    A new file gets the post that it names by id and time; else the most particular of its possible slugs that has a
+    post without a file, so that a folder without its state creates no post twice; else a slug that is free.
+    """
+
+    def __init__(
+        self, entries: Mapping[str, Entry], items: dict[str, Item], posts: PostList, exists: Callable[[str], bool]
+    ):
+        self.entries, self.items, self.exists = entries, items, exists
+        self.holders = {identity(entry): name for name, entry in entries.items()}  # names by posts
+        self.post_of: dict[str, Post | None] = {name: posts.find(entry) for name, entry in entries.items()}
+        self.heirs: dict[str, str] = {}  # new files with the slug of a post whose file is gone, by the old name
+        self.failures: list[Failure] = []  # of new files for which no slug is left
+        self.names: dict[str, str] = {}  # files by the slugs that they keep or get
+        self.given_up: set[str] = set()  # slugs of posts whose files ask for others
+        self._keep_slugs()
+        all_posts = posts.by_id.values()
+        free = [post for post in all_posts if not exists(self.holders.get(identity(post), ""))]
+        self.free = {slug: post for post in free for slug in post.get("former_slugs", ())}
+        self.free |= {post["slug"]: post for post in free}
+        self.taken = {post["slug"] for post in all_posts} - self.given_up
+        self._add_new({identity(post): post for post in all_posts})
+        for name, item in items.items():
+            if former := item.fields.get("former_slugs"):
+                item.fields["former_slugs"] = [slug for slug in former if self.names.get(slug, name) == name]
+        self._name_files(all_posts)
+
+    def _keep_slugs(self) -> None:
+        """Give each recorded file the slug of its post, unless another one is in its front matter since."""
+        for name, entry in self.entries.items():
+            if item := self.items.get(name):
+                item.fields["slug"] = changed_slug(item, entry) or entry["slug"]
+                self.given_up |= {entry["slug"]} - {item.fields["slug"]}
+                self.names.setdefault(item.fields["slug"], name)
+            elif self.exists(name):
+                self.names[entry["slug"]] = name
+        self.given_up -= self.names.keys()
+
+    def _add_new(self, by_identity: Mapping[Any, Post]) -> None:
+        new = {name: SpoolEntry.of(item) for name, item in self.items.items() if name not in self.entries}
+        count_of = Counter(key for name in new for key in _named(self.items[name]))
+        named = {}
+        for name in new:
+            own = [key for key in _named(self.items[name]) if count_of[key] == 1 and key not in self.holders]
+            named[name] = next((by_identity[key] for key in own if key in by_identity), None)
+        distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
+        claimed: set[str] = set()  # slugs of posts that new files got
+
+        def order(name: str) -> tuple[bool, ...]:
+            return not named[name], not new[name].is_given, new[name].slug not in self.taken
+
+        for name in sorted(new, key=order):
+            possible = possible_slugs(new[name])
+            slug, post = self._chosen(new[name], distinct[name].slug, possible, claimed), named[name]
+            if post:
+                slug = possible[0] if new[name].is_given else post["slug"]
+            elif not slug:
+                self._refuse(name, next(filter(self.names.__contains__, possible)))
+                continue
+            post = post or self.free.get(slug)
+            claimed |= {slug} if post else set()
+            self._assign(name, slug, post)
+            if slug != possible[0] and not named[name]:
+                self.items[name].notes[Note.OTHER_SLUGS] = self.items[name].file.line_of("slug")
+
+    def _chosen(self, entry: SpoolEntry, distinct: str, possible: list[str], claimed: set[str]) -> str:
+        """Return the slug of a new file; "" if none is left, or if the post of this one may have gone to another."""
+        left = [slug for slug in (distinct, *possible) if slug not in self.names]
+        if with_post := [slug for slug in possible if slug in left and slug in self.free]:
+            return with_post[0 if entry.is_given else -1]
+        is_clear = claimed.isdisjoint(possible)
+        return next((slug for slug in left if slug not in self.taken), "") if is_clear else ""
+
+    def _assign(self, name: str, slug: str, post: Post | None) -> None:
+        self.names[slug], self.items[name].fields["slug"], self.post_of[name] = name, slug, post
+        if post:
+            self.names.setdefault(post["slug"], name)
+            for own in (post["slug"], *post.get("former_slugs", ())):
+                self.free.pop(own, None)
+            if old := self.holders.get(identity(post)):
+                self.heirs[old] = name
+
+    def _refuse(self, name: str, slug: str) -> None:
+        reason = f"{self.names[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+        self.failures.append(Failure(name, self.items.pop(name).file.line_of("slug"), reason))
+
+    def _name_files(self, posts: Iterable[Post]) -> None:
+        """Give each post without a file a name for one."""
+        with_file = {post["id"] for post in self.post_of.values() if post}
+        for post in posts:
+            if post["id"] not in with_file:
+                name = f"{post['slug']}.md"
+                while name in self.post_of:
+                    name = f"{name.removesuffix('.md')}-{post['id']}.md"
+                self.post_of[name] = post
+
+
+def changed_slug(item: Item, entry: Entry) -> str:
+    """Return the slug in a file that is for its post; "" without one, and for one that was taken when it was sent."""
+    slug = slug_in(item)
+    return slug if slug != entry.get("file_slug", "") else ""

@@ -15,14 +15,12 @@ from blogapi.documents import dump
 from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError, split
-from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
-from blogapi.wings.sync.comparison import Comparison
-from blogapi.wings.sync.decisions import Action
+from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
+from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.edit import with_content, with_fields
-from blogapi.wings.sync.ignored import MINE
-from blogapi.wings.sync.remote import Post
+from blogapi.wings.sync.folder import MINE, Result
 from blogapi.wings.sync.state import Entry, entry_of
-from blogapi.wings.sync.working import Result
+from blogapi.wings.transfer.folder import MAX_NAME_BYTES
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addresses
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.slugs import valid_slug
@@ -45,32 +43,33 @@ class Pull:
 
     def __post_init__(self) -> None:
         """Find the files to write. Raises RemoteError if `delete` is not allowed."""
-        working = self.working = self.comparison.working
-        gone = [name for name in working.entries if not working.post_of[name]]
-        if (gone or self.delete) and working.remote.scope == "published-only":  # It does not see which are gone.
+        comparison, working = self.comparison, self.comparison.working
+        self.working, self.remote, self.items = working, comparison.remote, working.items
+        gone = [name for name in working.entries if not comparison.post_of[name]]
+        if (gone or self.delete) and self.remote.scope == "published-only":  # It does not see which are gone.
             if self.delete:
                 raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
             gone = []
         if self.delete and not self.delete_all:
-            working.refuse_many(gone, working.posts.by_id, "posts")
-        wanted = [name for name, post in working.post_of.items() if post and self._is_wanted(name, post)]
-        self.queue = working.wanted([*wanted, *gone])
+            comparison.refuse_many(gone, comparison.posts.by_id, "posts")
+        there = [name for name, post in comparison.post_of.items() if post and self._is_wanted(name, post)]
+        self.queue = comparison.wanted([*there, *gone])
 
     def _is_wanted(self, name: str, post: Post) -> bool:
-        is_known = name in self.working.entries or name in self.working.items
+        is_known = name in self.working.entries or name in self.items
         return is_known or not self.published or post["status"] == "published"
 
     def results(self) -> Iterator[Result]:
         """Write what has changed in the service; yield what was done with each file."""
-        for name, post, current in self.working.with_posts(self.queue):
+        for name, post, current in self.comparison.with_posts(self.queue):
             yield self.working.attempt(self._pull, name, post, current)
 
     def _pull(self, name: str, post: Post | None, current: Entry | None) -> Result:
-        if why := self.working.files.left_out.get(name):
+        if why := self.working.left_out.get(name):
             return Result("left out", name, why)
         action, why = self.comparison.decide(name, current)
-        if action is Action.TRASH and self.theirs and current and (found := self.working.remote.post(current["id"])):
-            post, current = found[0], entry_of(*found)
+        if action is Action.TRASH and self.theirs and current and (fetched := self.remote.post(current["id"])):
+            post, current = fetched[0], entry_of(*fetched)
         if post and current and (action is Action.WRITE or (self.theirs and action in FORCED)):
             return self._write(name, post, current, is_mine=action is Action.CONFLICT)
         if action is Action.UNLINK and self.delete:
@@ -80,18 +79,21 @@ class Pull:
         return self.comparison.leave(name, current, action, why)
 
     def _write(self, name: str, post: Post, current: Entry, is_mine: bool) -> Result:
-        exists = self.working.folder.exists(name)
+        exists = self.working.exists(name)
         data = self._with_images(name, self._written(name, post, current))
         why = f"yours is {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
-        self.working.record(name, current)
+        if not self.working.dry_run:
+            self.items[name] = self.comparison.item_of(name, data)
+            self.comparison.record(name, current)
         return Result("updated" if exists else "created", name, why)
 
     def _keep(self, name: str) -> str:
         """Copy the local file to another name; return that name."""
-        data, kept = self.working.bytes_of(name), PurePosixPath(name).stem + MINE
+        stem = os.fsencode(PurePosixPath(name).stem)[: MAX_NAME_BYTES - len(MINE)].decode(errors="ignore")
+        data, kept = self.working.bytes_of(name), stem + MINE
         path = str(PurePosixPath(name).with_name(kept))
-        if not self.working.folder.exists(path):
+        if not self.working.exists(path):
             self.working.write(path, data)
         elif self.working.folder.read_bytes(path) != data:  # A pull that was killed has left the same bytes.
             raise Conflict(f"it has changed on both sides, and {kept} is in the way")
@@ -104,7 +106,7 @@ class Pull:
 
         Raises NotSynced if the file could not say the same as the post.
         """
-        item = self.working.items.get(name)
+        item = self.items.get(name)
         links: Callable[[str], str] = self._links(name, item.images) if item else str
         with suppress(MarkdownError, ValidationError):
             if item and (data := self._edited(name, item, post, current, links)):
@@ -120,6 +122,9 @@ class Pull:
         lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Its headers are not edited.
             return None
+        moved = {match[1]: match[0] for match in IMAGE_ADDRESS.finditer(dump(post).encode())}
+        old = self.comparison.old_addresses(name, current)
+        data = IMAGE_ADDRESS.sub(lambda match: moved.get(match[1], b"") * (match[1].decode() in old) or match[0], data)
         data = with_content(data, _as_in(post, item.fields["content"]), post["content"], links)
         for _ in range(EDITS):
             edited, fields = self._read(name, data)
@@ -156,8 +161,8 @@ class Pull:
     def _fetched(self, file: str, above: str) -> bytes:
         """Fetch an image; return the link to its file, or b"" if the service does not have it."""
         path = f"{IMAGE_FOLDER}/{file}"
-        if not self.working.folder.exists(path):
-            data = self.working.remote.image(f"/{path}")
+        if not self.working.exists(path):
+            data = self.remote.image(f"/{path}")
             if data is None:
                 return b""
             if not hashlib.sha256(data).hexdigest().startswith(file.partition(".")[0]):

@@ -3,7 +3,12 @@
 import hashlib
 import json
 import os
-import socket
+import secrets
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 from errno import EACCES
 from itertools import chain
@@ -13,15 +18,15 @@ from typing import IO, Any
 from marshmallow import ValidationError, fields
 
 from blogapi.clock import later
-from blogapi.documents import INPUT_FIELDS, REQUIRED, STAYING
+from blogapi.documents import INPUT_FIELDS, REQUIRED, STAYING, dump
 from blogapi.posts.schemas import PostSchema
-from blogapi.wings.sync.client import RemoteError
-from blogapi.wings.sync.remote import MAX_POSTS, Post
-from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
-from blogapi.wings.transfer.images import IMAGE_ADDRESS
+from blogapi.wings.sync.client import MAX_POSTS, Post, RemoteError
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder, reason_of
+from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as posts, each longer than most
+MAX_COPIES = 100  # keep at most this many copies of states in the user's own folder
 WAY_OUT = "delete it, and all files are compared with the posts"
 ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last is that of the file
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
@@ -30,12 +35,17 @@ Entry = dict[str, Any]  # what is known about a post and, in the state, about it
 
 
 class EntrySchema(PostSchema):
-    """An Entry in the state: the fields of a post that its file can lack, and ADDED_FIELDS."""
+    """An Entry in the state: the fields of a post that its file can lack, and ADDED_FIELDS.
+
+    `file_slug` is the slug in the file if its post has another, and `images` what precedes the paths of the post's
+    images; either can be missing.
+    """
 
     etag, fingerprint, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
+    file_slug, images = fields.String(), fields.List(fields.String())
 
     class Meta:
-        fields = (*STAYING, *ADDED_FIELDS)
+        fields = (*STAYING, *ADDED_FIELDS, "file_slug", "images")
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
         field_obj.required, field_obj.allow_none = field_name in REQUIRED | {*ADDED_FIELDS}, False
@@ -53,10 +63,20 @@ def fingerprint(post: Post) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
+def image_addresses(fields: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the names of the images in a post, by what precedes their paths, such as the address of a service."""
+    text = dump({**fields})
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for match in IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ():
+        names[match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0]].add(match[1].decode())
+    return names
+
+
 def entry_of(post: Post, etag: str) -> Entry:
     """Return what to remember of a post."""
     kept = {name: post[name] for name in post if name in STAYING}
-    return kept | {"etag": etag, "fingerprint": fingerprint(post)}
+    images = sorted(image_addresses(post))
+    return kept | {"etag": etag, "fingerprint": fingerprint(post)} | ({"images": images} if images else {})
 
 
 def identity(post: Entry) -> tuple[str, str]:
@@ -64,52 +84,86 @@ def identity(post: Entry) -> tuple[str, str]:
     return post["id"], post["created_at"]
 
 
+@dataclass
+class Journal:
+    """A state as it was read."""
+
+    head: dict[str, Any]
+    remote: str
+    zone: str
+    places: list[str]  # where it was written
+    file: os.stat_result
+    entries: dict[str, Entry] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
 class SyncState:
     """The entries by the names of files. Each change is appended, so writing it does not depend on their number.
 
-    A state in another file than STATE belongs to no place: it may be kept in a repository, together with the files.
-    Raises RemoteError if it is damaged.
+    A state is true only where it was written. A sync program or a backup may bring it apart from its files: so the
+    user's own folder keeps a copy of what was last written here, and `agree` compares both. A state in another file
+    than STATE may be kept in a repository, which brings it together with its files. Raises RemoteError if it is
+    damaged.
     """
 
     def __init__(self, folder: Folder, name: str = STATE):
         self.folder, self.name = folder, name
         self.remote = self.zone = ""  # "" in a new state; a state of version 1.2 has no zone
+        self.id = ""  # random, of the folder
         self.seen = ""  # the default for entries, so that one line changes when all were seen again
         self.entries: dict[str, Entry] = {}
-        self.skipped: dict[str, str] = {}  # digests of the files that failed before, and are skipped now
-        self.is_foreign = False  # whether it was written elsewhere: the files may be older than it says
+        self.skipped: dict[str, str] = {}  # digests of files that could not be read, and are skipped now
+        self.is_foreign = False  # whether it was written elsewhere: the files may be older or newer
+        self._own: dict[str, Entry] = {}  # the entries that were last written here, if they can differ
         self._journal: IO[bytes] | None = None
+        with suppress(FileNotFoundError):
+            journal = read_journal(folder, name)
+            self.entries, self.skipped = journal.entries, journal.skipped
+            self.remote, self.zone, self.id = journal.remote, journal.zone, str(journal.head.get("id", ""))
+            self._compare_with_own(journal)
+
+    def _compare_with_own(self, journal: Journal) -> None:
+        """Find out whether the state was written here: it is the last one, in the same file or one of the same time."""
+        is_here = self.name != STATE or not journal.places or self._place(journal.file) in journal.places
         try:
-            with folder.open(name, "rb") as file:
-                data = file.read(MAX_STATE_BYTES + 1)
-                if len(data) > MAX_STATE_BYTES:
-                    raise RemoteError(f"{folder.path / name} is too large: {WAY_OUT}")
-                self._load(data, self._places(file))
-        except FileNotFoundError:
+            with closing(Folder(own_folder())) as folder:
+                own = read_journal(folder, self._own_name())
+        except (OSError, RuntimeError, RemoteError):
+            self.is_foreign = not is_here
             return
-        except DAMAGE:
-            raise RemoteError(f"{folder.path / name} is damaged: {WAY_OUT}") from None
+        if self.name != STATE:
+            self._own = own.entries
+        elif own.head == journal.head:  # On some disks, the numbers of files change.
+            self.is_foreign = not is_here and own.file.st_mtime_ns != journal.file.st_mtime_ns
+        else:
+            self.is_foreign, self._own = True, own.entries
 
-    def _load(self, data: bytes, places: list[str]) -> None:
-        first, *lines = data.split(b"\n")
-        head = json.loads(first)
-        self.remote, self.zone = str(head["remote"]), str(head.get("zone", ""))
-        self.is_foreign = "places" in head and self.name == STATE and not {*head["places"]} & {*places}
-        for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
-            self._set(checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}))
-        found = [json.loads(line) for line in lines[:-1]]  # The last one is empty, or was not written to its end.
-        heads = [head, *(each for each in found if isinstance(each, dict))]  # Git can merge those of two clones.
-        seen = {"seen": min(each["seen"] for each in heads)} if "seen" in head else {}
-        for name, entry in (each for each in found if isinstance(each, list)):
-            if isinstance(entry, str):
-                self._set(name.replace("\0", ""), entry)  # of a folder, perhaps
-            else:
-                self._set(checked_name(name), entry and _loaded(seen | entry))
+    def _place(self, file: os.stat_result) -> str:
+        """Return the numbers of the folder and of a file in it, which no copy has."""
+        return f"{os.fstat(self.folder.file).st_ino}-{file.st_ino}"
 
-    def _places(self, file: IO[bytes]) -> list[str]:
-        """Return two names for where the state is. A copy has neither; containers may change one, disks the other."""
-        numbers = os.fstat(self.folder.file).st_ino, os.fstat(file.fileno()).st_ino
-        return ["{}-{}".format(*numbers), f"{socket.gethostname()}:{os.path.realpath(self.folder.path)}"]
+    def agree(self, sha256: Mapping[str, str]) -> None:
+        """Keep the entries that can be believed, given the digests of the files."""
+        own = {identity(entry): entry for entry in self._own.values()}
+        for name, entry in [*self.entries.items()]:
+            believed = self._believed(entry, own.get(identity(entry)), sha256.get(name, ""))
+            del self.entries[name]
+            self.entries |= {name: believed} if believed else {}
+        if self.is_foreign:  # The deletion of a post may have arrived before that of its file.
+            known = {*map(identity, self.entries.values())}
+            for name, entry in self._own.items():
+                if identity(entry) not in known and sha256.get(name) == entry["sha256"]:
+                    self.entries.setdefault(name, entry)
+
+    def _believed(self, there: Entry, here: Entry | None, digest: str) -> Entry | None:
+        """Return which entry of a post counts for a file: the one in the folder, the one that was last written here."""
+        if not self.is_foreign:  # If git has reverted it together with its file, nothing tells what to keep.
+            is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
+            return None if is_reverted else there
+        if here and digest == here["sha256"] != there["sha256"]:
+            return here
+        # A file with other bytes was edited. What it was before is certain only if both say the same.
+        return there if digest == there["sha256"] or (here and here["fingerprint"] == there["fingerprint"]) else None
 
     def start(self, remote: str, zone: str, seen: str, is_changed: bool) -> None:
         """Write all entries if they have changed; if not, `begin` does so before a change. Raises OSError."""
@@ -121,31 +175,41 @@ class SyncState:
             raise PermissionError(EACCES, os.strerror(EACCES))
 
     def begin(self) -> IO[bytes]:
-        """Write all entries and open the journal, once. Do so before a change: the disk may be full. Raises OSError."""
+        """Write all entries and open the journal, once. Do so before a change: the disk may be full."""
         if self._journal:
             return self._journal
-        with self.folder.replacing(self.name) as file:
-            places = self._places(file) if self.name == STATE else []
-            head = {"remote": self.remote, "zone": self.zone, "seen": self.seen, "places": places}
+        with self._ending_all(), self.folder.replacing(self.name) as file:
+            head: dict[str, Any] = {"remote": self.remote, "zone": self.zone, "seen": self.seen}
+            if self.name == STATE:
+                self.id = self.id or secrets.token_hex(16)
+                head |= {"id": self.id, "places": [self._place(os.fstat(file.fileno()))]}
             entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
             file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
             file.flush()
             os.fsync(file.fileno())
         self._journal = self.folder.open(self.name, "ab")
+        self._copy()
         return self._journal
+
+    @contextmanager
+    def _ending_all(self) -> Iterator[None]:
+        """Raise RemoteError if the state cannot be written: otherwise, each file would fail on its own."""
+        try:
+            yield
+        except OSError as error:
+            raise RemoteError(f"{self.folder.path}: {reason_of(error)}") from None
 
     def _shortened(self, entry: Entry) -> Entry:
         return {key: entry[key] for key in entry if key != "seen" or entry[key] != self.seen}
 
     def put(self, name: str, entry: Entry | str | None) -> None:
-        """Remember a file, or the digest of one that is left as it is; without an entry, forget it. Raises OSError."""
-        if isinstance(entry, dict) and self._is_kept(name, entry):
-            self._set(name, entry)
-            return
-        journal = self.begin()
-        self._set(name, entry)
-        journal.write(_line((name, entry)))
-        journal.flush()
+        """Remember a file, or the digest of one that is left as it is; without an entry, forget it."""
+        journal = None if isinstance(entry, dict) and self._is_kept(name, entry) else self.begin()
+        _set(self, name, entry)
+        if journal:
+            with self._ending_all():
+                journal.write(_line((name, entry)))
+                journal.flush()
 
     def _is_kept(self, name: str, entry: Entry) -> bool:
         """Return whether the file can stay as it is, because only the time differs at which a post was seen.
@@ -157,18 +221,73 @@ class SyncState:
         is_unimportant = self.name != STATE and not self._journal
         return is_same and (is_unimportant or known["updated_at"] < known["seen"])
 
-    def _set(self, name: str, entry: Entry | str | None) -> None:
-        for known in (self.skipped,) if isinstance(entry, str) else (self.skipped, self.entries):
-            known.pop(name, None)
-        if isinstance(entry, str):
-            self.skipped[name] = entry
-        elif entry:
-            self.entries[name] = entry
-
     def close(self) -> None:
-        """Close the journal."""
+        """Close the journal, and copy it to the user's own folder."""
         if self._journal:
             self._journal.close()
+            self._copy()
+
+    def _copy(self) -> None:
+        """Copy the journal, with its time, to the user's own folder, if there can be one; remove the oldest copies."""
+        with suppress(OSError, RuntimeError):
+            top = own_folder()
+            top.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with (
+                closing(Folder(top)) as own,
+                self.folder.open(self.name, "rb") as file,
+                own.replacing(self._own_name()) as copy,
+            ):
+                shutil.copyfileobj(file, copy)
+                copy.flush()
+                os.utime(copy.fileno(), ns=(os.fstat(file.fileno()).st_mtime_ns,) * 2)
+            for old in sorted(top.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-MAX_COPIES]:
+                old.unlink()
+
+    def _own_name(self) -> str:
+        """Return the name of the copy: a copy of the folder has the same id, but not the same path."""
+        path = os.path.join(os.path.realpath(self.folder.path), self.name)
+        return f"{hashlib.sha256(os.fsencode(f'{self.id} {path}')).hexdigest()[:32]}.json"
+
+
+def read_journal(folder: Folder, name: str) -> Journal:
+    """Read a state. Raises OSError, and RemoteError if it is damaged."""
+    with folder.open(name, "rb") as file:
+        data, status = file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
+    if len(data) > MAX_STATE_BYTES:
+        raise RemoteError(f"{folder.path / name} is too large: {WAY_OUT}")
+    try:
+        return _parsed(data, status)
+    except DAMAGE:
+        raise RemoteError(f"{folder.path / name} is damaged: {WAY_OUT}") from None
+
+
+def _parsed(data: bytes, status: os.stat_result) -> Journal:
+    first, *rest = data.split(b"\n")
+    head = json.loads(first)
+    journal = Journal(head, str(head["remote"]), str(head.get("zone", "")), [*map(str, head.get("places", ()))], status)
+    for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
+        _set(journal, checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}))
+    lines = [json.loads(line) for line in rest[:-1]]  # The last one is empty, or was not written to its end.
+    heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge those of two clones.
+    seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
+    for name, entry in (line for line in lines if isinstance(line, list)):
+        if isinstance(entry, str):
+            _set(journal, name.replace("\0", ""), entry)  # of a folder, perhaps
+            continue
+        loaded, known = entry and _loaded(seen | entry), journal.entries.get(checked_name(name))
+        if not (known and loaded and len(heads) > 1 and loaded["updated_at"] < known["updated_at"]):
+            _set(journal, name, loaded)
+    return journal
+
+
+def _set(state: "Journal | SyncState", name: str, entry: Entry | str | None) -> None:
+    """Set what is known about a file: an entry, the digest of bytes that cannot be read, or nothing."""
+    for known in (state.skipped,) if isinstance(entry, str) else (state.skipped, state.entries):
+        known.pop(name, None)
+    if isinstance(entry, str):
+        state.skipped[name] = entry
+    elif entry:
+        state.entries[name] = entry
 
 
 def _loaded(entry: dict[str, Any]) -> Entry:
@@ -178,6 +297,12 @@ def _loaded(entry: dict[str, Any]) -> Entry:
 
 def _line(value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"  # ASCII: a file name need not be UTF-8
+
+
+def own_folder() -> Path:
+    """Return the user's own folder for copies of states. Raises RuntimeError if there is no home."""
+    top = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(top) if os.path.isabs(top) else Path("~/.local/state").expanduser()) / "blogapi"
 
 
 def synced_folder(path: Path) -> Path | None:

@@ -65,7 +65,7 @@ def _file(
     elif file.name.partition(".")[0] == SECTION_INDEX:
         yield LeftOut("page of a section")
     elif kind := skip(file):
-        yield LeftOut(kind)
+        yield LeftOut(kind, str(file))
     elif file.is_symlink() and not os.path.realpath(file).startswith(roots):
         yield LeftOut("link out of the folders")
     else:

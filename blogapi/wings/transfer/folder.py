@@ -141,6 +141,9 @@ def _unpack(path: Path, folder: Path) -> Path:
     return folder
 
 
+MAX_NAME_BYTES = 255  # of a file, on most disks
+
+
 class Folder:
     """An open folder, whose path may later lead elsewhere. Links in it are not followed. Raises OSError."""
 
@@ -182,7 +185,7 @@ class Folder:
     @contextmanager
     def replacing(self, name: str) -> Iterator[IO[bytes]]:
         """Open a new file that replaces another atomically after the block; if the block fails, nothing changes."""
-        part = f".{name}.part"
+        part = f".{os.fsdecode(os.fsencode(name)[: MAX_NAME_BYTES - 6])}.part"
         self.remove(part)  # left by a command that was killed
         try:
             with self.open(part, "xb") as file:

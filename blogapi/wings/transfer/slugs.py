@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.posts.slugs import slug_of
+from blogapi.wings.markdown.dates import datetime_of
 from blogapi.wings.transfer.items import Failure, Item, Note
 
 NO_DATE = "~"  # sorts after every time
@@ -23,6 +25,14 @@ class SpoolEntry(NamedTuple):
     slug_prefix: str = ""
     day: str = ""  # the date in the site's time zone
     is_given: bool = False  # whether the slug is from front matter
+
+    @classmethod
+    def of(cls, item: Item, offset: int = 0) -> "SpoolEntry":
+        """Return the entry for an item."""
+        when = item.created_at or item.fields.get("published_at", NO_DATE)
+        slug, is_given = valid_slug(item.fields["slug"]), "slug" in item.file.sources
+        day = when if when == NO_DATE else datetime_of(when, UTC).astimezone(item.zone).date().isoformat()
+        return cls(offset, when, item.file.number, slug, item.parents, item.slug_prefix, day, is_given)
 
 
 def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
@@ -49,6 +59,14 @@ def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
                 slugs[index] = valid_slug(" ".join((*front, each.slug)))
     counts = Counter(slugs)
     return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
+
+
+def possible_slugs(entry: SpoolEntry) -> list[str]:
+    """Return all slugs that a post could get among any others: its own, then ever more particular ones."""
+    above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
+    days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
+    fronts = [(), (entry.slug_prefix,), *above, *days]
+    return [*dict.fromkeys(valid_slug(" ".join(filter(None, (*front, entry.slug)))) for front in fronts)]
 
 
 def valid_slug(text: str) -> str:

@@ -13,7 +13,6 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from blogapi.clock import rfc3339
-from blogapi.wings.markdown.dates import datetime_of
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
@@ -54,7 +53,8 @@ class Sources:
     date_from: str = ""  # a name in front matter for the date of posts that have none
     zone: tzinfo = UTC  # zone of times without an offset, unless the site's configuration names another
     skip: Callable[[Path], str] = lambda path: ""  # the kind of a Markdown file that is left out; "" for others
-    is_movable: bool = False  # whether slugs must not depend on where the folder is
+    is_movable: bool = False  # whether slugs must not depend on where the folder is, or on other files
+    check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are no post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
     # Files that are not read, by kind
@@ -70,7 +70,8 @@ class Sources:
         self.taken: set[str] = set()  # real paths of files that were read beside posts
         found = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
-        self.found = sorted(with_distinct_slugs(found), key=lambda found: (found.when, found.number))
+        distinct = found if self.is_movable else with_distinct_slugs(found)
+        self.found = sorted(distinct, key=lambda found: (found.when, found.number))
 
     def __len__(self) -> int:
         return len(self.found)
@@ -80,6 +81,7 @@ class Sources:
         for found in self.found:
             self.spool.seek(found.offset)
             item = pickle.load(self.spool)
+            taken = TakenAddresses([found.slug]) if self.is_movable else taken  # A push decides on slugs.
             yield taken.assign(item, found.slug) if isinstance(item, Item) else item
 
     def _not_taken(self, files: list[str]) -> list[str]:
@@ -88,13 +90,7 @@ class Sources:
     def _spool(self, item: Item | Failure) -> SpoolEntry:
         offset = self.spool.tell()
         pickle.dump(item, self.spool)
-        if isinstance(item, Failure):
-            return SpoolEntry(offset)
-        when = item.created_at or item.fields.get("published_at", NO_DATE)
-        slug = valid_slug(item.fields["slug"])
-        day = when if when == NO_DATE else datetime_of(when, UTC).astimezone(item.zone).date().isoformat()
-        is_given = "slug" in item.file.sources
-        return SpoolEntry(offset, when, item.file.number, slug, item.parents, item.slug_prefix, day, is_given)
+        return SpoolEntry(offset) if isinstance(item, Failure) else SpoolEntry.of(item, offset)
 
     def _find(self, path: Path) -> Iterator[Item | Failure]:
         """Read a file, or all files below a folder."""
@@ -129,6 +125,7 @@ class Sources:
             if len(data) > MAX_FILE_BYTES:
                 raise MarkdownError(f"must have at most {MAX_FILE_BYTES // 1024**2} MiB")
             self.sha256[str(path)] = hashlib.sha256(data).hexdigest()
+            self.check(data)
             if item := self.item_of(data, path, top):
                 yield item
         except (OSError, MarkdownError) as error:
@@ -181,7 +178,8 @@ class Sources:
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
         """Return the bytes of a file with the headers in a file beside it in front, as in Nikola."""
-        if (beside := path.with_suffix(".meta")).is_file() and not data.startswith((b"---", b"+++", b"..")):
+        beside = path.with_suffix(".meta")  # Its name may be too long.
+        if os.path.isfile(beside) and not data.startswith((b"---", b"+++", b"..")):
             self.taken.add(os.path.realpath(beside))
             return read_text(beside, self.roots or real_folders([path.parent])).rstrip().encode() + b"\n\n" + data
         return data

@@ -1,0 +1,339 @@
+"""What to do with each file and its post: one table for push and pull, and what it is asked with."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from difflib import unified_diff
+from enum import Enum, auto
+from functools import cached_property
+from itertools import chain
+
+from blogapi.clock import rfc3339
+from blogapi.posts import storage as posts
+from blogapi.storage.errors import Rejected
+from blogapi.wings.markdown.files import render
+from blogapi.wings.sync.client import KEPT_REVISIONS, LISTED_FIELDS, Conflict, Post, Remote, RemoteError, RemoteRevision
+from blogapi.wings.sync.edit import MAX_DIFF_LINES
+from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, slug_in
+from blogapi.wings.sync.matching import Assignment, PostList, changed_slug, drop_duplicates, renamed
+from blogapi.wings.sync.state import Entry, SyncState, entry_of, fingerprint, identity, image_addresses
+from blogapi.wings.transfer.importer import schema
+from blogapi.wings.transfer.items import Item
+
+MAX_GONE = 5  # files or posts; if more and over half of all are gone, nothing is deleted
+
+
+class Side(Enum):
+    """The state of a file or a post, compared with what is recorded. Without a record, what exists has changed."""
+
+    ABSENT = auto()
+    SAME = auto()
+    CHANGED = auto()
+    REWOUND = auto()  # a post that does not descend from the recorded one: a backup was restored
+
+
+class Action(Enum):
+    """The only step that loses nothing; a push or a pull leaves the other command's work alone."""
+
+    NOTHING = auto()
+    RECORD = auto()  # both sides say the same
+    FORGET = auto()
+    SEND = auto()  # push, from here on
+    TRASH = auto()
+    WRITE = auto()  # pull, from here on
+    UNLINK = auto()
+    CONFLICT = auto()
+
+
+ABSENT, SAME, CHANGED, REWOUND = Side
+
+RECORDED = {  # for each state of the file, what to do for each state of its post
+    ABSENT: {ABSENT: Action.FORGET, SAME: Action.TRASH, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
+    SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
+    CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
+}
+UNRECORDED = {
+    ABSENT: {ABSENT: Action.NOTHING, CHANGED: Action.WRITE},
+    CHANGED: {ABSENT: Action.SEND, CHANGED: Action.CONFLICT},
+}
+HINTS = {  # for actions of the other command: the outcome for the file, and which command acts
+    Action.SEND: ("changed here", "push sends it"),
+    Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
+    Action.WRITE: ("changed there", "pull writes it"),
+    Action.UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
+}
+WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
+BACK = "its post went back to an earlier version, as if a backup was restored"
+REASONS = {
+    (ABSENT, CHANGED): "it is gone here, and has changed there: pull --theirs writes it",
+    (ABSENT, REWOUND): f"it is gone here, and {BACK}: pull --theirs writes it",
+    (CHANGED, ABSENT): "it has changed here, and its post is gone: push --recreate creates it again",
+    (CHANGED, CHANGED): f"it has changed on both sides: {WAYS_OUT}",
+}
+LOST = (
+    "its post is gone and not in the trash (deleted for good, or a backup was restored):"
+    " push --recreate creates it again, or delete the file"
+)
+MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: {}` into it, else another slug"
+
+
+def decide(local: Side, remote: Side, *, is_recorded: bool, alike: bool = False, lacks: bool = False) -> Action:
+    """Return what to do with a file, whose state is `local`, and its post.
+
+    `alike`: both sides say the same. `lacks`: the file matches only because it omits the field that changed.
+    """
+    if alike:
+        return Action.WRITE if lacks else Action.RECORD
+    return (RECORDED if is_recorded else UNRECORDED)[local][remote]
+
+
+def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | None) -> str:
+    """Return why a file and its post conflict, and how the user can go on; `entry` is what is recorded of them."""
+    if not entry:
+        return f"the post {post['slug']} differs from the file: {WAYS_OUT}" if post else ""
+    return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)
+
+
+def list_posts(remote: Remote, state: SyncState, moves: bool) -> PostList:
+    """List the posts. If none is recorded, forget all entries if the folder `moves`, else raise RemoteError."""
+    listed = PostList(remote.posts(fields=",".join(LISTED_FIELDS)))
+    if not any(map(listed.find, state.entries.values())):
+        if state.entries and listed.by_id and not moves and remote.scope != "published-only":
+            way = f"--move-to {remote.client.address} compares all files with it"
+            raise RemoteError(f"{remote.client.address} has none of these posts: {way}")
+        if moves:
+            state.entries.clear()
+    return listed
+
+
+class Comparison:
+    """The files in a folder, and the posts of a service as they were listed."""
+
+    def __init__(self, working: WorkingFolder, remote: Remote, listed: PostList, zone: str):
+        self.working, self.remote, self.posts = working, remote, listed
+        self.entries, self.items = working.entries, working.items
+        drop_duplicates(self.entries, working.sha256)
+        renames = renamed(self.entries, self.items, working.sha256, working.exists)
+        working.state.agree(working.sha256)
+        assigned = Assignment(self.entries, self.items, listed, working.exists)
+        self.post_of, self.holders, self.heirs = assigned.post_of, assigned.holders, assigned.heirs
+        self.ancestry = Ancestry(self.entries.values(), listed, remote)
+        for entry in filter(listed.is_as_recorded, self.entries.values()):
+            entry["seen"] = rfc3339(working.now)
+        if not working.dry_run:  # before anything else changes: it fails if the folder is read-only
+            working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
+        self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
+        self.results += working.unreadable()
+        self.results += map(failed, assigned.failures)
+
+    def record(self, name: str, known: Entry, sha256: str = "") -> None:
+        """Record that a file and its post now have the same content."""
+        self.working.record(name, known, sha256)
+        self.holders[identity(known)] = name
+
+    def wanted(self, names: Iterable[str]) -> list[str]:
+        """Return those of these files that the user wants to sync."""
+        return [name for name in names if not self.working.only or name in self.working.only]
+
+    def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
+        """Yield each file with its post, if that must be fetched, and what to remember of it; None if it is gone."""
+        without, to_fetch = [], defaultdict(list)
+        for name in names:
+            entry, listed = self.entries.get(name), self.post_of.get(name)
+            if entry and self.posts.is_as_recorded(entry) and not self.old_addresses(name, entry):
+                yield name, None, entry
+            elif listed:
+                to_fetch[listed["id"]].append(name)
+            else:
+                without.append(name)
+        for post, etag in self.remote.look(to_fetch.keys()):
+            for name in to_fetch.pop(post["id"], ()):
+                yield name, post, entry_of(post, etag)
+        for name in (*chain(*to_fetch.values()), *without):
+            yield name, None, None
+
+    def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
+        """Refuse to delete most posts or files: a disk may be missing. Raises RemoteError."""
+        if (len(gone) > MAX_GONE or not others) and 2 * len(gone) > len(self.entries):
+            raise RemoteError(f"{len(gone)} of {len(self.entries)} {what} are gone: if that is right, use --delete-all")
+
+    # What a file says
+
+    def item_of(self, name: str, data: bytes) -> Item:
+        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
+        item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
+        assert item  # No post has the status "trash".
+        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
+        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
+
+    def fields(self, name: str, item: Item | None = None) -> Post:
+        """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
+        item, entry = item or self.items[name], self.entries.get(name)
+        slug = changed_slug(item, entry) if entry else slug_in(item)
+        is_own = bool(entry) or slug == item.fields["slug"]
+        fields = {field: value for field, value in item.fields.items() if field != "slug"}
+        return fields | ({"slug": slug} if slug and is_own else {})
+
+    def pushed(self, fields: Post, post: Entry) -> Post | None:
+        """Return a post as it would be after a push of these fields; None if they would be refused."""
+        now = rfc3339(self.working.now)
+        if post["status"] == "scheduled" and post.get("published_at", "") <= now:
+            post = post | {"status": "published"}
+        with suppress(Rejected):
+            return posts.as_put(post, fields, now)
+        return None
+
+    def says_same(self, fields: Post, post: Entry) -> bool:
+        """Return whether a push of these fields would not change a post."""
+        pushed = self.pushed(fields, post)
+        return pushed is not None and fingerprint(pushed) == post["fingerprint"]
+
+    def is_same(self, name: str, post: Entry | None) -> bool:
+        """Return whether a file says the same as a post."""
+        return bool(post and name in self.items and self.says_same(self.fields(name), post))
+
+    def lacking(self, name: str, current: Entry) -> set[str]:
+        """Return the fields of the post that the file must contain: a folder without its state would lose them."""
+        if name not in self.items:
+            return set()
+        known = self.entries.get(name, current), self.items[name].fields
+        names = filter(current.get, ("slug", "status", "published_at"))
+        return {field for field in names if all(current[field] != each.get(field) for each in known)}
+
+    def old_addresses(self, name: str, post: Entry) -> set[str]:
+        """Return the names of images whose addresses in a file begin otherwise than those in its post."""
+        if "images" not in post or name not in self.items:
+            return set()
+        own, addresses = self.working.image_names(self.items[name].images), image_addresses(self.items[name].fields)
+        return {
+            image
+            for start, images in addresses.items()
+            if start not in ("", *post["images"])
+            for image in images
+            if image not in own
+        }
+
+    # What to do
+
+    def decide(self, name: str, current: Entry | None) -> tuple[Action, str]:
+        """Return what to do with a file and its current post, and why they conflict, if they do. Raises Conflict."""
+        entry, exists = self.entries.get(name), self.working.exists(name)
+        if not exists and name in self.working.sha256:
+            raise Conflict(CHANGING)
+        if current and (other := self.holders.get(identity(current), name)) != name:
+            if other in self.heirs:
+                raise Conflict(MOVED.format(other, "it", current["slug"]))
+            raise Conflict(f"{other} has the slug {current['slug']}, too")
+        if current and not exists and (heir := self.heirs.get(name)):
+            raise Conflict(MOVED.format("it", heir, current["slug"]))
+        if current and entry and identity(current) != identity(entry):
+            raise Conflict(f"its post is gone, and another post has the slug {current['slug']}")
+        local = (SAME if self.is_same(name, entry) else CHANGED) if exists else ABSENT
+        remote = CHANGED if current else ABSENT
+        if current and entry and current["fingerprint"] == entry["fingerprint"]:
+            remote = SAME
+        elif entry and not self.ancestry.is_successor(entry, current, ask=local is SAME):
+            remote = REWOUND
+        alike = exists and self.is_same(name, current)
+        lacks = bool(alike and current and (self.lacking(name, current) or self.old_addresses(name, current)))
+        action = decide(local, remote, is_recorded=bool(entry), alike=alike, lacks=lacks)
+        return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
+
+    def leave(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
+        """Return the result for a file that this command does not change; record it if it matches. Raises Conflict."""
+        entry = self.entries.get(name)
+        if action is Action.CONFLICT:
+            raise Conflict(why)
+        if action is Action.RECORD and current:
+            self.record(name, current)
+        elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
+            self.record(name, current, "" if self.is_same(name, entry) else entry["sha256"])
+        elif action is Action.FORGET:
+            self.working.forget(name)
+        outcome, hint = HINTS.get(action, ("unchanged", ""))
+        return Result(outcome, name, hint)
+
+
+def differences(comparison: Comparison, name: str) -> Iterator[str]:
+    """Yield how a file and its post differ, and each from what was last synced. Raises RemoteError, NotSynced."""
+    remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
+    current = remote.post(listed["id"]) if listed else None
+    there = current[0] if current else None
+    base = (
+        comparison.ancestry.recorded_version(entry, remote.revisions(entry["id"]) or []) if entry and listed else None
+    )
+    post = there or base
+    here = comparison.pushed(comparison.fields(name), post) if post and name in comparison.items else None
+    if base:
+        yield from _compared(base, here, f"{name}, last synced", f"{name}, here")
+        yield from _compared(base, there, f"{name}, last synced", f"{name}, there")
+    else:
+        yield from _compared(there, here, f"{name}, there", f"{name}, here")
+
+
+def _compared(old: Post | None, new: Post | None, old_label: str, new_label: str) -> Iterator[str]:
+    before, after = (render(post).decode().split("\n") if post else [] for post in (old, new))
+    if len(before) + len(after) > MAX_DIFF_LINES:
+        yield f"{new_label}: it is too long to be compared"
+    else:
+        yield from unified_diff(before, after, old_label, new_label, lineterm="", n=2)
+
+
+class Ancestry:
+    """Tells whether posts descend from their recorded versions.
+
+    A recorded version that is still current is a proof: no older backup was restored since it was seen. So the database
+    still has every version that was written before it and seen no earlier.
+    """
+
+    def __init__(self, entries: Collection[Entry], posts: PostList, remote: Remote):
+        self.entries, self.posts, self.remote = entries, posts, remote
+        self._proofs: dict[str, str] = {}  # the latest `updated_at` of those seen at a time, by that time
+        for entry in filter(posts.is_as_recorded, entries):
+            self._add_proof(entry)
+
+    def _add_proof(self, entry: Entry) -> None:
+        self._proofs[entry["seen"]] = max(self._proofs.get(entry["seen"], ""), entry["updated_at"])
+
+    def _is_proven(self, entry: Entry) -> bool:
+        proofs = self._proofs.items()
+        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
+
+    def is_successor(self, entry: Entry, current: Entry | None, ask: bool) -> bool:
+        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
+
+        It does not if another version was current from before the recorded one was written until after it was seen.
+        """
+        if current and current["updated_at"] < entry["updated_at"]:
+            return False
+        if self._is_proven(entry) or not ask:
+            return True
+        if not current:
+            trashed = self.remote.trashed(entry["id"])
+            return trashed is not None and identity(trashed) == identity(entry)
+        revisions = self.remote.revisions(entry["id"])
+        if revisions is None:
+            return not self._may_be_restored
+        if any(each.begun == entry["updated_at"] for each in revisions):
+            return self.recorded_version(entry, revisions) is not None
+        if len(revisions) >= KEPT_REVISIONS and all(each.begun > entry["updated_at"] for each in revisions):
+            return False  # The version may be gone from the history, or have been lost.
+        return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
+
+    @cached_property
+    def _may_be_restored(self) -> bool:
+        """Whether a restored backup may be the reason that a post is gone or older than recorded."""
+        found = ((entry, self.posts.find(entry)) for entry in self.entries)
+        lost = (entry for entry, post in found if not post or post["updated_at"] < entry["updated_at"])
+        return not all(map(self._is_proven, lost))
+
+    def recorded_version(self, entry: Entry, revisions: list[RemoteRevision]) -> Post | None:
+        """Return the version of a post that is recorded, if it is among these revisions."""
+        for revision in revisions:
+            if revision.begun == entry["updated_at"]:
+                found = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
+                if found and fingerprint(found[0]) == entry["fingerprint"]:
+                    self._add_proof(entry)
+                    return found[0]
+        return None

@@ -1,0 +1,311 @@
+"""A folder of Markdown files that is kept in sync: which of its files are posts, and all changes to them."""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Container, Mapping
+from datetime import tzinfo
+from functools import cache
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+from pathspec import GitIgnoreSpec
+
+from blogapi.clock import rfc3339
+from blogapi.documents import is_slug
+from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
+from blogapi.wings.sync.state import STATE, Entry, SyncState, synced_folder
+from blogapi.wings.transfer.folder import Folder, reason_of
+from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages
+from blogapi.wings.transfer.importer import checked
+from blogapi.wings.transfer.items import Failure, Item
+from blogapi.wings.transfer.sources import Sources
+
+CHANGING = "it is changing right now"
+MINE = ".mine.md"  # suffix of a file that a pull kept aside
+GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
+MAX_IGNORE_BYTES = 64 * 1024  # limit for an ignore file
+MAX_GITFILE_BYTES = 4096  # read at most this much of a file that says where a repository is
+# Words for a conflict, and for a copy, in the languages of the programs below
+CONFLICT = "[ck]onfli[ckt]|modstrid|конфликт|競合|冲突|衝突|충돌"
+COPY = "copy|copie|copia|cópia|kopie|kopia|kopi|копия|コピー|副本"
+IN_CONFLICT = re.compile(
+    r"(?:\.sync-|_)conflict-\d{8}-\d{6}"  # Syncthing, ownCloud
+    r"|\.conflict\d*(?=\.|$)"  # rclone, Resilio
+    r"|_(?:BASE|LOCAL|REMOTE|BACKUP)_\d+$"  # git mergetool
+    r"|[(（][^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*[)）]"  # Dropbox, Nextcloud, Obsidian, Seafile
+    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # the same in other languages, unison
+    re.IGNORECASE,
+)
+# By browsers and file managers, if the file without this is there, too
+COPIED = re.compile(
+    rf"(.+?)(?: ?\(\d{{1,3}}\)| \((?:{COPY})(?: \d+)?\)| - (?:{COPY})(?: \(\d+\))?| (?:{COPY})(?: \d+)?"
+    rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
+    re.IGNORECASE,
+)
+# By iCloud and OneDrive, if the file without this is there and has the same title, or without one, begins alike
+NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
+TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
+BEGINNING = 60  # bytes
+EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # in Hugo
+# Lines that git writes around what it could not merge
+MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
+
+
+class Result(NamedTuple):
+    """What was done with a file, for the output."""
+
+    outcome: str
+    name: str  # perhaps with the number of a line
+    reason: str = ""
+
+
+def failed(failure: Failure) -> Result:
+    """Return the result for a file that cannot be read or sent."""
+    return Result("failed", f"{failure.source}:{failure.line}" if failure.line else failure.source, failure.reason)
+
+
+class Ignored:
+    """The files of a folder that are left out. Files that were synced are no copies of others."""
+
+    def __init__(self, folder: Folder, with_git: bool, synced: Container[str]):
+        self.folder, self.synced = folder, synced
+        self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last one that matches decides.
+        self._specs = cache(self._read_specs)
+        self._is_in_ignored = cache(self._find_above)
+        self._why_apart = cache(self._find_apart)
+
+    def why(self, name: str) -> str:
+        """Return why a file is left out, as a kind of file; "" if it is not."""
+        path = PurePosixPath(name)
+        if (self.folder.path / name).is_symlink():
+            return "link"
+        if path.name.endswith(MINE):
+            return "file that a pull kept aside"
+        if self._is_in_ignored(str(path.parent)) or self._find(name):
+            return "file to ignore"
+        return "" if name in self.synced else self._why_apart(str(path.parent)) or self._why_copied(name, path)
+
+    def _why_copied(self, name: str, path: PurePosixPath) -> str:
+        if IN_CONFLICT.search(path.stem):
+            return "duplicate from a conflict"
+        copied = COPIED.fullmatch(path.stem)
+        if copied and self.folder.exists(str(path.with_name(copied[1] + path.suffix))):
+            return "duplicate of another file"
+        numbered = NUMBERED.fullmatch(path.stem)
+        if numbered and self._is_alike(name, str(path.with_name(numbered[1] + path.suffix))):
+            return "duplicate of another file"
+        return "example of a theme" if EXAMPLE_SITE.fullmatch(name) else ""
+
+    def _is_alike(self, *names: str) -> bool:
+        """Return whether files have the same title or, without one, begin with the same bytes."""
+        try:
+            texts = [self.folder.read_bytes(name) for name in names]
+        except OSError:
+            return False
+        titles = [title[0] if (title := TITLE_LINE.search(text)) else text[:BEGINNING] for text in texts]
+        return len({*titles}) == 1
+
+    def _find_apart(self, folder: str) -> str:
+        """Return why a folder below this one, or one above it, is kept apart."""
+        if folder == ".":
+            return ""
+        if self.folder.exists(f"{folder}/{STATE}"):
+            return "file of another folder that is kept in sync"
+        if self._is_checkout(self.folder.path / folder / ".git"):
+            return "file of another checkout"
+        return self._why_apart(str(PurePosixPath(folder).parent))
+
+    def _is_checkout(self, git: Path) -> bool:
+        """Return whether a folder is a clone or a worktree, and no submodule."""
+        try:
+            with git.open("rb") as file:
+                repository = file.read(MAX_GITFILE_BYTES)
+        except OSError:
+            return git.is_dir()
+        return b"/modules/" not in repository or b"/worktrees/" in repository
+
+    def _find_above(self, folder: str) -> bool:
+        """Return whether the ignore files ignore a folder, or one above it."""
+        above = str(PurePosixPath(folder).parent)
+        return folder != "." and (self._is_in_ignored(above) or self._find(f"{folder}/"))
+
+    def _find(self, name: str) -> bool:
+        """Return whether the ignore files in the folders above a file, or folder, ignore it."""
+        parts, is_ignored = PurePosixPath(name).parts, None
+        for depth in range(len(parts)):
+            below = normalize("NFC", "/".join(parts[depth:])) + "/" * name.endswith("/")
+            for spec in self._specs("/".join(parts[:depth])):
+                decision = spec.check_file(below).include
+                is_ignored = is_ignored if decision is None else decision
+        return bool(is_ignored)
+
+    def _read_specs(self, folder: str) -> list[GitIgnoreSpec]:
+        names = [f"{folder}/{file}" if folder else file for file in self.files]
+        return [self._read_spec(name) for name in names if self.folder.exists(name)]
+
+    def _read_spec(self, name: str) -> GitIgnoreSpec:
+        try:
+            data = self.folder.read_bytes(name)
+            if len(data) > MAX_IGNORE_BYTES:
+                raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
+            lines = normalize("NFC", data.decode("utf-8-sig")).replace("\r\n", "\n").split("\n")
+            return GitIgnoreSpec.from_lines(lines)
+        except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
+            raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
+
+
+def refuse_torn(data: bytes) -> None:
+    """Raise MarkdownError for a file that a crash or a merge left unfinished."""
+    if b"\0" in data:
+        raise MarkdownError("has NUL bytes, as a crash leaves them: restore it")
+    marks = [*MARKS.finditer(data)]
+    if is_whole := re.search(b"<=+>", b"".join(mark[0][:1] for mark in marks)):
+        line = data.count(b"\n", 0, marks[is_whole.start()].start()) + 1
+        raise MarkdownError("has the marks of a conflict in git: resolve it, or indent them", line)
+
+
+class WorkingFolder:
+    """A folder and its state, with the files as they were read. Raises RemoteError if an ignore file is invalid."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        state: SyncState,
+        address: str,  # of the service
+        now: float,  # Unix time
+        *,
+        zone: tzinfo,  # zone of times without an offset
+        only: frozenset[str],  # the files to sync; all if empty
+        dry_run: bool,
+        static: Path | None,  # the folder of images whose addresses begin with a slash
+        with_git: bool,  # whether .gitignore counts, too
+    ):
+        self.folder, self.state, self.only, self.dry_run, self.static = folder, state, only, dry_run, static
+        self.top, self.now, self.entries = folder.path, now, state.entries
+        # Until images are uploaded, their addresses begin with that of the service.
+        self.images = LocalImages([self.top], address, static, is_stored=bool)
+        self.items: dict[str, Item] = {}  # the posts in files that could be read, by their paths below the folder
+        self.left_out: dict[str, str] = {}  # the reasons
+        self.failures: list[Failure] = []
+        self.sources = self._read(zone, Ignored(folder, with_git, self.entries))
+        self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
+
+    def _read(self, zone: tzinfo, ignored: Ignored) -> Sources:
+        recorded = {entry["sha256"] for entry in self.entries.values()}
+
+        def skip(path: Path) -> str:
+            if why := ignored.why(name := self._name_of(str(path))):
+                self.left_out[name] = why
+            return why
+
+        def check(data: bytes) -> None:
+            if hashlib.sha256(data).hexdigest() not in recorded:  # A pull may have written marks that are no conflict.
+                refuse_torn(data)
+
+        with TemporaryFile() as spool:
+            sources = Sources(
+                [self.top], spool, self.now, images=self.images, zone=zone, skip=skip, is_movable=True, check=check
+            )
+            for post in map(checked, sources):
+                if isinstance(post, Item):
+                    self.items[self._name_of(post.source)] = post
+                else:
+                    self.failures += map(self._named, post)
+        return sources
+
+    def _named(self, failure: Failure) -> Failure:
+        """Return a failure without the path of the folder. Its reason can begin with the name of another file."""
+        return failure._replace(source=self._name_of(failure.source), reason=self._name_of(failure.reason))
+
+    def _name_of(self, path: str) -> str:
+        return path.removeprefix(os.path.join(self.top, ""))
+
+    def exists(self, name: str) -> bool:
+        """Return whether a file exists, or cannot be seen."""
+        return self.folder.exists(name)
+
+    def bytes_of(self, name: str) -> bytes:
+        """Return the bytes of a file that was read before. Raises OSError, and Conflict if it has changed since."""
+        data = self.folder.read_bytes(name)
+        if hashlib.sha256(data).hexdigest() != self.sha256.get(name):
+            raise Conflict(CHANGING)
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file, except in a dry run. Raises OSError, and Conflict if it has changed since it was read."""
+        if self.exists(name):
+            self.bytes_of(name)
+        elif name in self.sha256:
+            raise Conflict(CHANGING)
+        if not self.dry_run:
+            self.state.begin()
+            with self.folder.place(name, create=True) as (folder, last):
+                folder.write_bytes(last, data, rfc3339(time.time()))  # An older time would hide the change from rsync.
+            self.sha256[name] = hashlib.sha256(data).hexdigest()
+
+    def remove(self, name: str) -> None:
+        """Remove a file, except in a dry run. Raises OSError, and Conflict if it has changed since it was read."""
+        self.bytes_of(name)
+        if not self.dry_run:
+            self.state.begin()
+            with self.folder.place(name) as (folder, last):
+                folder.remove(last)
+
+    def record(self, name: str, known: Entry, sha256: str = "") -> None:
+        """Record that a file and its post now have the same content."""
+        if not self.dry_run:
+            slug = slug_in(self.items[name]) if name in self.items else ""
+            added = {"sha256": sha256 or self.sha256[name], "seen": rfc3339(self.now)}
+            self.state.put(name, known | added | ({"file_slug": slug} if slug and slug != known["slug"] else {}))
+
+    def forget(self, name: str) -> None:
+        """Forget a file whose post is gone, too."""
+        if not self.dry_run:
+            self.state.put(name, None)
+
+    def image_names(self, files: Collection[str]) -> dict[str, str]:
+        """Return image files by the names that the images have on the service."""
+        return {os.path.basename(self.images.address_of(file)): file for file in files}
+
+    # Results
+
+    def attempt(self, act: Callable[..., Result], name: str, *arguments: Any) -> Result:
+        """Return the result for a file: "conflict" or "failed" if it is left as it is."""
+        try:
+            return act(name, *arguments)
+        except Conflict as error:
+            return Result("conflict", name, str(error))
+        except (NotSynced, *IMAGE_ERRORS) as error:
+            return Result("failed", name, reason_of(error))
+
+    def unreadable(self) -> list[Result]:
+        """Return the results for files that cannot be read: "skipped" if that failed for the same reason before."""
+        before = {**self.state.skipped}
+        return [self._unreadable(failure, before) for failure in self.failures]
+
+    def _unreadable(self, failure: Failure, before: Mapping[str, str]) -> Result:
+        name = failure.source
+        digest = self.sha256.get(name) or hashlib.sha256(os.fsencode(failure.reason)).hexdigest()
+        if not self.dry_run and self.state.skipped.get(name) != digest:
+            self.state.put(name, digest)
+        return failed(failure)._replace(outcome="skipped" if before.get(name) == digest else "failed")
+
+
+def slug_in(item: Item) -> str:
+    """Return the valid slug in the front matter of a file, if any."""
+    slug = str(item.file.values.get("slug", ""))
+    return slug if is_slug(slug) else ""
+
+
+def refuse_other_folders(folder: Path, state: SyncState, address: str, moves: bool) -> None:
+    """Raise RemoteError if a folder belongs to another service, unless it `moves`, or is part of a synced one."""
+    if state.remote not in ("", address) and not moves:
+        way = f"--move-to {address} connects it with that address"
+        raise RemoteError(f"{folder} belongs to {state.remote}: {way}")
+    if (parent := synced_folder(folder)) not in (None, Path(os.path.realpath(folder))):
+        raise RemoteError(f"{folder} is part of {parent}, which is kept in sync: give {parent} instead")
