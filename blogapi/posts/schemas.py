@@ -2,12 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from marshmallow import ValidationError, fields, missing, pre_load, validates_schema
+from marshmallow import ValidationError, fields, pre_load, validates_schema
 
 from blogapi import documents
 from blogapi.api.schemas import (
@@ -38,7 +36,6 @@ from blogapi.clock import later
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-LONG = 10_000  # longer content, in characters, is validated only once
 # The empty values besides null that count as left out of a new post; in a change, "" clears what can be cleared
 LEFT_OUT = {name: value for name, value in documents.EMPTY.items() if value in ("", {})} | {"slug": ""}
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
@@ -120,30 +117,6 @@ class PostInputSchema(FieldsSchema):
         """Return whether a field is empty; "" can come from an unset shell variable."""
         is_php_object = (name, value) == ("params", [])  # what PHP sends for an empty one
         return (name, value) in LEFT_OUT.items() or is_php_object or super().is_left_out(name, value)
-
-    def load(self, data: Any, **kwargs: Any) -> Any:
-        """Load a post.
-
-        Only invalid input goes through marshmallow's own load, which collects all errors but takes twice as long.
-        """
-        if isinstance(data, dict):  # not a list of posts
-            data = self.given(data)
-            content = data.get("content")
-            is_long = isinstance(content, str) and len(content) > LONG  # Validating it twice would take too long.
-            if not kwargs and not is_long and data.keys() <= self.load_fields.keys():
-                with suppress(ValidationError):
-                    return dict(self._loaded(data))
-        return super().load(data, **kwargs)
-
-    def _loaded(self, data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield each field with its loaded value, like marshmallow. Raises ValidationError."""
-        for name, field in self.load_fields.items():
-            if name in data:
-                yield name, field.deserialize(data[name], name, data)
-            elif field.required and not self.partial:
-                raise field.make_error("required")
-            elif field.load_default is not missing and not self.partial:
-                yield name, field.load_default() if callable(field.load_default) else field.load_default
 
 
 class NewPostSchema(PostInputSchema):

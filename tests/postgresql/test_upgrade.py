@@ -65,6 +65,7 @@ TO_VERSION_7 = f"""{TO_VERSION_11}
     UPDATE blogapi SET version = 7, unicode = 'words 2';
 """
 TO_VERSION_6 = f"""{TO_VERSION_7}
+    DELETE FROM former_slug;
     ALTER TABLE post DROP CONSTRAINT post_status_check;
     ALTER TABLE post ADD CHECK (status IN ('published', 'draft', 'scheduled', 'archived'));
     ALTER TABLE delivery DROP CONSTRAINT delivery_state_check;
