@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
@@ -177,3 +177,12 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
     """Return a document reduced to these fields. Raises Damaged."""
     post = load(document)
     return dump({name: post[name] for name in fields if name in post}).encode()
+
+
+def each_text(value: Any, replace: Callable[[str], str]) -> Any:
+    """Return a value of a field with `replace` applied to each text in it."""
+    if isinstance(value, str):
+        return replace(value)
+    if isinstance(value, list):
+        return [each_text(item, replace) for item in value]
+    return {name: each_text(part, replace) for name, part in value.items()} if isinstance(value, dict) else value

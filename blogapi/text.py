@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
 import regex
 
@@ -18,6 +19,11 @@ MAX_FOLDED = 600  # at most this many characters of a name are compared; tags ar
 def in_ascii(characters: re.Pattern[str]) -> bytes:
     """Return the ASCII characters that a pattern matches."""
     return "".join(filter(characters.match, map(chr, range(128)))).encode()
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as a line of output."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def fold(name: str) -> str:

@@ -35,7 +35,7 @@ LAZY = {
     "pull": "blogapi.cli.sync:pull",
     "push": "blogapi.cli.sync:push",
     "status": "blogapi.cli.sync:status",
-    "undo": "blogapi.cli.transfer:undo_posts",
+    "undo": "blogapi.cli.undo:undo_posts",
 }
 FORMER_NAMES = {"settings": "login"}  # earlier names of commands
 # gunicorn puts the current folder first in sys.path, where a checkout called blogapi would hide the package.

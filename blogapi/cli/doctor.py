@@ -130,7 +130,7 @@ def _contents(config: Config) -> str:
 def _clock(config: Config) -> str:
     with opened() as database:
         if latest := publication.latest_in_future(database):
-            raise ValueError(f"it is {database.now}, but a post is from {latest}")
+            raise ValueError(f"it is {database.now}, but a post is from {latest}; set the clock or that date")
         return database.now
 
 

@@ -20,6 +20,7 @@ from blogapi.cli.commands import with_progress
 from blogapi.cli.images import given_path
 from blogapi.cli.transfer import FOLDER_PATH
 from blogapi.config import Config
+from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import ApiClient, NotSynced, Remote, RemoteError
 from blogapi.wings.sync.compare import Comparison, differences, list_posts
@@ -28,7 +29,7 @@ from blogapi.wings.sync.pull import Pull
 from blogapi.wings.sync.push import Push
 from blogapi.wings.sync.state import STATE, SyncState, synced_folder
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
-from blogapi.wings.transfer.report import counted, left_out, refused_images, say, settings_of
+from blogapi.wings.transfer.report import left_out, refused_images, say, settings_of
 
 CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only foresees
 HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that a quiet run prints

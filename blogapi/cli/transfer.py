@@ -1,11 +1,10 @@
-"""The commands for many posts at once: import, export, undo, copy."""
+"""The commands that move many posts: import, export, copy."""
 
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -15,15 +14,11 @@ import click
 
 from blogapi.cli.commands import opened, with_progress
 from blogapi.cli.images import given_path, given_url
-from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.posts import due, lists
 from blogapi.storage.database import Database
-from blogapi.storage.errors import BadKeyName
-from blogapi.wings.history import undo
-from blogapi.wings.history.undo import Undone
-from blogapi.wings.markdown.dates import rfc3339_of
+from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.search import index
 from blogapi.wings.transfer import copy, permalinks
@@ -32,11 +27,10 @@ from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import unpacked
 from blogapi.wings.transfer.images import IMAGE_FOLDER, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, predict, store, with_stored_images
-from blogapi.wings.transfer.report import Report, counted
+from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sources import Sources
 
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
-UNDONE = ("changed back", "restored", "moved to the trash", "left")  # what `undo` can do with a post
 
 
 def pattern(value: str) -> str:
@@ -50,14 +44,6 @@ def pattern(value: str) -> str:
 def names(value: str) -> set[str]:
     """Return the names in a comma-separated list."""
     return {name.strip() for name in value.split(",")}
-
-
-def utc(value: str) -> str:
-    """Return a time as RFC 3339."""
-    try:
-        return rfc3339_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @click.command("import")
@@ -151,62 +137,6 @@ def export_posts(folder: Path, **options: bool) -> None:
         if not name or found or any(counts.values()):
             click.echo(name + counted(counts | ({"failed": len(found)} if found else {})))
     sys.exit(1 if failed else 0)
-
-
-@click.command("undo")
-@click.option("--since", required=True, metavar="TIME", type=utc, help="A date or a time in UTC: 2026-11-20T10:10:00Z.")
-@click.option(
-    "--key",
-    metavar="NAME",
-    help="Undo only changes by this key, or by `import`, `settings`, `autosave`, `rebase` or `undo`.",
-)
-@click.option("--dry-run", is_flag=True, help="Print the result for each post, and write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask on a terminal, as it does without --key.")
-def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
-    """Return every post to its state at a given time.
-
-    Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, posts that
-    another key has changed since then are left alone. Posts that are left alone are reported with the reason. The exit
-    status is then 1, as it is if TIME is older than the history. After an interruption, repeat the command. An undo can
-    be undone.
-    """
-    keep_days = Config.from_environ(os.environ).keep_days
-    if not keep_days:
-        raise click.ClickException("BLOGAPI_KEEP_DAYS is 0: there is no history to undo from")
-    kept_since = earlier(rfc3339(time.time()), timedelta(days=keep_days))
-    with opened() as database:
-        if key is not None:
-            check_author(database, key)
-        elif not (dry_run or yes) and sys.stdin.isatty():
-            found = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
-            counts = counted({action: found[action] for action in (*UNDONE, *found)})
-            click.confirm(f"This undoes the changes of all keys: {counts}. Go on?", abort=True, err=True)
-        left = print_undone(undo.undo(database, since, key, dry_run), "would be " if dry_run else "")
-    if since < kept_since:
-        click.echo(f"History is kept since {kept_since}: earlier changes cannot be undone.", err=True)
-    sys.exit(1 if left or since < kept_since else 0)
-
-
-def check_author(database: Database, key: str) -> None:
-    """Refuse a key that never existed."""
-    try:
-        undo.check_author(database, key)
-    except BadKeyName as error:
-        raise click.BadParameter(str(error), param_hint="'--key'") from None
-
-
-def print_undone(results: Iterable[Undone], would_be: str) -> int:
-    """Print the result for each post, and the counts; return how many posts were left alone."""
-    counts = Counter(dict.fromkeys(UNDONE, 0))
-    try:
-        for undone in results:
-            counts[undone.action] += 1
-            reason = f", {undone.reason}" if undone.reason else ""
-            title = f" “{undone.title}”" if undone.title else ""
-            click.echo(shown(f"{undone.post_id}{title}: {would_be}{undone.action}{reason}"))
-    finally:
-        click.echo(would_be + counted(counts))
-    return counts["left"]
 
 
 @click.command("copy")

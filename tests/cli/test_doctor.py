@@ -46,7 +46,7 @@ def test_each_fault_has_a_line(path, run, folder):
     status, found = checks(BLOGAPI_URL="http://blog.invalid:1")
     assert status == 1
     assert found["permissions"] == f"WRONG: other users can read the database: chmod 600 {path}"
-    assert re.fullmatch("WRONG: it is 20.{18}, but a post is from 29.{18}", found["clock"])
+    assert re.fullmatch("WRONG: it is 20.{18}, but a post is from 29.{18}; set the clock or that date", found["clock"])
     assert found["BLOGAPI_URL"].startswith("WRONG: http://blog.invalid:1/healthz: ")
     assert found["proxies"].startswith("WRONG: BLOGAPI_URL is http: ")
     assert checks(BLOGAPI_URL="https://blog.invalid:1")[1]["proxies"].startswith("WRONG: BLOGAPI_TRUSTED_PROXIES ")

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from blogapi.api.service import BUCKETS
-from blogapi.cli.transfer_backup import replace_time
+from blogapi.storage.models import Backup
 from blogapi.wings.docs.metrics import Metrics, label
 from tests.api.fixtures import with_key
 from tests.cases import cases
@@ -72,6 +72,11 @@ def test_the_limit_and_the_size_of_the_database_are_included(client, config):
     assert samples(text, "blogapi_disk_free_bytes")[""] > 1e6
 
 
+def replace_backup(tx):
+    tx.execute(Backup.delete())
+    tx.execute(Backup.insert(id=1, made_at=tx.now))
+
+
 @pytest.mark.both_engines
 def test_the_version_the_progress_of_the_index_and_the_last_backup_are_included(client, database, post, clock):
     text = client.get("/metrics").text
@@ -80,7 +85,7 @@ def test_the_version_the_progress_of_the_index_and_the_last_backup_are_included(
     assert samples(text, "blogapi_last_backup_timestamp_seconds") == {}
     for _ in range(2):
         clock.now += 60
-        database.write(replace_time)
+        database.write(replace_backup)
         text = client.get("/metrics").text
         assert samples(text, "blogapi_last_backup_timestamp_seconds") == {"": clock.now}
 

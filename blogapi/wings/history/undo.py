@@ -15,6 +15,7 @@ from blogapi.documents import STATUSES
 from blogapi.posts import due, proposals, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
+from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import BadKeyName, Damaged, DoesNotExist
@@ -22,7 +23,6 @@ from blogapi.storage.keys import check_not_secret
 from blogapi.storage.models import AUTHORS, ApiKey, AppliedProposal, Author, Post, Proposal, Purge, Retagging, Revision
 from blogapi.text import fold
 from blogapi.wings.history import revisions
-from blogapi.wings.history.batches import write_each
 
 BY = Author("undo")
 STEP_SECONDS = 0.010  # length of a transaction

@@ -1,22 +1,22 @@
 """Rewrite the addresses of images in posts after the service has moved."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from marshmallow import ValidationError
 
 from blogapi import documents
 from blogapi.api.schemas import sentences
+from blogapi.documents import each_text
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
+from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import PostDoesNotExist
 from blogapi.storage.models import Author
-from blogapi.wings.history.batches import write_each
 from blogapi.wings.images.storage import IMAGE_ID
 
 AUTHOR = Author("rebase")  # author in the history
@@ -51,12 +51,3 @@ def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, 
         return None
     posts.replace(tx, post, old, new, AUTHOR, with_events=False)
     return old["slug"], ""
-
-
-def each_text(value: Any, replace: Callable[[str], str]) -> Any:
-    """Return a value with `replace` applied to each text in it."""
-    if isinstance(value, str):
-        return replace(value)
-    if isinstance(value, list):
-        return [each_text(item, replace) for item in value]
-    return {name: each_text(each, replace) for name, each in value.items()} if isinstance(value, dict) else value

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from marshmallow import ValidationError
 
-from blogapi.documents import dump
-from blogapi.wings.images.rebase import each_text
+from blogapi.documents import dump, each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError, split
 from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError

@@ -8,9 +8,8 @@ from functools import cached_property
 from secrets import token_hex
 from typing import Any
 
-from blogapi.documents import dump
+from blogapi.documents import dump, each_text
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
-from blogapi.wings.images.rebase import each_text
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
 from blogapi.wings.sync.compare import Action, Comparison

@@ -13,10 +13,9 @@ from urllib.parse import unquote, urljoin
 from urllib3.exceptions import HTTPError
 from urllib3.util import parse_url
 
-from blogapi.documents import MAX_URL
+from blogapi.documents import MAX_URL, each_text
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
-from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import PART_BYTES
 from blogapi.wings.transfer.content import host_of, with_images
 from blogapi.wings.transfer.folder import reason_of

@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 from unicodedata import normalize
 from urllib.parse import unquote
 
+from blogapi.documents import each_text
+from blogapi.storage.batches import write_patiently
 from blogapi.storage.database import Database
-from blogapi.wings.history.batches import write_patiently
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, InvalidImage, UnsupportedImage
-from blogapi.wings.images.rebase import each_text
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
 from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of

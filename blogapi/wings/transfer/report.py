@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 import click
 
+from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.transfer.importer import Checked, ImportResult
 from blogapi.wings.transfer.items import Item, Note
@@ -131,11 +132,6 @@ def settings_of(sources: Sources) -> Iterator[str]:
 def examples(names: Sequence[str], limit: int = EXAMPLES) -> str:
     """Return a list of the first few names."""
     return ", ".join((*names[:limit], *(["…"] if len(names) > limit else [])))
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """Return counts as a line of output."""
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def plural(count: int, noun: str) -> str:
