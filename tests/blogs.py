@@ -35,9 +35,9 @@ def write_files(top, files):
 
 
 @contextmanager
-def open_sources(*paths, now=NOON, **options):
+def open_sources(*paths, now=NOON, publish=True, **options):
     with TemporaryFile() as spool:
-        yield Sources(paths, spool, now=now, **options)
+        yield Sources(paths, spool, now=now, publish=publish, **options)
 
 
 def read(*paths, **options):

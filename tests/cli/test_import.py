@@ -206,18 +206,18 @@ OLD = "---\ndate: 2020-01-01\naliases: [/old/, /b/, /taken/]\n---\nA"
 
 
 def test_older_addresses_become_former_slugs_unless_they_belong_to_other_posts(run, folder, storage):
-    run("import", folder(taken="---\ndate: 2019-01-01\n---\nA"))
+    run("import", "--publish", folder(taken="---\ndate: 2019-01-01\n---\nA"))
     top = folder(a=OLD, b="---\ndate: 2020-01-02\naliases: /old/\n---\nB")
     left = f"Former slugs left out of 2 posts ({top}/a.md, {top}/b.md): "
     left += "other posts have or had them, or there are more than 20."
-    assert "would be made 2, changed 0, unchanged 1, refused 0" in run("import", "--dry-run", top)[1]
-    status, lines, _ = run("import", top)
+    assert "would be made 2, changed 0, unchanged 1, refused 0" in run("import", "--publish", "--dry-run", top)[1]
+    status, lines, _ = run("import", "--publish", top)
     assert (status, lines[0], left in lines) == (0, "made 2, changed 0, unchanged 1, refused 0", True)
     found = {slug: post.get("former_slugs") for slug, post in stored(storage).items()}
     assert found == {"b": None, "a": ["old"], "taken": None}
     storage.write(posts.change, "a", {"slug": "c"}, Author("tests"))
     storage.write(posts.change, "c", {"slug": "a"}, Author("tests"))
-    assert run("import", top)[1][0] == "made 0, changed 0, unchanged 3, refused 0"
+    assert run("import", "--publish", top)[1][0] == "made 0, changed 0, unchanged 3, refused 0"
     assert stored(storage)["a"]["former_slugs"] == ["c", "old"]
 
 
@@ -233,10 +233,10 @@ def test_only_the_first_twenty_former_slugs_are_imported_and_the_output_says_so(
 
 def test_a_file_with_an_old_name_neither_creates_nor_renames_a_post(run, folder, storage):
     top = folder(a="---\ndate: 2020-01-01\n---\nA")
-    run("import", top)
+    run("import", "--publish", top)
     storage.write(posts.change, "a", {"slug": "b"}, Author("tests"))
     told = f"{top}/a.md: slug: post 1 had it before, but is b now"
-    for options in ([], ["--dry-run"]):
+    for options in (["--publish"], ["--publish", "--dry-run"]):
         status, lines, errors = run("import", *options, top)
         assert (status, lines[0].endswith("made 0, changed 0, unchanged 0, refused 1"), errors) == (1, True, [told])
     assert list(stored(storage)) == ["b"]

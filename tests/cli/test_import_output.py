@@ -72,7 +72,7 @@ HTML in 1 post (PATH (coming-soon)): it stays in the Markdown."""),
 @pytest.mark.parametrize("blog", SUMMARIES)
 def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog):
     made, summary = SUMMARIES[blog]
-    status, output, error = run("import", SAMPLES / blog)
+    status, output, error = run("import", "--publish", SAMPLES / blog)
     recognized = ["Recognized: Jekyll, by the folder _drafts.", "Recognized: Jekyll, by the folder _posts."]
     if blog == "jekyll":
         assert output[:2] == recognized
@@ -82,7 +82,7 @@ def test_a_blog_is_imported_and_a_second_time_changes_nothing(run, storage, blog
     before = stored(storage)
     assert len(before) == made
     again = [f"made 0, changed 0, unchanged {made}, refused 0", *output[1:]]
-    assert [line for line in run("import", SAMPLES / blog)[1] if line not in recognized] == again
+    assert [line for line in run("import", "--publish", SAMPLES / blog)[1] if line not in recognized] == again
     assert stored(storage) == before
 
 
@@ -125,6 +125,16 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_are_impor
     assert list(stored(storage)) == ["a"]
 
 
+def test_posts_of_an_unknown_program_are_published_only_by_an_option_and_stay_as_they_are_later(run, folder, storage):
+    top = folder(a="---\ndate: 2020-01-02\n---\nA", b="---\ndate: 2020-01-02\nunlisted: true\n---\nB")
+    note = f"Drafts with a date, as their program is not known: 1 post ({top}/a.md): --publish publishes them, "
+    assert note + "but never what something hides." in run("import", top)[1]
+    assert {slug: post["status"] for slug, post in stored(storage).items()} == {"a": "draft", "b": "draft"}
+    assert run("import", "--publish", top)[1][0] == "made 0, changed 1, unchanged 1, refused 0"
+    assert run("import", top)[1][0] == "made 0, changed 0, unchanged 2, refused 0"
+    assert {slug: post["status"] for slug, post in stored(storage).items()} == {"a": "published", "b": "draft"}
+
+
 def test_the_text_of_a_file_cannot_control_the_terminal(run, folder):
     top = folder(a='---\n"\\u202eA": 1\n---\nA', b='---\n"\\e[2J": 1\n"\\e[2J": 2\n---\nA')
     _, output, error = run("import", top)
@@ -137,7 +147,7 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
     run("import", top / "a.md", top / "b.md")
     folder(b="# Changed")
     before, posts_before = path.stat().st_mtime_ns, stored(storage)
-    status, output, error = run("import", "--dry-run", top)
+    status, output, error = run("import", "--publish", "--dry-run", top)
     assert status == 1
     assert sorted(output) == [
         f"{top}/a.md: would be unchanged: a",
@@ -212,7 +222,7 @@ def test_redirects_lead_from_former_addresses(run, write, tmp_path, files, given
 def test_the_report_says_what_was_recognized_and_what_was_not_read(run, write):
     config = {"_config.yml": "title: x", "hugo.toml": "[", ".git/a.md": "A", ".hidden.md": "B", "a/config.yaml": "- ["}
     top = write(config | {DATED: "A", "a/b.md": "---\ndate: 2020-01-02\n---\nB"})
-    assert run("import", "--dry-run", top)[1][-7:-3] == [
+    assert run("import", "--publish", "--dry-run", top)[1][-7:-3] == [
         f"Recognized: Jekyll, by {top}/_config.yml.",
         f"Not read: {top}/a/config.yaml (not valid YAML).",
         "would be made 2, changed 0, unchanged 0, refused 0",

@@ -23,7 +23,7 @@ def files(tmp_path):
 
 def test_an_import_takes_all_statuses_and_dates(files, run_here, storage):
     folder, names = files
-    run_here("import", folder)
+    run_here("import", "--publish", folder)
     check(names, stored(storage))
 
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from blogapi.wings.transfer.items import Failure
-from tests.blogs import read
+from blogapi.wings.transfer.items import Failure, Note
+from tests.blogs import read, write_files
 from tests.cases import cases
 
 # The slug
@@ -169,6 +169,33 @@ def test_in_jekyll_the_name_of_a_file_is_its_title(item):
 def test_the_date_and_the_status_are_derived_from_the_file(item, text, name, published_at, status):
     fields = item(f"title: A\n{text}", name).fields
     assert (fields.get("published_at"), fields.get("status")) == (published_at, status)
+
+
+POST = "---\ntitle: A\n{}\n---\nA"
+OF_UNKNOWN = {  # front matter, and its status without and with `publish`
+    "date: 2020-01-02": (None, "published"),
+    "date: 2027-01-02": (None, "scheduled"),
+    "published: 2020-01-02": (None, "published"),
+    "date: 2020-01-02\nstatus: published": ("published", "published"),
+    "date: 2020-01-02\ndraft: false": ("published", "published"),
+    "date: 2020-01-02\npublished: true": ("published", "published"),
+    "date: 2020-01-02\ndraft: true": ("draft", "draft"),
+    "date: 2020-01-02\nunlisted: true": ("draft", "draft"),
+    "tags: a": (None, None),
+}
+SITES = ("a/_config.yml", "a/hugo.toml", "a/_posts/b.md", "a/.eleventy.js")
+
+
+def test_a_date_publishes_a_file_only_if_its_program_is_known_or_the_user_says_so(tmp_path):
+    for number, (text, statuses) in enumerate(OF_UNKNOWN.items()):
+        top = write_files(tmp_path / str(number), {"a.md": POST.format(text)})
+        items = [read(top, publish=publish)[0] for publish in (False, True)]
+        assert tuple(item.fields.get("status") for item in items) == statuses, text
+        assert [Note.NOT_PUBLISHED in item.notes for item in items] == [statuses[0] != statuses[1], False], text
+    for number, site in enumerate(SITES, 100):
+        post = site if site.endswith(".md") else "a/b.md"
+        top = write_files(tmp_path / str(number), {site: "", post: POST.format("date: 2020-01-02")})
+        assert read(top, publish=False)[0].fields["status"] == "published", site
 
 
 @cases(

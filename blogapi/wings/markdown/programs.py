@@ -48,6 +48,7 @@ class Program:
     name: str
     config_files: tuple[str, ...] = ()
     config_names: tuple[str, ...] = ()
+    own_config_files: tuple[str, ...] = ()  # need none of these names: no other program has such a file
     post_folders: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()  # in front matter
     header_form: str = ""  # key of HEADER_FORMS
@@ -144,6 +145,7 @@ PROGRAMS = (
         "Hugo",
         config_files=HUGO_CONFIGS,
         config_names=("baseurl", "timezone"),
+        own_config_files=files("hugo", CONFIG),
         field_names={"cover_image": ("featuredimage", "coverimage")},
         data_files=("_index.md",),
         languages=("languages", "defaultcontentlanguage"),

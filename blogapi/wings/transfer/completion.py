@@ -101,6 +101,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
         item.notes[Note.NO_INDEX] = None
     if is_shown:
         return
+    item.notes.pop(Note.NOT_PUBLISHED, None)
     if why.lower() not in PLAIN_DRAFTS:
         item.notes[Note.HIDDEN] = item.file.line_of(why.partition(":")[0]), why
     if fields.get("status", "published") in ("published", "scheduled"):

@@ -27,6 +27,11 @@ class Note(StrEnum):
     """A note: its name, how a report begins its line, and what to know or do."""
 
     HIDDEN = "hidden", "Kept as drafts:", "they were not public; publish those that may be read"
+    NOT_PUBLISHED = (
+        "not published",
+        "Drafts with a date, as their program is not known:",
+        "--publish publishes them, but never what something hides",
+    )
     NO_INDEX = "no index", "Kept from search engines:", "the new site has to say so, too"
     OTHER_DATES = "other dates", "Drafts without a date, although something looks like one:", DATE_FROM
     NO_DATES = "no dates", PUBLISHED_NOW, "no date was understood; `date` would be"

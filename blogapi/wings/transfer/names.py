@@ -81,28 +81,31 @@ def title_from_text(content: str) -> str:
 
 
 def infer(
-    file: MarkdownFile, path: Path, folders: tuple[str, ...], top: str, address: str, zone: tzinfo
-) -> tuple[str, Note | None]:
-    """Infer the fields that front matter leaves out.
+    file: MarkdownFile, path: Path, folders: tuple[str, ...], top: str, address: str, zone: tzinfo, publish: bool
+) -> tuple[str, list[Note]]:
+    """Infer the fields that front matter leaves out; a date publishes a post only with `publish`.
 
-    Return the name of the file without a leading date, and a note if a title was made.
+    Return the name of the file without a leading date, and notes on a title and a status.
     """
     fields, program = file.fields, file.program
     (name, day), day_in_address = name_and_date(path, folders, program, zone), DATE_IN_PATH.search(address)
     fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
-    note = None
+    notes = []
     if not fields.get("title"):
         title = "" if program.titles_from_names or any(map(str.isspace, name)) else title_from_text(fields["content"])
-        fields["title"], note = title or title_from_name(shown(name)), Note.TITLES if title else Note.TITLES_FROM_NAMES
+        fields["title"] = title or title_from_name(shown(name))
+        notes.append(Note.TITLES if title else Note.TITLES_FROM_NAMES)
     if day_in_address and not day:
         day = rfc3339_or_empty(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
     if DRAFT_FOLDERS & {folder.lower() for folder in (top, *folders)} and not file.is_exported:
         fields.setdefault("status", "draft")
-    elif "published_at" in fields:
+    elif "published_at" in fields and publish:
         fields.setdefault("status", "published")
-    return name, note
+    elif "published_at" in fields and "status" not in fields:
+        notes.append(Note.NOT_PUBLISHED)
+    return name, notes
 
 
 def dates_in(values: Mapping[str, Any]) -> list[str]:

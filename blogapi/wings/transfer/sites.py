@@ -75,7 +75,8 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
                 continue
             below = config.relative_to(parent).as_posix()
             for program in (each for each in PROGRAMS if below in each.config_files):
-                if not program.config_names or values.keys() & program.config_names:
+                names = () if below in program.own_config_files else program.config_names
+                if not names or values.keys() & names:
                     return _site(program, parent, config, values, zone)._replace(unread=unread)
         if parent == parent.parent:
             break

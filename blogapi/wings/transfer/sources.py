@@ -16,7 +16,7 @@ from blogapi.clock import rfc3339
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.programs import OURS, SCRIPTS
+from blogapi.wings.markdown.programs import ANY, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names, permalinks
 from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
@@ -47,6 +47,7 @@ class Sources:
     pages: bool = False  # whether the pages of exports are read, too
     site: str | None = None  # goes in front of relative addresses of images that are not found
     images: LocalImages | None = None
+    publish: bool = False  # whether a date publishes a post of a program that is not known, too
     drop: Collection[str] = ()  # names that params lose
     permalink: str = ""  # the pattern of former addresses
     post_url: str = ""  # pattern of the posts' current addresses
@@ -191,20 +192,20 @@ class Sources:
         address = next(iter(permalinks.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         plain = site.without_language(placed)
-        name, title_note = names.infer(file, plain, folders, top.absolute().name, address, site.zone)
+        publish = self.publish or site.program is not ANY
+        name, notes = names.infer(file, plain, folders, top.absolute().name, address, site.zone, publish)
         item = Item(
             str(path),
             file.fields,
             file.created_at,
             file,
             own_path="/".join(("", *_meaningful(folders), name)),
-            notes={**without_controls(file.fields)},
+            notes={**without_controls(file.fields), **dict.fromkeys(notes)},
             parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] == "index" else -1]),
             zone=site.zone,
             slug_prefix=names.language_of(path, file.values) or permalinks.split_address(address)[0],
         )
         item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
-        item.notes |= {title_note: None} if title_note else {}
         return item, name
 
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
