@@ -209,7 +209,15 @@ class WorkingFolder:
 
         with TemporaryFile() as spool:
             sources = Sources(
-                [self.top], spool, self.now, images=self.images, zone=zone, skip=skip, is_movable=True, check=check
+                [self.top],
+                spool,
+                self.now,
+                images=self.images,
+                zone=zone,
+                skip=skip,
+                is_movable=True,
+                publish=True,
+                check=check,
             )
             for post in map(checked, sources):
                 if isinstance(post, Item):
