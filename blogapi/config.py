@@ -104,9 +104,9 @@ class Config:
         for variable, value in environ.items():
             if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS, env_file.VARIABLE):
                 raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
-        given = {variable: setting for variable, setting in variables.items() if variable in environ}
+        settings = {variable: setting for variable, setting in variables.items() if variable in environ}
         values: dict[str, Any] = {
-            setting.name: _convert(variable, environ[variable], setting) for variable, setting in given.items()
+            setting.name: _convert(variable, environ[variable], setting) for variable, setting in settings.items()
         }
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
             raise ValueError(
@@ -186,7 +186,7 @@ def _zones_near(text: str) -> list[str]:
     same = [name for name in names if text in {season.astimezone(ZoneInfo(name)).tzname() for season in seasons}]
     same.sort(key=lambda name: not name.startswith("Europe/"))
     similar = {name.lower(): name for name in names}
-    return same[:3] or [similar[each] for each in get_close_matches(text.lower(), similar, cutoff=0)]
+    return same[:3] or [similar[name] for name in get_close_matches(text.lower(), similar, cutoff=0)]
 
 
 def zone_named(name: str) -> tzinfo | None:

@@ -156,9 +156,9 @@ def set_up() -> None:
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), help="How each line is logged: BLOGAPI_LOG_FORMAT.")
 def serve(host: str | None, port: str | None, existing: bool, log_level: str | None, log_format: str | None) -> None:
     """Set up the database like init, and run the server."""
-    given = {"HOST": host, "PORT": port, "BLOGAPI_CREATE": "false" if existing else None}
-    given |= {"BLOGAPI_LOG_LEVEL": log_level, "BLOGAPI_LOG_FORMAT": log_format}
-    os.environ.update({name: value for name, value in given.items() if value is not None})
+    options = {"HOST": host, "PORT": port, "BLOGAPI_CREATE": "false" if existing else None}
+    options |= {"BLOGAPI_LOG_LEVEL": log_level, "BLOGAPI_LOG_FORMAT": log_format}
+    os.environ.update({name: value for name, value in options.items() if value is not None})
     config = Config.from_environ(os.environ)
     refuse_taken_address(config.host, config.port)  # before a first key is shown, because it is shown only once
     if config.create:
@@ -176,7 +176,7 @@ def serve(host: str | None, port: str | None, existing: bool, log_level: str | N
 def show_config(source: tuple[str, set[str]]) -> None:
     """Print each setting, where it comes from, and its value. Passwords and keys are masked."""
     path, from_file = source
-    defaults = dict.fromkeys(OF_CLIENTS, "") | {name: each.default for name, each in Config.variables().items()}
+    defaults = dict.fromkeys(OF_CLIENTS, "") | {name: field.default for name, field in Config.variables().items()}
     for name in [*defaults, *sorted(from_file - defaults.keys())]:
         value = os.environ.get(name, _as_setting(defaults.get(name)))
         origin = path if name in from_file else "environment" if name in os.environ else "default"

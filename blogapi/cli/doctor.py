@@ -59,8 +59,8 @@ def _has_file(config: Config) -> bool:
 def _database(config: Config) -> str:
     with opened() as database:
         database.check()
-        if database.dialect == "sqlite" and (found := database.one(SQL("PRAGMA quick_check(1)"))[0]) != "ok":
-            raise ValueError(f"{database.engine.name} is damaged: {found.splitlines()[-1]}; restore a backup")
+        if database.dialect == "sqlite" and (damage := database.one(SQL("PRAGMA quick_check(1)"))[0]) != "ok":
+            raise ValueError(f"{database.engine.name} is damaged: {damage.splitlines()[-1]}; restore a backup")
         indexes = {name for (name,) in database.rows(SQL(INDEXES[database.dialect]))}
         if missing := {*INDEX.findall(section(SCHEMA, "")[0])} - indexes:
             raise ValueError(f"the index {min(missing)} is missing: blogapi copy creates a new database with it")
@@ -121,10 +121,10 @@ def _contents(config: Config) -> str:
         tables = "post", "revision", "api_key"
         posts, kept, keys = (database.one(SQL(f"SELECT count(*) FROM {table}"))[0] for table in tables)
         counted = "1 post" if posts == 1 else f"{posts:,} posts"
-        found = counted if posts or kept else f"no posts yet: {database.engine.name} is new"
+        summary = counted if posts or kept else f"no posts yet: {database.engine.name} is new"
     if not keys:
-        raise ValueError(f"{found}, without any key: run blogapi keys create NAME")
-    return found
+        raise ValueError(f"{summary}, without any key: run blogapi keys create NAME")
+    return summary
 
 
 def _clock(config: Config) -> str:

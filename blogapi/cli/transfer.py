@@ -86,12 +86,12 @@ def import_posts(
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
         raise click.UsageError("--fetch-images goes without --no-images")
-    with opened() as database, TemporaryFile() as spool, unpacked(paths) as found:
+    with opened() as database, TemporaryFile() as spool, unpacked(paths) as folders:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
-        report = Report(dry_run, redirects, stored.counts, found)
-        images = None if no_images else LocalImages([*found], config.base_url, static, stored.is_stored)
+        report = Report(dry_run, redirects, stored.counts, folders)
+        images = None if no_images else LocalImages([*folders], config.base_url, static, stored.is_stored)
         options |= {"zone": config.timezone, "post_url": config.post_url}
-        sources = Sources([*found], spool, time.time(), images=images, **options)
+        sources = Sources([*folders], spool, time.time(), images=images, **options)
         fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None
         status = report.print_all(import_results(database, sources, stored, fetcher, events), sources)
         index.tidy(database)
@@ -129,14 +129,14 @@ def export_posts(folder: Path, **options: bool) -> None:
         results = export(lists.every(database), folder, database, **options)
     failed = 0
     for name, parent in {"": folder, "images: ": folder / IMAGE_FOLDER}.items():
-        found = Counter(result for path, result in results.items() if path.parent == parent)
-        counts = {outcome: found.pop(outcome, 0) for outcome in ("written", "unchanged", "deleted")}
-        del found["kept"]
-        for failure in found:
+        outcomes = Counter(result for path, result in results.items() if path.parent == parent)
+        counts = {outcome: outcomes.pop(outcome, 0) for outcome in ("written", "unchanged", "deleted")}
+        del outcomes["kept"]
+        for failure in outcomes:
             click.echo(shown(failure), err=True)
-        failed += len(found)
-        if not name or found or any(counts.values()):
-            click.echo(name + counted(counts | ({"failed": len(found)} if found else {})))
+        failed += len(outcomes)
+        if not name or outcomes or any(counts.values()):
+            click.echo(name + counted(counts | ({"failed": len(outcomes)} if outcomes else {})))
     sys.exit(1 if failed else 0)
 
 

@@ -29,7 +29,7 @@ def numbers(value: str) -> dict[str, int]:
     """Return how many backups to keep of each period."""
     if not re.fullmatch("([1-9][0-9]{0,3}[dwmy](,|$))+", value) or value.endswith(","):
         raise click.BadParameter("must be numbers of days, weeks, months or years, such as 7d,4w,12m")
-    return {each[-1]: int(each[:-1]) for each in value.split(",")}
+    return {period[-1]: int(period[:-1]) for period in value.split(",")}
 
 
 def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:

@@ -56,8 +56,8 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
         if key is not None:
             check_author(database, key)
         elif not (dry_run or yes) and sys.stdin.isatty():
-            found = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
-            counts = counted({action: found[action] for action in (*ACTIONS, *found)})
+            actions = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
+            counts = counted({action: actions[action] for action in (*ACTIONS, *actions)})
             click.confirm(f"This undoes the changes of all keys: {counts}. Go on?", abort=True, err=True)
         left = print_undone(undo.undo(database, since, key, dry_run), "would be " if dry_run else "")
     if since < kept_since:

@@ -66,8 +66,8 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     query: Select = Revision.select(*columns).where(condition).order_by(*order).limit(limit + 1)
     if is_postgresql:
         query = bounded(query, "until", "version", "replaced_by", key="post_id")
-    wanted = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
-    return page_of(reader.rows(query), wanted, cursor, _kept)
+    parameters = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
+    return page_of(reader.rows(query), parameters, cursor, _kept)
 
 
 def _kept(row: tuple, post: bytes) -> KeptPost:
@@ -106,12 +106,12 @@ def find_version(reader: Reader, post_id: int, version: int) -> bytes:
 
 
 def _find(reader: Reader, condition: Any, kind: str) -> bytes:
-    found = reader.row(Revision.select(_document).where(condition))
-    if found is None:
+    row = reader.row(Revision.select(_document).where(condition))
+    if row is None:
         raise DoesNotExist(kind)
-    if found[0] is None:
+    if row[0] is None:
         raise Damaged
-    return found[0]
+    return row[0]
 
 
 # Restore and delete

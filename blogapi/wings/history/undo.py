@@ -258,9 +258,9 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
             yield PastChange(author, None if follows else 0)  # created or restored, or versions are missing
-        for of_version, by, tags in retaggings:
+        for of_version, retagger, tags in retaggings:
             if of_version == version:
-                yield PastChange(by, version, json.loads(tags))
+                yield PastChange(retagger, version, json.loads(tags))
         if until >= since:
             yield PastChange(replaced_by, version, proposer=proposers.get(version))
         last, last_state = version, state

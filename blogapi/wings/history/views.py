@@ -187,4 +187,6 @@ def post_not_found(error: PostDoesNotExist) -> Response:
 def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
     """Return versions as JSON, each preceded by its `known` fields."""
     heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in kept]
-    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, each.post) for head, each in zip(heads, kept, strict=True))
+    return b"[%b]\n" % b",".join(
+        b'%b,"post":%b}' % (head, version.post) for head, version in zip(heads, kept, strict=True)
+    )

@@ -31,9 +31,9 @@ def rebase(database: Database, old: str, new: str) -> Iterator[tuple[str, str]]:
     Webhooks get no events. The history and the trash stay as they are.
     """
     addresses = re.compile(rf"{re.escape(old)}(?=/images/{IMAGE_ID}\.)")
-    found = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
+    affected = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
     change = partial(_change, replace=partial(addresses.sub, lambda _: new))
-    yield from filter(None, write_each(database, change, found))
+    yield from filter(None, write_each(database, change, affected))
 
 
 def _change(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:

@@ -82,8 +82,8 @@ def find(reader: Reader, image_id: str) -> StoredImage:
 
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:
     """Return an image, or None."""
-    found = reader.row(IMAGE_WITH_ID, id=image_id)
-    return StoredImage._make(found) if found else None
+    row = reader.row(IMAGE_WITH_ID, id=image_id)
+    return StoredImage._make(row) if row else None
 
 
 _columns = [getattr(Image, name) for name in StoredImage._fields]
@@ -103,24 +103,24 @@ def page(
         query = query.where(Tuple(Image.created_at, Image.id) < Tuple(created_at, before.id))
     if name:
         query = query.where(Image.name.contains(name))
-    found = [*map(StoredImage._make, reader.rows(query))]
-    images = found[:limit]
-    return Page(images, Cursor(images[-1].created_at, images[-1].id) if len(found) > limit else None)
+    images = [*map(StoredImage._make, reader.rows(query))]
+    last = images[limit - 1] if len(images) > limit else None
+    return Page(images[:limit], Cursor(last.created_at, last.id) if last else None)
 
 
 def every(reader: Reader) -> Iterator[StoredImage]:
     """Yield all images, newest first, reading a page at a time."""
-    found = page(reader, PAGE_SIZE)
-    yield from found.items
-    while found.next:
-        found = page(reader, PAGE_SIZE, found.next)
-        yield from found.items
+    images = page(reader, PAGE_SIZE)
+    yield from images.items
+    while images.next:
+        images = page(reader, PAGE_SIZE, images.next)
+        yield from images.items
 
 
 def total_bytes(reader: Reader) -> int:
     """Return the total size of all images in bytes."""
-    found = reader.row(TOTAL)
-    return found[0] if found else 0
+    row = reader.row(TOTAL)
+    return row[0] if row else 0
 
 
 TOTAL = Compiled("SELECT bytes FROM image_total")
@@ -135,10 +135,10 @@ def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[b
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
-        found = reader.row(PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
-        if not found or len(found[0]) != length:
+        piece = reader.row(PIECE, upload=image.upload, number=number, start=offset + 1, length=length)
+        if not piece or len(piece[0]) != length:
             raise Unavailable(f"the image {image.id} is damaged, or was deleted")
-        yield bytes(found[0])
+        yield bytes(piece[0])
         start += length
 
 
@@ -153,13 +153,13 @@ PIECE = Compiled(
 
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     """Return the image in a file, and the parts of the file to keep. Raises InvalidImage, UnsupportedImage."""
-    found, digest, size = read_image(file), hashlib.sha256(), 0
-    for part in found.parts(file, PART_BYTES):
+    image, digest, size = read_image(file), hashlib.sha256(), 0
+    for part in image.parts(file, PART_BYTES):
         digest.update(part)
         size += len(part)
     image_id = digest.hexdigest()[:32]
-    name = NOT_IN_NAME.sub("", name)[-MAX_FILE_NAME:] or f"{image_id[:8]}.{EXTENSIONS[found.type]}"
-    return StoredImage(image_id, "", name, found.type, size, found.width, found.height, ""), found
+    name = NOT_IN_NAME.sub("", name)[-MAX_FILE_NAME:] or f"{image_id[:8]}.{EXTENSIONS[image.type]}"
+    return StoredImage(image_id, "", name, image.type, size, image.width, image.height, ""), image
 
 
 def store(
@@ -219,8 +219,8 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
 
 def find_fetched(reader: Reader, url: str) -> StoredImage | None:
     """Return the image that was fetched from an address, if it is still stored."""
-    found = reader.row(FETCHED, url=sha256(url))
-    return find_any(reader, found[0]) if found else None
+    row = reader.row(FETCHED, url=sha256(url))
+    return find_any(reader, row[0]) if row else None
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
@@ -249,8 +249,8 @@ def uses_of(reader: Reader, image_id: str) -> list[Use]:
 
 def _find_uses(reader: Reader, image_id: str, *queries: Compiled, since: str = "") -> list[Use]:
     values = {"address": f"/images/{image_id}.", "since": since}
-    found = chain.from_iterable(reader.rows(query, **values) for query in queries)
-    return [Use(*row) for row in islice(found, MAX_USES)]
+    rows = chain.from_iterable(reader.rows(query, **values) for query in queries)
+    return [Use(*row) for row in islice(rows, MAX_USES)]
 
 
 def in_use_error(uses: Iterable[Use]) -> Rejected:
@@ -283,13 +283,13 @@ WAITING_THAT_SHOW = _uses_query(
 
 def used_ids(reader: Reader) -> set[str]:
     """Return the ids of all images that posts, revisions, the trash, proposals or unsaved texts use. Raises Damaged."""
-    found: set[str] = set()
+    image_ids: set[str] = set()
     for column in (Post.document, Revision.document, Proposal.document, DraftCopy.fields):
         for (text,) in reader.rows(column.model.select(AsBytes(column))):
             if text is None:
                 raise Damaged
-            found.update(address.decode() for address in ADDRESS.findall(bytes(text)))
-    return found
+            image_ids.update(address.decode() for address in ADDRESS.findall(bytes(text)))
+    return image_ids
 
 
 def delete(tx: Transaction, image_id: str, since: str) -> str:
@@ -331,8 +331,8 @@ PART_NUMBERS = Compiled(
 
 def prune(tx: Transaction) -> int:
     """Delete some parts of a day-old upload that belong to no image; return how many."""
-    found = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
-    return delete_parts(tx, found[0]) if found else 0
+    row = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
+    return delete_parts(tx, row[0]) if row else 0
 
 
 UPLOAD = Compiled("SELECT name FROM upload WHERE name = :name")

@@ -214,8 +214,8 @@ def show_image(image_id: str, extension: str) -> Response:
     if "HTTP_IF_NONE_MATCH" in request.environ and request.if_none_match.contains_weak(image.id):
         return respond(request, b"", image.type, 304, headers, cache_control=FOREVER)
     start, end, status = 0, image.bytes, 200
-    if found := asked_range(request, tag, image.bytes):
-        start, end, status = *found, 206
+    if asked := asked_range(request, tag, image.bytes):
+        start, end, status = *asked, 206
         headers.append(("Content-Range", f"bytes {start}-{end - 1}/{image.bytes}"))
     response = respond(request, b"", image.type, status, headers, cache_control=FOREVER)
     response.headers["Content-Length"] = str(end - start)
@@ -236,10 +236,10 @@ def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None
     if not asked or asked.units != "bytes" or len(asked.ranges) != 1:
         return None
     start, end = asked.ranges[0]
-    found = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # A suffix can be longer than the file.
-    if not found:
+    part = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # A suffix can be longer than the file.
+    if not part:
         raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
-    return found
+    return part
 
 
 def file_name(name: str) -> str:

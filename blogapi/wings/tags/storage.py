@@ -136,8 +136,8 @@ SET_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:
     """Return `names` with the tag `old` called `name`; a later repeat is dropped."""
     tags: dict[str, str] = {}
-    for each in names:
-        spelling = name if fold(each) == old else each
+    for tag in names:
+        spelling = name if fold(tag) == old else tag
         tags.setdefault(fold(spelling), spelling)
     return list(tags.values())
 

@@ -30,7 +30,7 @@ def read_avif(reader: FileReader) -> Size:
         if kind not in BOXES or re.search(BOXES[kind], boxes[kind]) or (length > MAX_HEAD and kind != b"mdat"):
             raise InvalidImage(METADATA)
         start += length
-    sizes = [unpack_from(">II", found) for found in re.findall(rb"(?s)ispe\x00{4}(.{8})", boxes[b"meta"])]
+    sizes = [unpack_from(">II", extents) for extents in re.findall(rb"(?s)ispe\x00{4}(.{8})", boxes[b"meta"])]
     if b"mdat" not in boxes or not sizes:
         raise InvalidImage("it has no picture")
     reader.keep(0, reader.size)

@@ -52,10 +52,10 @@ def read_png(reader: FileReader) -> Size:
 
 def has_checksum(reader: FileReader, start: int, end: int) -> bool:
     """Return whether the CRC after these bytes matches them."""
-    found = 0
+    checksum = 0
     for position in range(start, end, READ_BYTES):
-        found = zlib.crc32(reader.read(position, min(READ_BYTES, end - position)), found)
-    return found.to_bytes(4, "big") == reader.read(end, 4)
+        checksum = zlib.crc32(reader.read(position, min(READ_BYTES, end - position)), checksum)
+    return checksum.to_bytes(4, "big") == reader.read(end, 4)
 
 
 # GIF (GIF89a): blocks whose data consists of sub-blocks of up to 255 bytes
@@ -125,12 +125,12 @@ def read_webp(reader: FileReader) -> Size:
     end = 8 + unpack_from("<I", reader.read(4, 4))[0]
     reader.require(end)
     reader.add(b"")  # the header, once the size is known
-    found = list(keep_chunks(reader, 12, end))
-    pictures = [size for kind, size in found if kind in PICTURES]
-    frames = [size for kind, size in found if kind == b"ANMF"]
+    chunks = list(keep_chunks(reader, 12, end))
+    pictures = [size for kind, size in chunks if kind in PICTURES]
+    frames = [size for kind, size in chunks if kind == b"ANMF"]
     if not pictures + frames:
         raise InvalidImage("it has no picture")
-    canvas = dict(found).get(b"VP8X", (pictures + frames)[0])
+    canvas = dict(chunks).get(b"VP8X", (pictures + frames)[0])
     if len(pictures) > 1 or (pictures and not frames and pictures[0] != canvas):
         raise InvalidImage("it has several pictures, or a picture of another size")
     length = 4 + sum(map(len, reader.pieces))
@@ -176,7 +176,7 @@ def keep_frame(reader: FileReader, start: int, end: int) -> Iterator[tuple[bytes
 def webp_size(head: bytes) -> Size:
     """Return the size of a picture from the first bytes of its chunk."""
     if head[3:6] == b"\x9d\x01\x2a" and len(head) == 10:
-        return tuple(each & 0x3FFF for each in unpack_from("<HH", head, 6))
+        return tuple(side & 0x3FFF for side in unpack_from("<HH", head, 6))
     if head[:1] == b"\x2f" and len(head) >= 5:
         (bits,) = unpack_from("<I", head, 1)
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)

@@ -44,11 +44,11 @@ def read_jpeg(reader: FileReader) -> Size:
 
 def next_marker(reader: FileReader, position: int) -> tuple[int, int]:
     """Return the position of the next marker, after fill bytes, and the marker."""
-    while (found := reader.read(position, 2)) == b"\xff\xff":
+    while (marker := reader.read(position, 2)) == b"\xff\xff":
         position += 1
-    if found[0] != 0xFF or found[1] in (0, 1, SOI) or 0xD0 <= found[1] <= 0xD7:
+    if marker[0] != 0xFF or marker[1] in (0, 1, SOI) or 0xD0 <= marker[1] <= 0xD7:
         raise InvalidImage("it has bytes where a segment should begin")
-    return position, found[1]
+    return position, marker[1]
 
 
 def segment_end(reader: FileReader, start: int) -> int:
@@ -78,8 +78,8 @@ def end_of_scan(reader: FileReader, start: int) -> int:
     position = start
     while True:
         chunk = reader.read(position, min(READ_BYTES, reader.size - position))
-        if found := SCAN_END.search(chunk):
-            return position + found.start()
+        if end := SCAN_END.search(chunk):
+            return position + end.start()
         if position + len(chunk) >= reader.size:
             raise InvalidImage("the file ends early")
         position += len(chunk) - 1  # A marker can begin with the last byte.
