@@ -52,10 +52,10 @@ def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Cal
         database, header = request.service.database, request.environ.get("HTTP_AUTHORIZATION", "")
         match = AUTHORIZATION.fullmatch(header)
         digest = keys.digest_of(match[1]) if match else b""
-        found = keys.authenticate(database, digest) if match else None
-        if found is None:
+        known = keys.authenticate(database, digest) if match else None
+        if known is None:
             raise Unauthorized(f"Authorization: {why_refused(header)}", www_authenticate=BEARER)
-        key, hits = found
+        key, hits = known
         request.key = key
         request.info.key_name, request.info.credential = key.name, header[-keys.KEY_LENGTH :]
         if key.last_used_on != database.now[:10]:
@@ -77,6 +77,8 @@ def why_refused(authorization: str) -> str:
         return "must have one API key, and be given once"
     if not key.strip():
         return "the API key is empty; is the shell variable that holds it set?"
+    if not re.fullmatch(keys.KEY_PATTERN, key.strip()):
+        return "the API key is unknown: a whole one is blog_ and 43 characters, without quotes"
     return "the API key is unknown or revoked; blogapi keys list shows the keys, keys regenerate NAME replaces one"
 
 

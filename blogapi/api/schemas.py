@@ -34,8 +34,8 @@ CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]
 
 def sentences(error: ValidationError) -> Iterator[tuple[str, str]]:
     """Yield each invalid place, such as `tags[2]` or `params.author`, with "place: what would be right"."""
-    for field, found in error.normalized_messages().items():
-        places = found if isinstance(found, dict) else {"": found}
+    for field, reasons in error.normalized_messages().items():
+        places = reasons if isinstance(reasons, dict) else {"": reasons}
         for place, messages in places.items():
             name = f"{field}[{place}]" if isinstance(place, int) else f"{field}{place}"
             yield name, f"{name[: MAX_SHOWN_NAME + 2]}: {', '.join(messages)}"

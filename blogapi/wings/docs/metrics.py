@@ -56,7 +56,7 @@ class Metrics(Collector):
         )
         bounds = [*map(str, BUCKETS), "+Inf"]
         for endpoint, seconds in self._requests.seconds.items():
-            by_status = [each for (name, _), each in self._requests.counts.items() if name == endpoint]
+            by_status = [count for (name, _), count in self._requests.counts.items() if name == endpoint]
             totals = accumulate(map(sum, zip(*by_status, strict=True)))
             durations.add_metric([label(endpoint)], list(zip(bounds, totals, strict=True)), seconds)
         limit = GaugeMetricFamily("blogapi_rate_limit", "Requests per minute for each key.", self._rate_limit)

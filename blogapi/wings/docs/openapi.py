@@ -154,14 +154,18 @@ def has_validator(operation: Operation) -> bool:
 def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     statuses = ("400", "401", *(["404"] if rule.arguments else []), "429")
-    found: dict[str, Any] = dict.fromkeys((*statuses, "default"), "Error")  # one, because programs read all at length
+    responses: dict[str, Any] = dict.fromkeys(
+        (*statuses, "default"), "Error"
+    )  # one, because programs read all at length
     for answer in filter(None, (operation.answer, operation.creates)):
-        found[str(answer.status)] = describe_response(answer.description, answer.headers)
+        responses[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:
-            found[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
+            responses[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
     if has_validator(operation):
-        found["304"] = describe_response("Nothing has changed: the ETag is still this one.", operation.answer.headers)
-    return dict(sorted(found.items()))
+        responses["304"] = describe_response(
+            "Nothing has changed: the ETag is still this one.", operation.answer.headers
+        )
+    return dict(sorted(responses.items()))
 
 
 def describe_response(description: str, headers: Iterable[str]) -> dict[str, Any]:

@@ -87,15 +87,15 @@ def check_visibility(properties: Properties) -> None:
 
 
 def _converted(name: str, value: Any) -> str:
-    found = text(value, name)
-    if name == "published" and found:
+    words = text(value, name)
+    if name == "published" and words:
         try:
-            return rfc3339_of(found)
+            return rfc3339_of(words)
         except ValueError as error:
             raise ValidationError(str(error), name) from None
     if name == "post-status":
-        return status_of(found)
-    return slug_of(found) if name == "mp-slug" and found else found
+        return status_of(words)
+    return slug_of(words) if name == "mp-slug" and words else words
 
 
 def status_of(text: str) -> str:
@@ -166,15 +166,15 @@ def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
 
 def photos(properties: Properties, images: list[str]) -> list[str]:
     """Return the Markdown of the photos: first from properties, then the images. Raises ValidationError."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for value in properties.get("photo", []):
         alt = value.get("alt") if isinstance(value, dict) else ""
         if url := text(value, "photo"):
-            found.append((url, text(alt, "photo.alt") if isinstance(alt, str) else ""))
-    found += [(url, "") for url in images]
+            pairs.append((url, text(alt, "photo.alt") if isinstance(alt, str) else ""))
+    pairs += [(url, "") for url in images]
     alts = [text(value, "mp-photo-alt") for value in properties.get("mp-photo-alt", [])]
     markdown = []
-    for index, (url, alt) in enumerate(found):
+    for index, (url, alt) in enumerate(pairs):
         url = url.strip().translate(NOT_IN_ADDRESS)
         if not re.fullmatch(URL, url):
             raise ValidationError("must be absolute http or https URLs", "photo")
@@ -261,16 +261,16 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
 
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
     """Return a post as the properties of an entry; its content is the Markdown."""
-    found = {name: [post[field]] for name, field in FIELDS_BY_PROPERTY.items() if post.get(field)}
-    return found | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
+    properties = {name: [post[field]] for name, field in FIELDS_BY_PROPERTY.items() if post.get(field)}
+    return properties | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
 
 
 def title_of(content: str) -> str:
     """Return the first heading, or the first visible line without its marks, cut at a word."""
     beginning = (line[:MAX_LINE] for line in content[:MAX_BEGINNING].splitlines())
     lines = (MARKS.sub(lambda match: match[2] or "", line).strip() for line in beginning)
-    found = heading(content)
-    line = found or next((line for line in lines if VISIBLE.search(line)), "")
+    title = heading(content)
+    line = title or next((line for line in lines if VISIBLE.search(line)), "")
     line = " ".join(CONTROL_OR_BREAK.sub(" ", line).split())
-    longest = MAX_TITLE if found else CUT_TITLE
+    longest = MAX_TITLE if title else CUT_TITLE
     return line if len(line) <= longest else line[: longest + 1].rpartition(" ")[0].strip() or line[:longest]

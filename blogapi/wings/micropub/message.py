@@ -55,8 +55,8 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
 
     A form may send the key as `access_token` (RFC 6750, section 2.2). Raises BadRequest if the request has several.
     """
-    found = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
-    if len(found) > 1:
+    secrets = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
+    if len(secrets) > 1:
         raise BadRequest("access_token: must be the key in Authorization, or be left out")
     if tokens and "HTTP_AUTHORIZATION" not in request.environ:
         request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
@@ -111,8 +111,8 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Drop empty values, and properties that have no others."""
-    found = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
-    return {name: properties[name] if name == BY_POSITION else values for name, values in found.items() if values}
+    filled = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
+    return {name: properties[name] if name == BY_POSITION else values for name, values in filled.items() if values}
 
 
 def _is_empty(value: Any) -> bool:
@@ -129,8 +129,8 @@ def _of_json(body: dict[str, Any]) -> Submission:
     if not isinstance(properties, dict) or not all(isinstance(text, str) for text in (action, url, kind)):
         raise BadRequest("body: must have `properties`, an object; and `type`, `action` and `url`, if any, as text")
     lists: dict[str, list[Any]] = defaultdict(list)
-    for name, each in properties.items():
-        lists[LIST_INDEX.sub("", name)] += each if isinstance(each, list) else [each]
+    for name, value in properties.items():
+        lists[LIST_INDEX.sub("", name)] += value if isinstance(value, list) else [value]
     return Submission(action, url, kind, without_empty(lists), body, [])
 
 

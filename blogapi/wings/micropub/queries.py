@@ -83,19 +83,19 @@ def categories(request: Request) -> Fields:
     start = query.get("offset", 0)
     end = start + query["limit"]
     first = query.get("filter", ""), status, query.get("after", ""), end + 1
-    found = request.database.read_in_thread(request.client, tags_with, *first)
-    paging = {"paging": {"after": fold(found[end - 1])}} if len(found) > end else {}
-    return {"categories": found[start:end]} | paging
+    names = request.database.read_in_thread(request.client, tags_with, *first)
+    paging = {"paging": {"after": fold(names[end - 1])}} if len(names) > end else {}
+    return {"categories": names[start:end]} | paging
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
     """Return the first `count` tags after `after` whose folded name contains a string. May read all tags."""
-    found: list[str] = []
-    while after is not None and len(found) < count:
+    names: list[str] = []
+    while after is not None and len(names) < count:
         page = tags.page(reader, MAX_TAGS, after, status)
-        found += [tag.name for tag in page.items if text in fold(tag.name)]
+        names += [tag.name for tag in page.items if text in fold(tag.name)]
         after = page.next
-    return found[:count]
+    return names[:count]
 
 
 def source(request: Request) -> Fields:
@@ -131,8 +131,8 @@ def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
     """Return the id of the last of `count` posts before an id, newest first; 0 if there are fewer."""
-    found = reader.row(last_query(status), before=before, skipped=count - 1)
-    return found[0] if found else 0
+    row = reader.row(last_query(status), before=before, skipped=count - 1)
+    return row[0] if row else 0
 
 
 @cache

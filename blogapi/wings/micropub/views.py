@@ -164,8 +164,8 @@ def create(request: Request, message: Submission) -> Response:
     status = "draft" if request.author.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
     index.prepare(request.database, fields["content"])
-    for each, (image, kept) in zip(files, images, strict=True):
-        uploads.store_image(request, each, image, kept)
+    for file, (image, kept) in zip(files, images, strict=True):
+        uploads.store_image(request, file, image, kept)
     # Not the body itself, because the boundary of a form differs each time.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
@@ -206,10 +206,10 @@ def upload() -> Response:
             authorize(request)
             raise uploads.Unsupported(f"Content-Type: must be {uploads.FORM}", "Accept", uploads.FORM)
         _, files = read_form(request, opened)
-        found = [file for file in files if file.field == "file"] or files
-        if not found:
+        chosen = [file for file in files if file.field == "file"] or files
+        if not chosen:
             raise ValidationError("missing; the form must have a part of this name", "file")
-        image, _ = uploads.store_file(request, found[0])
+        image, _ = uploads.store_file(request, chosen[0])
     url = public(request, image.path)
     return json_response(request, {"url": url}, 201, [("Location", url)])
 

@@ -223,10 +223,10 @@ def addresses_of(host: str, port: int, private: bool) -> list[str]:
         if not name.isprintable():
             raise UnicodeError("control characters")
         # Resolvers look up an address or localhost with a trailing dot in DNS.
-        found = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
-    refusals = {str(address[0]): refusal(str(address[0]), private) for *_, address in found}
+    refusals = {str(address[0]): refusal(str(address[0]), private) for *_, address in infos}
     allowed = [address for address, reason in refusals.items() if reason is None]
     if not allowed:
         raise AddressError(next(iter(refusals.values())))
@@ -240,7 +240,7 @@ def refusal(text: str, private: bool) -> str | None:
     if address in TRANSLATED:
         address = IPv4Address(int(address) & LOW_32)
     embedded = embedded_in(address) if address.version == 6 else []
-    if address.is_multicast or any(each.is_link_local or each in METADATA for each in (address, *embedded)):
+    if address.is_multicast or any(target.is_link_local or target in METADATA for target in (address, *embedded)):
         return f"{text} is a link-local, multicast or metadata address, which is never called"
     is_public = address.is_global and not any(address in network for network in NOT_PUBLIC)
     if not private and not (is_public and (address.version == 4 or address in GLOBAL_UNICAST)):
@@ -252,5 +252,5 @@ def embedded_in(address: IPv6Address) -> list[IPv4Address]:
     """Return the IPv4 addresses embedded in an IPv6 address, by 6to4, Teredo or NAT64 with any prefix."""
     bits = int(address)
     joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which never belong to the address
-    found = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
-    return [*map(IPv4Address, found), *(address.teredo or ())]
+    words = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
+    return [*map(IPv4Address, words), *(address.teredo or ())]

@@ -76,10 +76,10 @@ def listing(reader: Reader) -> list[KnownWebhook]:
 
 def find(reader: Reader, webhook_id: int) -> KnownWebhook:
     """Return a webhook. Raises DoesNotExist."""
-    found = reader.row(_webhooks.where(Webhook.id == webhook_id))
-    if found is None:
+    row = reader.row(_webhooks.where(Webhook.id == webhook_id))
+    if row is None:
         raise DoesNotExist("webhook")
-    return _known(found)
+    return _known(row)
 
 
 _options = Webhook.headers, Webhook.after_seconds, Webhook.body
@@ -88,8 +88,8 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
     """Return the webhook with this secret, if any."""
-    found = reader.row(_webhooks.where(Webhook.secret == secret))
-    return _known(found) if found else None
+    row = reader.row(_webhooks.where(Webhook.secret == secret))
+    return _known(row) if row else None
 
 
 def _known(row: tuple) -> KnownWebhook:
@@ -144,7 +144,8 @@ def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     for name in types:
         if tx.active_webhooks is None:
             tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
-        receivers = [(each, after) for each, events, after in tx.active_webhooks if events and f'"{name}"' in events]
+        subscribed = f'"{name}"'
+        receivers = [(hook, after) for hook, events, after in tx.active_webhooks if events and subscribed in events]
         if receivers:
             _record(tx, name, data, receivers)
 
@@ -194,12 +195,12 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
     """Return what the newest deliveries of a webhook are about, by their ids: a post's title or a tag. Skips pings."""
     payloads = deliveries_query.select(Event.message_id, Event.payload).where(Event.type != "ping")
-    found = {}
+    names = {}
     for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
         with suppress(AttributeError, LookupError, TypeError, ValueError):  # if it is damaged
             data = json.loads(payload)["data"]
-            found[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
-    return found
+            names[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
+    return names
 
 
 def _newest(query: Select, webhook_id: int, limit: int) -> Select:
@@ -226,15 +227,15 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
     """Send an event to a webhook again; its delivery can be in any state. Raises DoesNotExist, Rejected."""
     active = find(tx, webhook_id).active
-    found = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
-    if found is None:
+    row = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
+    if row is None:
         raise DoesNotExist("delivery")
     if not active:
         raise Rejected(*INACTIVE)
     again = {"state": "pending", "next_attempt_at": ""}
-    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == found[-1])
+    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == row[-1])
     tx.execute(Delivery.update(again | {"repeats": Delivery.repeats + 1}).where(of_both))
-    return KnownDelivery._make(found[:-1])._replace(state="pending", next_attempt_at="")
+    return KnownDelivery._make(row[:-1])._replace(state="pending", next_attempt_at="")
 
 
 # Pruning, in several transactions, so that other writes run in between
