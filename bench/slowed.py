@@ -7,20 +7,20 @@ import math
 
 from flask import Response
 
-from blogapi.server import commits
 from blogapi.server.app import app
 
 try:
-    from blogapi.server import loop
+    from blogapi.server import fairness, threads
 except ImportError:  # an older checkout
-    from blogapi.server import worker as loop
+    from blogapi.server import commits as threads
+    from blogapi.server import loop as fairness
 
 __all__ = ["app"]
 
 SLOWER = 50
-loop.TURN_SECONDS *= SLOWER
-commits.GATHER_SECONDS *= SLOWER
-commits.SHARED_SECONDS *= SLOWER
+fairness.TURN_SECONDS *= SLOWER
+threads.GATHER_SECONDS *= SLOWER
+threads.SHARED_SECONDS *= SLOWER
 background = app.extensions["background"]
 steps = background._steps
 steps.update(dict.fromkeys(steps, math.inf))

@@ -13,10 +13,9 @@ from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
 from blogapi.server.background import Background
-from blogapi.server.commits import SharedDatabase
 from blogapi.server.handler import Handler
-from blogapi.server.loop import EventLoop
 from blogapi.server.start import OTHER_WORKERS
+from blogapi.server.threads import EventLoop, SharedDatabase
 
 if not monkey.is_module_patched("socket"):  # It is gunicorn's master, with --preload.
     sys.exit(OTHER_WORKERS)

@@ -137,10 +137,10 @@ class Background:
 
     def prune(self) -> None:
         """Delete the expired rows of each wing."""
-        for each in webhooks.listing(self.database):
-            if dropped := self.repeat(webhooks.drop, each.id):
-                log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", each.id, dropped)
-            self.repeat(webhooks.prune, each.id)
+        for webhook in webhooks.listing(self.database):
+            if count := self.repeat(webhooks.drop, webhook.id):
+                log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, count)
+            self.repeat(webhooks.prune, webhook.id)
         self.database.write(idempotency.forget_old)
         label = 0
         while label := self.database.write(labels.prune, label):

@@ -13,8 +13,7 @@ from gevent import get_hub, getcurrent
 from greenlet import greenlet
 from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseException
 
-from blogapi.server.budgets import KEPT_BYTES, MB, SharedState
-from blogapi.server.loop import CLIENT, Client, RoundRobinSemaphore
+from blogapi.server.fairness import CLIENT, KEPT_BYTES, MB, Client, RoundRobinSemaphore, SharedState
 
 BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
 DISCARDED_PIECE = 8 * 1024  # bytes; many connections wait for a turn with one each

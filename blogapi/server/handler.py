@@ -19,12 +19,22 @@ from blogapi.api.errors import error_body, with_id
 from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import Service
-from blogapi.server.budgets import KEPT_BYTES, SharedState
 from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
+from blogapi.server.fairness import KEPT_BYTES, Client, SharedState
 from blogapi.server.log import IN_JOURNAL, json_line, now, printable_target
-from blogapi.server.loop import Client, EventLoop
-from blogapi.server.proxies import client_address, network
-from blogapi.server.requests import BUSY, MALFORMED, MANY_REQUESTS, REFUSALS, STOPPING, Body, Head, read_head
+from blogapi.server.requests import (
+    BUSY,
+    MALFORMED,
+    MANY_REQUESTS,
+    REFUSALS,
+    STOPPING,
+    Body,
+    Head,
+    client_address,
+    network,
+    read_head,
+)
+from blogapi.server.threads import EventLoop
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 

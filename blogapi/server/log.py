@@ -49,10 +49,10 @@ def sleep(seconds: float) -> None:
 def _is_in_journal() -> bool:
     """Return whether standard error is the journal (systemd.exec, JOURNAL_STREAM)."""
     try:
-        found = os.fstat(2)
+        standard_error = os.fstat(2)
     except OSError:  # standard error is closed
         return False
-    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return os.environ.get("JOURNAL_STREAM") == f"{standard_error.st_dev}:{standard_error.st_ino}"
 
 
 IN_JOURNAL = _is_in_journal()

@@ -1,7 +1,8 @@
-"""Requests from a socket: heads, bounded bodies, and the server's own refusals."""
+"""Requests from a socket: heads, the addresses of clients, bounded bodies, and the server's own refusals."""
 
 import re
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import quote
 
 from gunicorn.config import Config
@@ -11,9 +12,9 @@ from gunicorn.http.unreader import SocketUnreader
 from werkzeug.exceptions import BadRequest, RequestTimeout, ServiceUnavailable
 
 from blogapi.api.request import MAX_BODY_BYTES, RequestInfo
-from blogapi.server.budgets import KEPT_BYTES
+from blogapi.config import Networks
 from blogapi.server.connection import HEADER_BYTES, ClientConnection, Stopped
-from blogapi.server.loop import Client
+from blogapi.server.fairness import KEPT_BYTES, Client
 from blogapi.storage.errors import RETRY_SECONDS
 
 SETTINGS = Config()  # for gunicorn's parser
@@ -70,6 +71,9 @@ PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like m
 ORIGIN = re.compile(rb"^origin:[ \t]*([!-~]+)", re.IGNORECASE | re.MULTILINE)
 # RFC 3986, section 3.2: a host and an optional port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
+MAX_PROXIES = 16  # at most this many proxies in a row
+# As proxies write it: an address, optionally with a port
+HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
 
 
 Fields = dict[str, str]  # entries of the WSGI environment
@@ -135,8 +139,8 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
 
 def end_of_head(data: bytes) -> int:
     """Return where a head ends, or 0 if more may arrive. A bare LF ends it, because gunicorn refuses that."""
-    if found := data.find(b"\r\n\r\n") + 1:
-        return found + 3
+    if end := data.find(b"\r\n\r\n") + 1:
+        return end + 3
     return len(data) if data.count(b"\n") > data.count(b"\r\n") else 0
 
 
@@ -173,6 +177,35 @@ def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusa
     if is_wrong:
         refusal = refusal or HOST
     return environ, refusal
+
+
+def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
+    """Return the last valid address that is not a trusted proxy; clients can forge the ones before it."""
+    client = peer
+    hops = forwarded_for.rsplit(",", MAX_PROXIES)
+    address = parse_address(peer.partition("%")[0])
+    while address and any(address in network for network in trusted):
+        address = parse_address(hops.pop().strip()) if hops else None
+        client = str(address or client)
+    return client
+
+
+def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
+    """Return the address of a hop, or None if it is malformed. A mapped IPv4 address becomes IPv4."""
+    match = HOP.fullmatch(hop)
+    try:
+        address = ip_address(match[match.lastindex]) if match and match.lastindex else None
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def network(address: str) -> str:
+    """Return the network of an IPv6 address, its /64, because one client may own all of it; else the address."""
+    if ":" not in address:
+        return address
+    parsed = parse_address(address.partition("%")[0])
+    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else str(parsed)
 
 
 class Body:

@@ -24,7 +24,7 @@ Read = Callable[Concatenate[Reader, P], T]
 class Database(Reader):
     """Reads, and writes one at a time. Raises Unavailable if the database fails, NotUnique for a unique constraint.
 
-    In our server, a subclass shares commits between writes and runs slow work in threads (`server.commits`).
+    In our server, a subclass shares commits between writes and runs slow work in threads (`server.threads`).
     """
 
     def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.loop`."""
+    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.threads`."""
 
     is_cooperative = False  # whether requests share one thread, and waiting lets others run
     wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events that occurred

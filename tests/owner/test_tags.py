@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blogapi.api.service import EXTENSION, Service
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.loop import Loop
 from tests.owner.pages import follow, send, view
 

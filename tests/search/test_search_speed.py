@@ -8,7 +8,7 @@ import pytest
 from peewee import SQL
 
 from blogapi.paging import ListQuery
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.loop import Loop
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search

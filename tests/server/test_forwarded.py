@@ -2,7 +2,7 @@
 
 from ipaddress import ip_network
 
-from blogapi.server.proxies import client_address, network
+from blogapi.server.requests import client_address, network
 from tests.cases import cases
 from tests.service import eventually
 

@@ -13,7 +13,7 @@ import pytest
 
 from blogapi.engines import engine_for
 from blogapi.postgresql.engine import LEADER, WRITER
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Post
 from tests.service import Server, add_key, free_port

@@ -9,10 +9,21 @@ from gevent.core import READ
 from blogapi import create_app
 from blogapi.api.service import EXTENSION
 from blogapi.config import Config
-from blogapi.server.budgets import MAX_CHANGES, Budget, SharedState, oldest_head, oldest_of_busiest
 from blogapi.server.connection import Stopped
+from blogapi.server.fairness import (
+    CLIENT,
+    MAX_CHANGES,
+    SERVICE,
+    Budget,
+    Client,
+    RoundRobinSemaphore,
+    SharedState,
+    Turns,
+    oldest_head,
+    oldest_of_busiest,
+)
 from blogapi.server.handler import Handler
-from blogapi.server.loop import CLIENT, SERVICE, Client, EventLoop, RoundRobinSemaphore, Turns
+from blogapi.server.threads import EventLoop
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.wings.owner import sessions

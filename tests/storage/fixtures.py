@@ -9,7 +9,7 @@ import pytest
 from blogapi.api.service import EXTENSION, Service
 from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Author
 from tests.api.fixtures import with_key
@@ -59,7 +59,7 @@ def meanwhile(app, config, clock):
 @pytest.fixture
 def impatient(monkeypatch):
     """Let everything wait 0.3 s for a busy database, not two."""
-    for module in ("storage.database", "server.commits"):
+    for module in ("storage.database", "server.threads"):
         monkeypatch.setattr(f"blogapi.{module}.BUSY_SECONDS", 0.3)
 
 

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import Sqlite

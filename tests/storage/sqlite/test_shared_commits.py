@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
@@ -21,7 +21,7 @@ from tests.storage.sqlite.conftest import add
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch):
     """Gives shared transactions more time: on a busy machine, one could end before all writes have joined it."""
-    monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 5)
+    monkeypatch.setattr("blogapi.server.threads.SHARED_SECONDS", 5)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_if_the_database_fails_it_is_tried_once_for_all_that_wait(database, engi
 
 
 def test_a_shared_transaction_ends_when_it_has_taken_too_long(database, slugs, commits, monkeypatch):
-    monkeypatch.setattr("blogapi.server.commits.SHARED_SECONDS", 0)
+    monkeypatch.setattr("blogapi.server.threads.SHARED_SECONDS", 0)
     assert write_together(database, locked(database), *THREE) == [1, 2, 3]
     assert (slugs(), len(commits)) == (["a", "b", "c"], 3)
 
@@ -209,7 +209,7 @@ def test_requests_that_wait_for_their_turn_join_the_transaction(engine, monkeypa
         def requests_wait(self):
             return len(database.commits.waiting) < 5
 
-    monkeypatch.setattr("blogapi.server.commits.GATHER_SECONDS", 5)
+    monkeypatch.setattr("blogapi.server.threads.GATHER_SECONDS", 5)
     engine.loop = Arriving()
     database = SharedDatabase(engine)
     with ThreadPoolExecutor(5) as pool:

@@ -123,7 +123,7 @@ def test_a_read_in_a_thread_ends_with_its_request(database, monkeypatch):
             self.outcome = pool.submit(function)
             raise GoneAway
 
-    monkeypatch.setattr("blogapi.server.commits.BUSY_SECONDS", 40)  # Its time does not end first.
+    monkeypatch.setattr("blogapi.server.threads.BUSY_SECONDS", 40)  # Its time does not end first.
     database.engine.loop = Leaving()
     with ThreadPoolExecutor(1) as pool:
         with pytest.raises(GoneAway):

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from peewee import SQL
 
-from blogapi.server.commits import SharedDatabase
+from blogapi.server.threads import SharedDatabase
 from blogapi.storage.errors import Unavailable
 from tests.service import eventually
 from tests.storage.fixtures import locked

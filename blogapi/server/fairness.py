@@ -1,15 +1,20 @@
-"""What connections share: memory budgets, turns, and the keys and sessions known to be valid."""
+"""Fairness between clients: whose turn it is, and how much memory their requests and responses may take."""
 
 import re
 import time
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from typing import Protocol
+from contextvars import ContextVar
+from typing import NamedTuple, Protocol
+
+import gevent
+from gevent.hub import Hub
+from greenlet import greenlet
 
 from blogapi.config import Config
-from blogapi.server.loop import Client, RoundRobinSemaphore, Turns
 from blogapi.storage.keys import PREFIX
 
+TURN_SECONDS = 0.002  # time for requests before the loop polls the sockets again
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
 MAX_STREAMS = 512  # at most this many streamed responses at a time
@@ -22,6 +27,111 @@ MIN_WAITING = 1 / 16  # connections that wait are dropped only if they are at le
 MIN_ACCEPTED = 1 / 2  # the same for requests whose key was accepted
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
+
+
+class Client(NamedTuple):
+    """A client that takes turns, identified by its key or session or, if it is a stranger, by its address."""
+
+    name: str
+    is_known: bool = False
+
+
+SERVICE = Client("", is_known=True)
+Waiting = OrderedDict[Client, deque[greenlet]]
+CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent the current request
+
+
+class Queue:
+    """Waiting greenlets, which a subclass resumes.
+
+    Alternates between known clients and strangers, and serves the clients of each kind round-robin.
+    """
+
+    def __init__(self) -> None:
+        self.hub: Hub = gevent.get_hub()
+        # Strangers and known clients, the next of each kind first
+        self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
+        self.known_is_next = False
+
+    def wait(self, client: Client) -> None:
+        """Wait behind the other greenlets of the same client."""
+        waiting = self.waiting[client.is_known]
+        queue = waiting.setdefault(client, deque())
+        waiter = gevent.getcurrent()
+        queue.append(waiter)
+        try:
+            self.hub.switch()
+        except BaseException:  # interrupted before its turn
+            queue.remove(waiter)
+            if not queue:
+                del waiting[client]
+            raise
+
+    def _next(self) -> greenlet:
+        waiting = self.waiting[self.known_is_next] or self.waiting[not self.known_is_next]
+        self.known_is_next = not self.known_is_next
+        client, queue = waiting.popitem(last=False)
+        waiter = queue.popleft()
+        if queue:
+            waiting[client] = queue  # after the other clients
+        return waiter
+
+
+class Turns(Queue):
+    """Runs greenlets in turn. gevent's sleep(0) would resume fifty at once, in order of arrival."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timer = self.hub.loop.timer(0)  # runs after the loop has polled the sockets
+        self.running = False
+
+    def wait(self, client: Client) -> None:
+        """Wait for a turn."""
+        if not self.running:
+            self.running = True
+            self.hub.loop.run_callback(self._give)
+        super().wait(client)
+
+    def _give(self) -> None:
+        until = time.perf_counter() + TURN_SECONDS
+        try:
+            while any(self.waiting) and time.perf_counter() < until:
+                if not self.waiting[True]:  # Poll at once: the database may have answered a known client's request.
+                    until = 0.0
+                self._next().switch()
+        finally:  # even if a greenlet ends in an error such as MemoryError
+            self.running = any(self.waiting)
+            if self.running:
+                self.timer.start(self._give)
+
+
+class RoundRobinSemaphore(Queue):
+    """A semaphore that serves clients round-robin rather than first-come, first-served."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.free = size
+
+    def acquire(self, *, timeout: float | None = None) -> bool:
+        """Wait for a place; return False after `timeout` seconds."""
+        if self.free and not any(self.waiting):
+            self.free -= 1
+            return True
+        with gevent.Timeout(timeout, False):
+            self.wait(CLIENT.get())
+            return True
+        return False
+
+    def release(self) -> None:
+        """Pass the place on."""
+        self.free += 1
+        if any(self.waiting):
+            self.hub.loop.run_callback(self._give)
+
+    def _give(self) -> None:
+        while self.free and any(self.waiting):
+            self.free -= 1
+            self._next().switch()
 
 
 class Holder(Protocol):

@@ -1,10 +1,12 @@
-"""Commits shared by concurrent writes, and threads for slow work.
+"""Commits that concurrent writes share, and threads for slow work, on gevent's event loop.
 
 An operation may run twice: if one fails halfway in a shared transaction, each runs again alone. One that is too slow
 for a shared transaction raises NeedsThread and runs again in a thread.
 """
 
 import math
+import os
+import sys
 import threading
 import time
 from collections import defaultdict, deque
@@ -13,15 +15,24 @@ from contextlib import closing, suppress
 from traceback import clear_frames
 from typing import Any, TypeVar
 
+import gevent
+from gevent.threadpool import ThreadPool
+
+from blogapi.server.fairness import RoundRobinSemaphore, Turns
 from blogapi.storage.database import BUSY_SECONDS, Database, P, Read, Write, locked, run_and_commit
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
-from blogapi.storage.errors import Busy, NeedsThread
+from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
+from blogapi.storage.loop import Loop
 
 GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
 MIN_LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
 SHARED_WRITES = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 COMPUTING = 2  # at most this many slow functions run at a time
+ANSWER_SECONDS = 10.0  # limit for an answer from a database server
+BACKGROUND_THREADS = 8  # more than the slow reads that may run at a time
+NICE = 10  # minimum niceness of these threads, so that searches do not slow down lists
+THREADS = 256  # many, because some may wait for a slow name server
 
 T = TypeVar("T")
 
@@ -222,3 +233,67 @@ class GroupCommit:
                     raise PartlyApplied from error
                 clear_frames(error.__traceback__)  # so that many errors do not keep many large posts alive
                 pending.error = error
+
+
+class EventLoop(Loop):
+    """How to wait while other greenlets run."""
+
+    is_cooperative = True
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        threadpool = gevent.get_hub().threadpool
+        threadpool.maxsize = THREADS
+        self.threads, self.background = threadpool, ThreadPool(BACKGROUND_THREADS)
+
+    def semaphore(self, size: int) -> RoundRobinSemaphore:
+        """Return a semaphore that serves clients round-robin."""
+        return RoundRobinSemaphore(size)
+
+    def timeout(self, seconds: float) -> gevent.Timeout:
+        """Return a context manager that raises TimeoutError if its block takes longer."""
+        return gevent.Timeout(seconds, TimeoutError)
+
+    def run_in_thread(self, function: Callable[[], Any], *, in_background: bool = False) -> Any:
+        """Run a function in a thread; return its result."""
+
+        def outcome() -> tuple[Any, Exception | None]:
+            try:
+                return function(), None
+            except Exception as error:  # gevent would log an exception in a thread as unexpected.
+                return None, error
+
+        try:
+            result, error = (
+                self.background.apply(_at_low_priority, [outcome]) if in_background else self.threads.apply(outcome)
+            )
+        except RuntimeError as failure:  # out of memory or processes
+            raise Unavailable(failure, RETRY_SECONDS) from failure
+        if error is not None:
+            raise error
+        return result
+
+    def wait_for_socket(self, file: int, events: int) -> int:
+        """Wait until a socket is ready for `events`; return them. Raises TimeoutError after ANSWER_SECONDS."""
+        hub = gevent.get_hub()
+        loop = hub.loop
+        watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
+        timer.start(gevent.getcurrent().throw, TimeoutError)  # cheaper than a gevent.Timeout
+        try:
+            hub.wait(watcher)
+        finally:
+            timer.close()
+            watcher.close()
+        return events
+
+    def requests_wait(self) -> bool:
+        """Return whether requests of known clients are waiting for their turn."""
+        return bool(self.turns.waiting[True])
+
+
+def _at_low_priority(function: Callable[[], Any]) -> Any:
+    if sys.platform == "linux":  # elsewhere, all threads of a process share one priority
+        thread = threading.get_native_id()
+        with suppress(OSError):  # An ordinary user may not raise a priority; a sandbox may forbid any change.
+            os.setpriority(os.PRIO_PROCESS, thread, max(NICE, os.getpriority(os.PRIO_PROCESS, thread)))
+    return function()
