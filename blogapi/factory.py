@@ -11,7 +11,7 @@ from flask import Flask
 from werkzeug.routing import Map, MapAdapter, Rule
 
 from blogapi import env_file
-from blogapi.api.access import guard
+from blogapi.api.access import protect
 from blogapi.api.operations import CONVERTERS
 from blogapi.api.request import Request
 from blogapi.api.service import EXTENSION, Service
@@ -83,6 +83,6 @@ def create_app(
             pass
     app.url_map.converters.update(CONVERTERS)
     app.register_blueprint(create_blueprint(config))
-    app.before_request(guard)
+    protect(app)
     app.before_request(due.publish_before_request)
     return app

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from flask import current_app
+from flask import Blueprint, Flask, current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.api.request import READ_METHODS, Request, current_request
@@ -17,15 +17,6 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import READ_SCOPES, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
-# Paths that need no key, all of them outside /v1
-PUBLIC = {"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/", "/settings/open", "/settings/shared"}
-PUBLIC |= {"/xmlrpc.php"}
-PUBLIC |= {f"/docs/{name}" for name in ("docs.css", "docs.js", "swagger-ui.css", "swagger-ui-bundle.js")}
-PUBLIC |= {f"/settings/{name}" for name in ("owner.css", "owner.svg", "owner.js", "write.js", "editor.js")}
-PUBLIC |= {f"/settings/{name}" for name in ("images.js", "tools.js")}
-PUBLIC_IMAGES = "/images/"  # path prefix of images
-# Endpoints of the blueprints that require a session instead of a key, or accept a key in the body
-GUARD_THEMSELVES = ("api.owner.", "api.micropub.")
 METRICS = "api.docs.metrics"  # the one endpoint outside /v1 for keys that are not full
 TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
@@ -33,15 +24,47 @@ BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?
 BEARER: Any = ["Bearer"]  # WWWAuthenticate would add a space to a challenge without parameters.
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 
+View = TypeVar("View", bound=Callable)
+STRANGERS, GUARDS_ITSELF = "blogapi_strangers", "blogapi_guards_itself"  # attributes of views and blueprints
 
-def guard() -> None:
-    """Check every request, even for unknown paths, so new views are protected by default."""
-    request = current_request()
-    request.info.endpoint = endpoint = request.endpoint
-    guards_itself = endpoint and endpoint.startswith(GUARD_THEMSELVES)
-    path = request.path  # as the router sees it, without repeated slashes at its start
-    if not guards_itself and path not in PUBLIC and not path.startswith(PUBLIC_IMAGES):
-        check_access(request)
+
+def for_strangers(view: View) -> View:
+    """Declare that a view needs neither a key nor a session."""
+    vars(view)[STRANGERS] = True
+    return view
+
+
+def guards_itself(blueprint: Blueprint) -> Blueprint:
+    """Declare that the views of a blueprint require a session instead of a key, or accept a key in the body."""
+    vars(blueprint)[GUARDS_ITSELF] = True
+    return blueprint
+
+
+def is_for_strangers(path: str) -> bool:
+    """Return whether a path needs neither a key nor a session."""
+    return current_app.extensions[STRANGERS](path)
+
+
+def protect(app: Flask) -> None:
+    """Check every request, even for unknown paths, so new views are protected by default.
+
+    The paths of views for strangers are open with any method, so that a wrong one gets 405 rather than 401.
+    """
+    views = app.view_functions
+    rules = [rule.rule for rule in app.url_map.iter_rules() if hasattr(views[rule.endpoint], STRANGERS)]
+    paths = {rule for rule in rules if "<" not in rule}
+    prefixes = tuple(rule.partition("<")[0] for rule in rules if "<" in rule)
+    self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if hasattr(blueprint, GUARDS_ITSELF))
+
+    @app.before_request
+    def guard() -> None:
+        request = current_request()
+        request.info.endpoint = endpoint = request.endpoint
+        path = request.path  # as the router sees it, without repeated slashes at its start
+        if not (endpoint and endpoint.startswith(self_guarded)) and path not in paths and not path.startswith(prefixes):
+            check_access(request)
+
+    app.extensions[STRANGERS] = lambda path: path in paths or path.startswith(prefixes)
 
 
 def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:

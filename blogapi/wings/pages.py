@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from blogapi.api.access import for_strangers
 from blogapi.api.request import request
 from blogapi.api.responses import json_response, tagged_response
 from blogapi.documents import hash_of
@@ -23,6 +24,7 @@ views = Blueprint("pages", __name__)
 
 
 @views.get("/healthz")
+@for_strangers
 def healthz() -> Response:
     """Check the database. While the search index is built again, `indexed_percent` tells how far that is."""
     request.database.check()
@@ -32,6 +34,7 @@ def healthz() -> Response:
 
 
 @views.get("/readyz")
+@for_strangers
 def readyz() -> Response:
     """Say that the service takes requests, even if its database fails; while it drains, the answer is 503."""
     return json_response(request, {"status": "ok"}, cache_control="no-store")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from flask import Blueprint, Response, current_app
 from prometheus_client import CONTENT_TYPE_LATEST
-from werkzeug.exceptions import NotFound
 
-from blogapi.api.access import PUBLIC
+from blogapi.api.access import for_strangers
 from blogapi.api.request import JSON, request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
 from blogapi.documents import hash_of
@@ -33,6 +32,7 @@ views = Blueprint("docs", __name__)
 
 
 @views.get("/")
+@for_strangers
 def index() -> Response:
     """Redirect a browser to the reference page; list the addresses for any other client."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
@@ -50,6 +50,7 @@ def metrics() -> Response:
 
 
 @views.get("/openapi.json")
+@for_strangers
 def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.url or request.address(""))
@@ -58,23 +59,28 @@ def openapi() -> Response:
 
 
 @views.get("/docs")
+@for_strangers
 def docs() -> Response:
     """Show the description as a page."""
     return send_static(STATIC / "docs.html")
 
 
 @views.get("/docs/")
+@for_strangers
 def docs_with_slash() -> Response:
     """Redirect to /docs: the page's relative addresses would not work here."""
     return redirect(request.address("/docs"))
 
 
-@views.get("/docs/<name>")
-def docs_file(name: str) -> Response:
+@for_strangers
+def docs_file() -> Response:
     """Send one of the page's files."""
-    if request.path not in PUBLIC:
-        raise NotFound
+    name = request.path.rpartition("/")[2]
     return send_static((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
+
+
+for file in ("docs.css", "docs.js", "swagger-ui.css", "swagger-ui-bundle.js"):
+    views.add_url_rule(f"/docs/{file}", view_func=docs_file)
 
 
 @cache

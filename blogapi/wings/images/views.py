@@ -12,6 +12,7 @@ from werkzeug import exceptions
 from werkzeug.datastructures import Range
 from werkzeug.routing import BaseConverter
 
+from blogapi.api.access import for_strangers
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import list_response, no_content, respond, tagged_response
@@ -203,6 +204,7 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
 
 
 @views.get("/images/<image:image_id>.<extension>")
+@for_strangers
 def show_image(image_id: str, extension: str) -> Response:
     """Send an image, or one range of its bytes (RFC 9110, section 14), to anybody."""
     request = current_request()

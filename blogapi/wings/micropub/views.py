@@ -10,6 +10,7 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 
 from blogapi import documents
+from blogapi.api.access import for_strangers, guards_itself
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.posts import idempotency, slugs
@@ -43,7 +44,7 @@ ERRORS = {
     503: (503, "temporarily_unavailable"),
 }
 
-views = Blueprint("micropub", __name__, template_folder="templates")
+views = guards_itself(Blueprint("micropub", __name__, template_folder="templates"))
 
 
 @views.after_request
@@ -80,6 +81,7 @@ def show_endpoint(request: Request) -> Response:
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
 
 
+@for_strangers
 def refuse_xml_rpc() -> Response:
     """Lead programs that know WordPress's interface to Micropub."""
     endpoint = public(current_request(), MICROPUB)

@@ -15,7 +15,7 @@ from multipart import MultipartSegment
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
 
-from blogapi.api.access import PUBLIC
+from blogapi.api.access import is_for_strangers
 from blogapi.api.request import MAX_BODY_BYTES, MAX_BODY_FIELDS, READ_METHODS, check_content_type, request
 from blogapi.api.responses import redirect
 from blogapi.clock import earlier
@@ -62,7 +62,7 @@ def check_session() -> None:
     The form is read even without a session, so that the error page can keep what was typed.
     """
     g.form, request.error_page = MultiDict(), error_page
-    is_public, is_change = request.path in PUBLIC, request.method not in READ_METHODS
+    is_public, is_change = is_for_strangers(request.path), request.method not in READ_METHODS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:

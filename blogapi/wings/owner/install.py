@@ -4,12 +4,13 @@ import json
 
 from flask import Blueprint
 
+from blogapi.api.access import guards_itself
 from blogapi.posts import due
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, posts, preview, proposals, tags, views, webhooks, writing
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS
 
-owner = Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
+owner = guards_itself(Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates"))
 owner.before_request(frame.check_session)
 owner.before_request(due.publish_before_request)
 owner.after_request(frame.finish)

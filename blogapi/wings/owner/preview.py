@@ -16,6 +16,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from werkzeug import exceptions
 
 from blogapi import documents
+from blogapi.api.access import for_strangers
 from blogapi.api.request import request
 from blogapi.documents import etag_of
 from blogapi.storage.errors import DoesNotExist
@@ -113,6 +114,7 @@ def preview_deleted(post_id: int) -> Response:
 
 
 @views.get("/shared")
+@for_strangers
 def show_shared() -> Response:
     """Show the preview of a post to anybody who has its address.
 

@@ -10,6 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, g, render_template
 from marshmallow import ValidationError
 
+from blogapi.api.access import for_strangers
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.storage import keys
@@ -28,6 +29,7 @@ SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
 views = Blueprint("views", __name__)
 
 
+@for_strangers
 def send_file() -> Response:
     """Send a static file of the page; it needs no session."""
     return send_static(STATIC / request.path.rpartition("/")[2])
@@ -39,6 +41,7 @@ for file in STATIC.iterdir():
 
 @views.get("/open")
 @views.post("/open")
+@for_strangers
 def open_session() -> str | Response:
     """Open a session with a link, after asking: mail programs and the like fetch links before people do.
 
