@@ -153,18 +153,15 @@ def has_validator(operation: Operation) -> bool:
 
 def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
-    statuses = ("400", "401", *(["404"] if rule.arguments else []), "429")
-    responses: dict[str, Any] = dict.fromkeys(
-        (*statuses, "default"), "Error"
-    )  # one, because programs read all at length
+    errors = ("400", "401", *(["404"] if rule.arguments else []), "429", "default")
+    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # one, because programs read each at length
     for answer in filter(None, (operation.answer, operation.creates)):
         responses[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:
             responses[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
     if has_validator(operation):
-        responses["304"] = describe_response(
-            "Nothing has changed: the ETag is still this one.", operation.answer.headers
-        )
+        unchanged = "Nothing has changed: the ETag is still this one."
+        responses["304"] = describe_response(unchanged, operation.answer.headers)
     return dict(sorted(responses.items()))
 
 

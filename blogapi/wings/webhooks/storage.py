@@ -144,8 +144,8 @@ def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
     for name in types:
         if tx.active_webhooks is None:
             tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
-        subscribed = f'"{name}"'
-        receivers = [(hook, after) for hook, events, after in tx.active_webhooks if events and subscribed in events]
+        quoted = f'"{name}"'  # as in the JSON array of a webhook's events
+        receivers = [(webhook, after) for webhook, events, after in tx.active_webhooks if events and quoted in events]
         if receivers:
             _record(tx, name, data, receivers)
 
