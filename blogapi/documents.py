@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable
-from hashlib import sha256
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
 from xxhash import xxh3_128_hexdigest
@@ -150,9 +150,10 @@ def load(document: bytes | None) -> dict[str, Any]:
 def etag_of(document: bytes) -> str:
     """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    It is a SHA-256, so that nobody can swap a version that was shown for another one with the same tag.
+    Nobody can swap a version that was shown for another one with the same tag. Without processor support, SHA-256
+    would take twice as long.
     """
-    return sha256(document).hexdigest()
+    return blake2b(document, digest_size=32).hexdigest()
 
 
 def hash_of(content: bytes) -> str:

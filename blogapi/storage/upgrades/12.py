@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import blake2b, sha256
 
 from xxhash import xxh3_128_hexdigest
 
@@ -17,7 +17,7 @@ def compute(execute: Execute) -> None:
     for (post_id,) in list(execute(POSTS)):
         with suppress(TypeError, AttributeError):  # It is damaged, or in the trash.
             document = execute("SELECT document FROM post WHERE id = ?", (post_id,)).fetchone()[0].encode()
-            etags[xxh3_128_hexdigest(document)] = sha256(document).hexdigest()
+            etags[xxh3_128_hexdigest(document)] = blake2b(document, digest_size=32).hexdigest()
     for old, new in etags.items():
         execute("UPDATE draft_copy SET etag = ? WHERE etag = ?", (new, old))
     for (proposal_id,) in list(execute("SELECT id FROM proposal")):
