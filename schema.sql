@@ -36,15 +36,16 @@ CREATE INDEX preview_link_post ON preview_link (post_id);
 -- Unsaved text from the post forms on the owner's page
 CREATE TABLE draft_copy (
     id TEXT NOT NULL PRIMARY KEY,  -- chosen by the page for each opened form
+    draft TEXT NOT NULL DEFAULT '',  -- the id of the post or, for a new one, an id that the page chose
     post_id INTEGER,  -- NULL: a new post
-    state TEXT NOT NULL CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')),
+    state TEXT NOT NULL,  -- open: the current one of its draft; saved: likewise, without text; aside; discarded
     number INTEGER NOT NULL,  -- increases each time the form sends it
+    seen TEXT NOT NULL DEFAULT '{}',  -- a JSON object: the last number of each form whose text this has or replaces
     etag TEXT NOT NULL,  -- of the post version being edited; when saved, of the version this created
-    next TEXT NOT NULL,  -- when continued or aside: the copy that took its place
     saved_at TEXT NOT NULL,
     browser TEXT NOT NULL,  -- "Firefox on Android"
     title TEXT NOT NULL,  -- as typed
-    bytes INTEGER NOT NULL,  -- size of the fields; 0 when continued or saved
+    bytes INTEGER NOT NULL,  -- size of the fields; 0 when saved
     fields TEXT NOT NULL  -- a JSON object of strings, as typed
 ) STRICT;
 

@@ -53,7 +53,7 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
                 if answer.status_code != (403 if rule.rule.startswith("/settings") else 401):
                     public.add(rule.rule)
     settings = {"/settings/open", "/settings/shared", *(f"/settings/owner.{kind}" for kind in ("css", "js", "svg"))}
-    settings |= {f"/settings/{script}.js" for script in ("write", "editor", "images", "tools")}
+    settings |= {f"/settings/{script}.js" for script in ("write", "editor", "form", "images", "tools")}
     page = {"/micropub", "/micropub/"}  # without a query
     states = {"/healthz", "/readyz"}
     images = {"/images/<image:image_id>.<extension>"}

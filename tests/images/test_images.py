@@ -226,8 +226,8 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
     with pytest.raises(Rejected, match="still shown by a proposal for post 1"):
         database.write(images.delete, image["id"], since)
     assert images.used_ids(database) == {image["id"]}
-    copy = copies.Copy("copy-of-a-form", None, copies.OPEN, 1, "")
-    database.write(copies.put, copy, {"content": text}, "")
+    copy = copies.Copy("copy-of-a-form", 1, "a-new-post")
+    database.write(copies.put, copies.Sent(copy, {"content": text}))
     client.delete("/v1/posts/1?permanent=true")
     assert message(client.delete(path)) == "image: still shown by unsaved text for a new post"
     database.write(lambda tx: tx.execute(DraftCopy.delete()))

@@ -74,9 +74,8 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
     window.fill(content=" Mine.")
     window.send("This post was changed elsewhere, too.")
-    with window.next_page():
-        window.click("Update")
-    assert "Not saved: the post was changed elsewhere, too" in window.text
+    window.click("Update")
+    eventually(lambda: "Not saved: the post was changed elsewhere, too" in window.text)
     assert (window.stored(), window.value("tags")) == ("Two.", "a")
     window.click("Update")
     window.said("Updated for readers")
@@ -118,13 +117,29 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     assert window.service.request("GET", "/v1/posts/2")[2].items() >= published.items()
 
 
-def test_a_text_that_another_one_replaces_is_told_at_once_and_can_be_compared(window):
+def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_instead_of_its_own(window):
     window.open(EDIT)
     window.browser.switch_to.window(continue_on_two_devices(window))
+    window.come_back()
+    window.has("One. Laptop.")
+    window.fill(content=" Phone.")
+    window.send()
+
+
+def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
+    window.open(EDIT)
+    phone = continue_on_two_devices(window)
+    window.browser.switch_to.window(phone)
+    window.browser.offline()
+    window.fill(content=" More.")
+    window.browser.offline(False)
     window.said("You also wrote here")
-    assert window.value("content") == "One. Phone."
-    window.browser.find_element(By.XPATH, "//button[.='Compare']").click()
+    window.browser.find_element(By.XPATH, "//button[.='Show the other text']").click()
     eventually(lambda: len(window.browser.window_handles) == 3)
     window.browser.switch_to.window(window.browser.window_handles[-1])
     lines = "return [...document.querySelectorAll('del, ins')].map((each) => each.lastChild.textContent.trim())"
-    eventually(lambda: window.browser.execute_script(lines) == ["One. Laptop.", "One. Phone."])
+    eventually(lambda: window.browser.execute_script(lines) == ["One. Laptop.", "One. Phone. More."])
+    window.click("Use the other text")
+    assert window.value("content") == "One. Laptop."
+    window.browser.switch_to.window(phone)
+    window.has("One. Laptop.")

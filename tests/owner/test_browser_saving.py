@@ -111,3 +111,41 @@ def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(windo
     window.browser.execute_script("document.querySelector('#content').value = ''")
     window.fill(content="Short.")
     window.said("Kept")
+
+
+def test_a_refused_save_marks_its_field_and_the_form_stays(window):
+    window.open(EDIT)
+    window.fill(content=" Two.", slug="Not a slug")
+    window.browser.execute_script("window.same = true")
+    window.click("Update")
+    eventually(lambda: "Must be lower-case letters" in window.text, 20)
+    assert window.browser.execute_script("return window.same")
+    slug = window.browser.find_element(By.ID, "slug")
+    assert (slug.get_attribute("aria-invalid"), window.value("content")) == ("true", "One. Two.")
+    slug.clear()
+    window.click("Update")
+    window.said("Updated for readers")
+    assert (window.stored(), "Must be lower-case" in window.text) == ("One. Two.", False)
+
+
+PASTE = """
+const [data, area] = [new DataTransfer(), document.querySelector("#content")];
+data.setData("text/html", "<p>Some <b>bold</b> words</p>");
+data.setData("text/plain", "Some bold words");
+const real = fetch;
+const wait = (address) => new Promise((done) => setTimeout(done, String(address).endsWith("/markdown") ? 2000 : 0));
+window.fetch = (address, ...rest) => wait(address).then(() => real(address, ...rest));
+area.focus();
+area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+"""
+
+
+def test_save_waits_for_what_is_being_pasted_and_what_is_typed_meanwhile_stays_behind_it(window):
+    window.open(EDIT)
+    window.fill(content=" ")
+    window.browser.execute_script(PASTE)
+    window.fill(content=" and more.")
+    assert window.value("content") == "One. Some bold words and more."
+    window.click("Update")
+    window.said("Updated for readers")
+    assert window.stored() == "One. Some **bold** words and more."

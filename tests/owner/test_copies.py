@@ -7,7 +7,7 @@ from urllib3.filepost import encode_multipart_formdata
 
 from blogapi.storage.models import DraftCopy, Post, Revision
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import Copy
+from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.webhooks.storage import Event
 from tests.cases import cases
 from tests.owner.pages import follow, send, view
@@ -53,9 +53,9 @@ def test_a_copy_is_kept_as_typed_and_changes_no_post(put, form, owner, client, c
     assert put(fields, 1, **half).status_code == 200
     assert (contents(), count(Post), count(Event)) == (["\u00e9 half"], 0, 0)
     assert form()["content"] == ""  # *New post* is a separate form, and links to this one.
-    again = form(f"/settings/posts/new?copy={fields['copy']}")
+    again = form(f"/settings/posts/new?copy={fields['draft']}")
     assert again.items() >= half.items()
-    assert view(owner, "/settings/posts/new").soup.select_one(f"a[href$='copy={fields['copy']}']")
+    assert view(owner, "/settings/posts/new").soup.select_one(f"a[href$='copy={fields['draft']}']")
 
 
 def test_an_older_number_or_more_than_four_mebibytes_change_nothing(put, form, contents):
@@ -91,7 +91,7 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     one, two = form(*EDIT), form(*EDIT)
     assert put(one, 1, content="one").status_code == 200
     answer = put(two, 1, content="two")
-    assert (answer.status_code, answer.json["browser"], answer.json["state"]) == (409, "Firefox", "open")
+    assert (answer.status_code, answer.json["browser"], answer.json["is_untouched"]) == (409, "Firefox", False)
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
     assert view(owner, "/settings/posts/1/history").all(".state") == ["not saved", "not saved"]
     assert form(f"{EDIT[0]}?copy={two['copy']}", "Save draft")["content"] == "two"
@@ -104,14 +104,32 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     assert (contents("open"), contents("aside")) == ([], ["one more"])
 
 
-def test_the_text_that_is_replaced_by_choice_is_kept_even_if_the_form_has_sent_nothing_yet(put, form, post, contents):
+def test_the_text_that_a_form_replaces_by_choice_is_kept_even_if_it_has_sent_nothing_yet(put, form, post, contents):
     post()
     one, two = form(*EDIT), form(*EDIT)
     put(two, 1, content="two")
-    answer = put(one, 0)
-    assert answer.status_code == 409
+    answer = put({name: value for name, value in one.items() if name != "content"}, 0)
+    assert (answer.status_code, answer.json["is_untouched"]) == (409, True)
     assert put(one | {"over": answer.json["over"]}, 1, content="one").status_code == 200
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
+    assert put(two, 1).json["is_untouched"]  # Its writer has chosen, so it takes the other text.
+    assert put(two, 2, content="two!").status_code == 409
+    assert (contents("open"), contents("aside")) == (["one"], ["two!"])
+
+
+def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner, post, contents):
+    post()
+    one, two = form(*EDIT), form(*EDIT)
+    put(one, 1, content="one")
+    other = put(two, 1, content="two").json["over"].split()[0]
+    compare = f"/settings/copies/{two['copy']}/compare?with={other}"
+    view(owner, compare).press("Use the other text")
+    assert (contents("open"), contents("aside")) == (["one"], ["two"])
+    assert put(two, 1).json["is_untouched"]
+    view(owner, compare).press("Use your text here")
+    assert (contents("open"), contents("aside")) == (["two"], ["one"])
+    assert (put(two, 2, content="two!").status_code, put(one, 1).json["is_untouched"]) == (200, True)
+    assert (contents("open"), contents("aside")) == (["two!"], ["one"])
 
 
 def test_a_form_asks_whether_another_one_has_continued(put, form, post):
@@ -146,7 +164,7 @@ def test_text_typed_after_a_save_with_a_lost_answer_belongs_to_the_saved_post(pu
     send(owner, NEW[0], fields | {"number": "1"})
     answer = put(fields, 2, content="B")
     assert answer.json["form"] == "/settings/posts/1/edit"
-    assert view(owner, f"/settings/posts/new?copy={fields['copy']}").soup.select_one("#content").text.strip() == "B"
+    assert view(owner, f"/settings/posts/new?copy={fields['draft']}").soup.select_one("#content").text.strip() == "B"
     view(owner, "/settings/posts/1/edit").press("Save draft")
     assert (count(Post), contents()) == (1, [])
 
@@ -154,7 +172,7 @@ def test_text_typed_after_a_save_with_a_lost_answer_belongs_to_the_saved_post(pu
 def test_a_new_post_already_saved_by_another_form_is_not_created_twice(put, form, owner, client, count):
     fields = form() | {"title": "A", "content": "A"}
     put(fields, 1)
-    phone, laptop = (form(f"/settings/posts/new?copy={fields['copy']}") for _ in range(2))
+    phone, laptop = (form(f"/settings/posts/new?copy={fields['draft']}") for _ in range(2))
     put(phone, 1, content="phone")
     send(owner, NEW[0], phone | {"content": "phone", "number": "1"})
     assert put(laptop, 1, content="laptop").json["form"] == "/settings/posts/1/edit"
@@ -185,7 +203,7 @@ def test_a_discard_can_be_undone(put, form, owner, post, contents):
     assert (contents(), page.soup.select_one("#content").text.strip()) == (["Changed."], "Changed.")
 
 
-@cases("sent", [{"copy": "short"}, {"copy": "x" * 65}, {"number": "x"}, {"number": "1" * 16}, {"post_id": "a"}])
+@cases("sent", [{"copy": "short"}, {"copy": "x" * 65}, {"number": "x"}, {"number": "1" * 16}, {"draft": "a"}])
 def test_anything_but_a_copy_is_refused(put, form, contents, sent):
     assert put(form() | sent, sent.get("number", 1)).status_code == 400
     assert contents() == []
@@ -203,8 +221,7 @@ def test_without_a_session_and_from_another_site_no_copy_is_kept(app, put, form,
 
 
 def keep(database, name, size=1):
-    new = Copy(name, None, copies.OPEN, 1, "")
-    database.write(copies.put, new, {"content": "x" * size}, "")
+    database.write(copies.put, Sent(Copy(name, 1, f"draft-{name}"), {"content": "x" * size}))
 
 
 def test_if_there_are_too_many_copies_the_oldest_are_deleted(database, count, clock):

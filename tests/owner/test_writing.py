@@ -21,7 +21,7 @@ FULL = {
 
 def shown(page, label="Save draft"):
     """The visible fields of the form."""
-    hidden = ("to", "form_token", "preview_token", "etag", "base", "copy", "number", "over", "post_id", "file")
+    hidden = ("to", "form_token", "preview_token", "etag", "base", "copy", "number", "over", "draft", "file")
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 

@@ -22,12 +22,22 @@ from tests.storage.test_upgrade import (
     proposals_are_kept,
     query,
     unpacked,
+    unsaved_text_is_kept,
     webhooks_are_kept,
     what_waits_is_kept,
 )
 
 # Turns a new PostgreSQL database into one of an earlier version
 TO_VERSION_12 = """
+    DROP TABLE draft_copy;
+    CREATE TABLE draft_copy (
+        id text COLLATE "C" NOT NULL PRIMARY KEY, post_id bigint, state text COLLATE "C" NOT NULL
+        CHECK (state IN ('open', 'continued', 'aside', 'saved', 'discarded')), number bigint NOT NULL,
+        etag text COLLATE "C" NOT NULL, next text COLLATE "C" NOT NULL, saved_at text COLLATE "C" NOT NULL,
+        browser text COLLATE "C" NOT NULL, title text COLLATE "C" NOT NULL, bytes bigint NOT NULL,
+        fields text COLLATE "C" NOT NULL
+    );
+    CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
     CREATE TABLE schedule (post_id bigint NOT NULL PRIMARY KEY, published_at text NOT NULL);
     CREATE INDEX post_tag_scheduled ON post_tag (post_id, tag) WHERE status = 'scheduled';
     ALTER TABLE webhook DROP headers, DROP after_seconds, DROP body;
@@ -138,8 +148,9 @@ def test_a_postgresql_database_is_upgraded(url, downgrade):
                 WEBHOOKS, (TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_11), strict=True
             )
         ),
+        ("blog-7.db.gz", TO_VERSION_7, ["draft_copy"], unsaved_text_is_kept),
     ],
-    ids=["10", "1.3.0", *(f"{release}-webhooks" for release in WEBHOOKS)],
+    ids=["10", "1.3.0", *(f"{release}-webhooks" for release in WEBHOOKS), "unsaved"],
 )
 def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, sample, downgrade, tables, check):
     path = unpacked(sample, tmp_path)

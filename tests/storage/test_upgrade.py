@@ -309,6 +309,34 @@ def test_an_upgrade_to_1_3_1_keeps_what_waits(old, how, tmp_path):
     what_waits_is_kept(path)
 
 
+def unsaved_text_is_kept(path):
+    """Assert that a database made from the sample of 1.2.1 has the unsaved text, with one current copy a draft."""
+    with closing(engine_for(path)) as engine:
+        engine.open()
+        columns = DraftCopy.draft, DraftCopy.post_id, DraftCopy.state, DraftCopy.fields
+        rows = {
+            (draft, post_id, state, json.loads(fields)["content"])
+            for draft, post_id, state, fields in Database(engine).rows(DraftCopy.select(*columns))
+        }
+    assert rows == {
+        ("3", 3, "open", "one"),
+        ("3", 3, "aside", "two"),
+        ("aZA8JBJoMWhqnzpy49z4GnXbY_tZXMIrnQbQqKaTcdg", None, "open", "continued"),
+        ("1", 1, "discarded", "thrown away"),
+    }
+
+
+@pytest.mark.parametrize("release", ["1.2.1"])
+@pytest.mark.parametrize("how", ["upgraded", "copied"])
+def test_an_upgrade_keeps_unsaved_text(old, how, tmp_path):
+    with closing(sqlite3.connect(old)) as connection, connection:  # The other text of post 3 is open, too, but older.
+        connection.execute("UPDATE draft_copy SET state = 'open', saved_at = '2026-11-26' WHERE state = 'aside'")
+    path = old if how == "upgraded" else tmp_path / "copy.db"
+    if how == "copied":
+        copy(engine_for(old), engine_for(path))
+    unsaved_text_is_kept(path)
+
+
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):
     backup(engine_for(old), tmp_path / "backup.db")
     copy(engine_for(old), engine_for(tmp_path / "copy.db"))

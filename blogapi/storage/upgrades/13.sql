@@ -1,5 +1,5 @@
 -- From version 12 to 13, of release 1.4.0: due posts are found by their status and date; webhooks have columns for their
--- options, which only some of them had
+-- options, which only some of them had; unsaved text has drafts, which 13.py fills in
 
 DROP TABLE schedule;
 
@@ -18,3 +18,28 @@ UPDATE webhook SET
 WHERE id IN (SELECT webhook_id FROM webhook_options);
 
 DROP TABLE webhook_options;
+
+-- On SQLite
+
+ALTER TABLE draft_copy RENAME TO old_draft_copy;
+
+CREATE TABLE draft_copy (
+    id TEXT NOT NULL PRIMARY KEY, draft TEXT NOT NULL DEFAULT '', post_id INTEGER, state TEXT NOT NULL, number INTEGER
+    NOT NULL, seen TEXT NOT NULL DEFAULT '{}', etag TEXT NOT NULL, saved_at TEXT NOT NULL, browser TEXT NOT NULL, title
+    TEXT NOT NULL, bytes INTEGER NOT NULL, fields TEXT NOT NULL
+) STRICT;
+
+INSERT INTO draft_copy (id, post_id, state, number, etag, saved_at, browser, title, bytes, fields)
+SELECT id, post_id, state, number, etag, saved_at, browser, title, bytes, fields FROM old_draft_copy;
+
+DROP TABLE old_draft_copy;
+
+CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
+
+-- On PostgreSQL
+
+ALTER TABLE draft_copy
+    DROP CONSTRAINT draft_copy_state_check,
+    DROP COLUMN next,
+    ADD COLUMN draft text COLLATE "C" NOT NULL DEFAULT '',
+    ADD COLUMN seen text COLLATE "C" NOT NULL DEFAULT '{}';

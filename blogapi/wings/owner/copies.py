@@ -1,4 +1,24 @@
-"""Unsaved text from post forms. Each open form writes its own copy."""
+"""What is typed into post forms is kept as it is typed; the post changes only when the form is saved.
+
+The text of a post, or of a new post, is a draft. It has one current copy, with which its form opens, and others, which
+the history lists. Each opened form writes a copy of its own, under a number that it raises with each change. "Qx7 3",
+the `place` of a copy, names what the form Qx7 contained by then. Each form says which place it was opened `over` or,
+after a choice, which copy it replaces: "Qx7 3 instead". It is a compare-and-set:
+
+| what arrives                          | no current text   | current: its own, or `over` | current: another's text   |
+| ------------------------------------- | ----------------- | --------------------------- | ------------------------- |
+| text with a number seen before        | no-op             | no-op                       | no-op                     |
+| text                                  | becomes current   | replaces it                 | is kept ASIDE: 409        |
+| text, `instead` of the current one    | becomes current   | replaces it                 | the other goes ASIDE      |
+| a saved form                          | SAVED             | SAVED replaces it           | SAVED; the other: ASIDE   |
+| a question: is there newer text?      | if saved since    | no                          | yes: 409                  |
+| Discard of a copy                     | no-op             | it is DISCARDED             | it is DISCARDED           |
+| "Use" of a copy, or Undo of a Discard | becomes current   | becomes current             | the other goes ASIDE      |
+
+So text is deleted only once a form that shows it goes on from it or saves it, after days, or beyond the limits.
+`seen` in the current copy is the last number of each form whose text it contains or replaces. Late and repeated
+requests are recognized by it, and a form in which nothing else was typed takes the newer text by itself.
+"""
 
 import json
 from collections.abc import Mapping
@@ -7,51 +27,57 @@ from typing import Any, NamedTuple
 
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE, etag_of
+from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
+from blogapi.posts.idempotency import IdempotencyKey
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import DoesNotExist, Rejected
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 
-OPEN, CONTINUED, ASIDE, SAVED, DISCARDED = "open", "continued", "aside", "saved", "discarded"
+OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # SAVED has no text: it is in the post
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-TOMBSTONE_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
+UNTOUCHED, RIVAL = "untouched", "rival"  # how a form relates to newer text
+SAVED_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
-MAX_ROWS = 1000
+MAX_ROWS, MAX_SEEN = 1000, 100
 PRUNED = 100  # copies deleted in one transaction
 
 
 class Copy(NamedTuple):
     """A copy without its text."""
 
-    id: str
-    post_id: int | None
-    state: str
+    id: str  # of the form
     number: int
-    etag: str  # ETag of the post when its form was opened or, after saving, of the saved version
-    next: str = ""  # the copy that continues or replaces it
+    draft: str  # the id of the post or, for a new one, an id that the page chose
+    post_id: int | None = None
+    state: str = OPEN
+    etag: str = ""  # of the post when its form was opened or, after saving, of the saved version
+    seen: str = "{}"  # a JSON object of numbers by form
     saved_at: str = ""
     browser: str = ""
     title: str = ""
 
     @property
     def place(self) -> str:
-        """The copy and its number: the value of `over` in a form that was opened with this copy."""
+        """The value of `over` in a form that was opened with this copy."""
         return f"{self.id} {self.number}"
 
     @property
     def instead(self) -> str:
-        """The value of `over` in a form whose writer has chosen to replace this copy, which then stays aside."""
+        """The value of `over` in a form whose writer has chosen to replace this copy."""
         return f"{self.place} instead"
+
+    def has(self, form: str, number: int) -> bool:
+        """Return whether this contains or replaces what a form contained at this number."""
+        return number <= json.loads(self.seen).get(form, 0)
 
 
 class Sent(NamedTuple):
-    """A submitted form: its own copy, and the `place` of the copy with which it was opened."""
+    """What a form sends."""
 
-    copy_id: str
-    number: int
-    over: str
-    base: str  # the hash of each field as sent
-    text: str  # one hash of all fields and the pressed button
+    copy: Copy
+    fields: Mapping[str, str]  # as typed or, to be saved, `base` and `text`: the hashes of each field, and of all
+    over: str = ""
 
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
@@ -61,15 +87,60 @@ _latest = DraftCopy.saved_at.desc(), DraftCopy.id
 # Find
 
 
-def find(reader: Reader, copy_id: str) -> Copy | None:
-    """Return a copy."""
-    found = reader.row(_copies.where(DraftCopy.id == copy_id)) if copy_id else None
-    return Copy._make(found) if found else None
+def find(reader: Reader, place: str) -> Copy | None:
+    """Return the copy that a form, or the first word of a place, names."""
+    row = reader.row(_copies.where(DraftCopy.id == place.partition(" ")[0]))
+    return Copy._make(row) if row else None
+
+
+def with_text(reader: Reader, copy_id: str) -> Copy:
+    """Return a copy that has a text. Raises DoesNotExist."""
+    copy = find(reader, copy_id)
+    if copy is None or copy.state not in WITH_TEXT:
+        raise DoesNotExist("copy")
+    return copy
 
 
 def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
-    """Return the fields of a copy as typed or, for a saved copy, `base` and `text` as in Sent."""
+    """Return the fields of a copy as in `Sent`."""
     return json.loads(reader.one(DraftCopy.select(DraftCopy.fields).where(DraftCopy.id == copy_id))[0])
+
+
+def post_of(reader: Reader, draft: str) -> int | None:
+    """Return the post of a draft, if it has been created."""
+    created = None if draft.isdecimal() else idempotency.find(reader, key_of(draft))
+    return int(draft) if draft.isdecimal() else created and created[1]
+
+
+def key_of(draft: str) -> IdempotencyKey:
+    """Return the key under which a draft creates its post once. No Idempotency-Key can contain the space."""
+    return IdempotencyKey(b"", f"draft {draft}", b"")
+
+
+def current(reader: Reader, draft: str) -> Copy | None:
+    """Return the current copy of a draft or, if there is none, the one that was discarded last."""
+    is_its = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & (DraftCopy.state != ASIDE)
+    row = reader.row(_copies.where(is_its).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
+    return Copy._make(row) if row else None
+
+
+def opened(reader: Reader, draft: str, name: str) -> Copy | None:
+    """Return the copy to open a form with: the one of this name, else the current one, unless it was discarded."""
+    named, now = find(reader, name), current(reader, draft)
+    if named and named.state in WITH_TEXT:
+        return named
+    return now if now and now.state != DISCARDED else None
+
+
+def newer(reader: Reader, sent: Sent) -> str:
+    """Return whether there is newer text than that of a form: UNTOUCHED if it contains the form's, RIVAL if not, ""."""
+    copy, now = sent.copy, current(reader, sent.copy.draft)
+    if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
+        return ""
+    form, number = ((copy.place if copy.number else sent.over) or " 0").split(" ")[:2]
+    if now.has(form, int(number)):
+        return UNTOUCHED if form or now.state != DISCARDED else ""
+    return RIVAL if now.state == OPEN else ""
 
 
 def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
@@ -79,9 +150,9 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
     return list(map(Copy._make, reader.rows(query)))
 
 
-def newest(reader: Reader, post_id: int | None) -> Copy | None:
+def unsaved(reader: Reader, post_id: int) -> Copy | None:
     """Return the copy with which a post's form opens, if any."""
-    return next(iter(listing(reader, OPEN, post_id=post_id)), None) if post_id else None
+    return next(iter(listing(reader, OPEN, post_id=post_id)), None)
 
 
 def posts_with_copies(reader: Reader) -> set[int]:
@@ -90,72 +161,44 @@ def posts_with_copies(reader: Reader) -> set[int]:
     return {post_id for (post_id,) in reader.rows(query)}
 
 
-def last(reader: Reader, copy_id: str, *passed: str) -> Copy | None:
-    """Follow `next` from a copy while its state is CONTINUED or in `passed`; return the last copy."""
-    found, seen = find(reader, copy_id), {copy_id}
-    while found and found.state in (CONTINUED, *passed) and found.next not in seen:
-        seen.add(found.next)
-        after = find(reader, found.next)
-        if after is None:
-            break
-        found = after
-    return found
-
-
 # Write
 
 
-def put(tx: Transaction, new: Copy, fields: Mapping[str, str], over: str) -> tuple[Copy | None, int | None]:
-    """Store a copy if its number is higher than the stored one; the number 0 only looks for other copies.
-
-    If another copy has continued the text, return it, and set this one aside until its form names the other as `over`.
-    Also return the id of the post that was created from this text, if any.
-    """
-    mine = find(tx, new.id)
-    rival = _rival(tx, mine, new.post_id, over)
-    if new.number <= (mine.number if mine else 0):
-        is_over = mine.state in (OPEN, SAVED) if mine else rival is None or over in (rival.place, rival.instead)
-        other = None if is_over else mine if mine and mine.state == DISCARDED else rival
-        return other, mine.post_id if mine and mine.state == SAVED else None
-    other = rival if rival and rival.state == OPEN and over not in (rival.place, rival.instead) else None
-    if mine and mine.state == SAVED:
-        new = new._replace(etag=mine.etag, post_id=mine.post_id)
-        fields = {**fields, "base": text_of(tx, mine.id)["base"]}
-    elif new.post_id is None and rival and rival.post_id:
-        new = new._replace(etag="", post_id=rival.post_id)  # Saving it shows both texts.
-        fields = {**fields, "base": ""}
-    if other:
-        new = new._replace(state=ASIDE, next=other.id)
-    else:
-        _retire(tx, over, new.id)
-    _write(tx, new, fields)
+def put(tx: Transaction, sent: Sent) -> None:
+    """Keep what a form sends; the table above says where."""
+    new, fields = sent.copy, {**sent.fields}
+    now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
+    if new.number <= (mine.number if mine else 0) or (now and now.has(new.id, new.number)):
+        return
+    if now and now.id == new.id and now.state == SAVED:  # typed before its form knew that it is saved
+        new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
+    elif new.post_id != post_id:  # Another form created the post; saving this one shows both.
+        new, fields["base"] = new._replace(etag=""), ""
+    new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
+    if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
+        new = new._replace(state=ASIDE)
+    _write(tx, Sent(new, fields, sent.over), now)
     _bound(tx, new.id)
-    return other, new.post_id
 
 
-def _rival(reader: Reader, mine: Copy | None, post_id: int | None, over: str) -> Copy | None:
-    """Return the copy that may have continued the text instead of this one."""
-    if mine and mine.state == OPEN:
-        return None
-    found = last(reader, mine.next if mine else over.partition(" ")[0], ASIDE)
-    return found if found and found.state == OPEN else newest(reader, post_id) or found
-
-
-def _retire(tx: Transaction, over: str, next_id: str) -> None:
-    """Mark a copy as replaced by the next one, unless it has changed since or already leads there."""
-    old = find(tx, over.partition(" ")[0])
-    if old and over in (old.place, old.instead) and old.state in WITH_TEXT and old.next != next_id:
-        values = {"state": ASIDE} if over == old.instead else {"state": CONTINUED, "fields": "{}", "bytes": 0}
-        tx.execute(DraftCopy.update(next=next_id, **values).where(DraftCopy.id == old.id))
-
-
-def _write(tx: Transaction, copy: Copy, fields: Mapping[str, str]) -> None:
-    """Write a copy with the current time."""
-    text = json.dumps(fields, ensure_ascii=False)
-    title = fields.get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL cannot store U+0000.
-    size = len(text.encode()) if copy.state in WITH_TEXT else 0
+def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
+    """Write a copy with the current time. If it becomes current, put the present one aside, unless it contains that."""
+    copy, seen = sent.copy, json.loads(now.seen) if now else {}
+    opened = find(tx, sent.over)
+    if opened and opened.place == sent.over and opened.draft == copy.draft:
+        tx.execute(DraftCopy.delete().where(DraftCopy.id == opened.id))
+    if now and copy.state != ASIDE and now.id != copy.id and now.state != DISCARDED:
+        tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
+        tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
+        if now.state == OPEN and sent.over not in (now.place, now.instead):
+            seen.pop(now.id, None)  # Nobody has chosen: its form says so.
+    seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
+    text = json.dumps(sent.fields, ensure_ascii=False)
+    row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
+    row["title"] = sent.fields.get("title", "").replace("\0", "")[:MAX_TITLE]  # PostgreSQL cannot store U+0000.
+    row["bytes"] = len(text.encode()) if copy.state in WITH_TEXT else 0
     tx.execute(DraftCopy.delete().where(DraftCopy.id == copy.id))
-    tx.execute(DraftCopy.insert(copy._asdict() | {"saved_at": tx.now, "title": title, "bytes": size, "fields": text}))
+    tx.execute(DraftCopy.insert(row))
 
 
 def _bound(tx: Transaction, newest_id: str) -> None:
@@ -170,47 +213,63 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
     """Create the post of a form, once; return it and whether it is new. Raises Rejected."""
-    mine = find(tx, sent.copy_id) or last(tx, sent.over.partition(" ")[0], ASIDE)
-    if mine and mine.post_id:
-        try:
-            return posts.find_to_change(tx, mine.post_id), False
-        except DoesNotExist:
-            raise Rejected("copy", "the post that it created was deleted") from None
-    post = posts.add(tx, fields, author)
-    _close(tx, sent, post.id, post.document)
-    return post, True
+    draft = sent.copy.draft
+    is_new = post_of(tx, draft) is None
+    post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
+    if is_new:
+        tx.execute(DraftCopy.update(draft=str(post.id), post_id=post.id).where(DraftCopy.draft == draft))
+        _close(tx, sent, post.id, post.document)
+    return post, is_new
 
 
 def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
-    """Save a form to its post and retire its copy; sending it again is a no-op. Raises like `posts.change`."""
-    mine = find(tx, sent.copy_id)
-    if mine and mine.state == SAVED and text_of(tx, mine.id)["text"] == sent.text:
+    """Save a form to its post; sending it again is a no-op. Raises like `posts.change`."""
+    if saved_by(tx, sent.copy.id) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
         return posts.find(tx, post_id)
     document = posts.change(tx, post_id, changes, author, check)
     _close(tx, sent, post_id, document)
     return document
 
 
+def saved_by(reader: Reader, form: str) -> Copy | None:
+    """Return the saved copy of a form if nothing was typed or saved since."""
+    copy = find(reader, form)
+    return copy if copy and copy.state == SAVED else None
+
+
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
     """Record that a form was saved, and as which version."""
-    if sent.copy_id:
-        _retire(tx, sent.over, sent.copy_id)
-        saved = Copy(sent.copy_id, post_id, SAVED, sent.number, etag_of(document))
-        _write(tx, saved, {"base": sent.base, "text": sent.text})
+    saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
+    mine = find(tx, saved.id)
+    if mine and mine.number > saved.number:  # More was typed before this arrived.
+        text = json.dumps(text_of(tx, mine.id) | {"base": sent.fields["base"]}, ensure_ascii=False)
+        tx.execute(DraftCopy.update(etag=saved.etag, fields=text).where(DraftCopy.id == mine.id))
+    elif saved.id:
+        _write(tx, sent._replace(copy=saved), current(tx, saved.draft))
 
 
-def mark(tx: Transaction, copy_id: str, state: str) -> Copy:
-    """Discard a copy, or undo that. Raises DoesNotExist."""
-    copy = last(tx, copy_id)
-    if copy is None or copy.state not in WITH_TEXT:
-        raise DoesNotExist("copy")
-    tx.execute(DraftCopy.update(state=state).where(DraftCopy.id == copy.id))
+def discard(tx: Transaction, copy_id: str) -> Copy:
+    """Discard a copy. Raises DoesNotExist."""
+    copy = with_text(tx, copy_id)
+    tx.execute(DraftCopy.update(state=DISCARDED).where(DraftCopy.id == copy.id))
+    return copy
+
+
+def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
+    """Make a copy the current one; the form of the `other` text then takes it. Raises DoesNotExist."""
+    copy, rival = with_text(tx, copy_id), find(tx, other)
+    if copy.state != OPEN:
+        now = current(tx, copy.draft)
+        _write(tx, Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.instead if now else ""), now)
+    if rival:
+        seen = json.loads(with_text(tx, copy_id).seen) | {rival.id: rival.number}
+        tx.execute(DraftCopy.update(seen=json.dumps(seen)).where(DraftCopy.id == copy.id))
     return copy
 
 
 def prune(tx: Transaction, days: int) -> int:
     """Delete a batch of the copies saved more than `days` ago; return how many."""
-    horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, TOMBSTONE_PERIOD)
+    horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, SAVED_PERIOD)
     is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
     old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]
     return tx.execute(DraftCopy.delete().where(DraftCopy.id.in_(old))) if old else 0

@@ -83,7 +83,7 @@ def show_post(post_id: int, **shown: Any) -> str:
     """Show a post and its actions; after a button was pressed on an older version, also what changed since."""
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
-    shown |= {"links": shares.listing(request.database, post_id), "copy": copies.newest(request.database, post_id)}
+    shown |= {"links": shares.listing(request.database, post_id), "copy": copies.unsaved(request.database, post_id)}
     return render_template("owner/post.html", **shown)
 
 

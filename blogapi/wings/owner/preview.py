@@ -127,7 +127,7 @@ def show_shared() -> Response:
     post = documents.load(document)
     html = rendered(post["content"], f"preview of {post['id']}")  # One stranger renders it, and the others wait.
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
-    is_unsaved = copies.newest(request.database, int(post["id"])) is not None
+    is_unsaved = copies.unsaved(request.database, int(post["id"])) is not None
     return show(post, html, is_unsaved=is_unsaved, is_owner=is_owner)
 
 

@@ -17,7 +17,7 @@ from blogapi.posts.storage import Check, Fields
 from blogapi.storage.engine import Transaction
 from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import OPEN, Copy
+from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
 from blogapi.wings.owner.frame import address, asked, done, paging
 from blogapi.wings.owner.posts import POST, change, show_changed, show_post
@@ -93,8 +93,8 @@ def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str
     now, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     typed = as_typed(proposed(now, proposal.changes)) | {"base": as_typed(now)["base"]}
     fields = {name: typed[name] for name in (*FORM_FIELDS, "base")}
-    copy = Copy(secrets.token_urlsafe(16), post_id, OPEN, 1, etag_of(now), browser=f"a proposal of {proposal.author}")
-    copies.put(tx, copy, fields, "")
+    copy = Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(now))
+    copies.put(tx, Sent(copy._replace(browser=f"a proposal of {proposal.author}"), fields))
     proposals.remove(tx, post_id, proposal_id, author)
     return copy.id
 

@@ -19,7 +19,7 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import ASIDE, DISCARDED, OPEN, SAVED, Copy, Sent
+from blogapi.wings.owner.copies import ASIDE, OPEN, SAVED, UNTOUCHED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load, typed_fields
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
@@ -27,7 +27,8 @@ from blogapi.wings.owner.posts import POST, change, change_of_post, outcome
 from blogapi.wings.owner.views import browser_name
 
 COPY = f"{COPIES}<copy_id>"
-COPY_ID, NUMBER = re.compile("[A-Za-z0-9_-]{8,64}"), re.compile("[0-9]{1,15}")
+COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
+PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
 MAX_PASTED, MAX_ELEMENTS = 100_000, 400_000  # characters of HTML, and elements they can become; at most 0.3 s
 LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
 new_post = PostInputSchema()
@@ -43,14 +44,18 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     """
     database = request.database
     post = NEW if post_id is None else as_typed(posts.find(database, post_id))
-    copy = None if g.form else copies.last(database, request.args.get("copy", "")) or copies.newest(database, post_id)
-    if copy and copy.post_id and copy.post_id != post_id:
-        return redirect(address(form_of(copy)))  # Its post was created meanwhile.
-    if copy and copy.state not in copies.WITH_TEXT:
-        copy = copies.newest(database, post_id)
-    typed, changed = g.form.to_dict() or {**post}, {}
+    draft = request.args.get("copy", "") if post_id is None else str(post_id)
+    typed, changed = g.form.to_dict() or {**post, "draft": draft}, {}
+    copy = None if g.form else copies.opened(database, draft, request.args.get("copy", ""))
+    of_post = post_id if g.form else copy.post_id if copy else copies.post_of(database, draft)
+    if of_post != post_id:
+        return redirect(address(form_of(of_post)))  # It was created meanwhile.
     if copy:
-        typed = copies.text_of(database, copy.id) | {"etag": copy.etag, "over": copy.place}
+        typed |= {"over": copy.place, "draft": copy.draft}
+        copy = copy if copy.state in copies.WITH_TEXT else None
+    if copy:
+        typed |= copies.text_of(database, copy.id) | {"etag": copy.etag}
+        typed |= {} if copy.state == OPEN else {"number": "0"}  # The form keeps what it shows until its writer chooses.
     if post_id and typed.get("etag") != post["etag"]:
         changed = changed_fields(follow(typed, post), post, typed)
         typed |= {"etag": post["etag"], "base": post["base"]}
@@ -68,7 +73,7 @@ def create_post() -> Any:
     if added := add_image():
         return show_form(added=added)
     fields = load(new_post, *typed_fields())
-    post, is_new = request.database.write(copies.create, sent_copy(), fields, request.author)
+    post, is_new = request.database.write(copies.create, sent_form(), fields, request.author)
     return done(f"/posts/{post.id}", outcome("was created."), fields["title"]) if is_new else save_post(post_id=post.id)
 
 
@@ -78,10 +83,10 @@ def save_post(post_id: int) -> Any:
     """Save the fields changed in the form; if the post has changed as well, show both."""
     if added := add_image():
         return show_form(post_id, added=added)
-    saved, now = copies.find(request.database, g.form.get("copy", "")), posts.find(request.database, post_id)
-    if saved and saved.state == SAVED:  # The answer was lost, and the form was sent again.
+    now, sent = posts.find(request.database, post_id), sent_form()
+    old = documents.load(now)
+    if saved := copies.saved_by(request.database, sent.copy.id):  # The answer was lost; this was sent again.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
-    sent, old = sent_copy(), documents.load(now)
     if old["status"] == "published" != g.form.get("status") and not {"to", "knows"} & g.form.keys():
         return show_form(post_id, is_live=True), 412
     if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(now)):
@@ -109,55 +114,65 @@ def new_slug(slug: str, title: str) -> dict[str, str]:
     return {} if is_same else {"slug": find_free(request.database, wanted)}
 
 
-def sent_copy() -> Sent:
-    """Return the submitted form for `copies`."""
-    copy_id, number = g.form.get("copy", ""), g.form.get("number", "")
-    number = int(number) if NUMBER.fullmatch(number) else 0
-    text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
-    copy_id = copy_id if COPY_ID.fullmatch(copy_id) else ""
-    return Sent(copy_id, number, g.form.get("over", ""), base_of(g.form), text)
+def sent_form() -> Sent:
+    """Return the form to be saved, for `copies`."""
+    form, number = g.form, g.form.get("number", "")
+    is_copy = COPY_ID.fullmatch(form.get("copy", "")) and DRAFT.fullmatch(form.get("draft", ""))
+    copy_id, draft = (form["copy"], form["draft"]) if is_copy else ("", "")
+    copy = Copy(copy_id, int(number) if NUMBER.fullmatch(number) else 0, draft, browser=browser_name(g.browser))
+    text = etag_of("\0".join(form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
+    return Sent(copy, {"base": base_of(form), "text": text}, sent_over())
+
+
+def sent_over() -> str:
+    """Return the place that a form was opened over, if it is one."""
+    return over[0] if (over := PLACE.fullmatch(g.form.get("over", ""))) else ""
 
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Store a copy of a form; answer with its tokens in this session, and with changes made elsewhere."""
-    form = g.form
-    post_id, number = form.get("post_id", ""), form.get("number", "")
-    if not (COPY_ID.fullmatch(copy_id) and NUMBER.fullmatch(number) and (NUMBER.fullmatch(post_id) or not post_id)):
+    """Store a copy of a form, unless it only asks; answer with its tokens in this session, and with newer text."""
+    form, number = g.form, g.form.get("number", "")
+    draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
+    if not (COPY_ID.fullmatch(copy_id) and DRAFT.fullmatch(draft) and NUMBER.fullmatch(number)):
         raise BadRequest("This is not a copy.")
-    fields = {name: form.get(name, "") for name in (*FORM_FIELDS, "base")}
-    key = int(post_id) if post_id else None
-    copy = Copy(copy_id, key, OPEN, int(number), form.get("etag", "")[:64], browser=browser_name(g.browser))
-    is_large = sum(map(len, fields.values())) > LARGE_COPY
-    write = request.database.write_in_thread if is_large else request.database.write
-    other, of_post = write(copies.put, copy, fields, form.get("over", "")[:100])
-    mine, key = copies.find(request.database, copy_id), of_post or key
-    path = form_of(copy._replace(post_id=key))
+    post_id = int(draft) if draft.isdecimal() else None
+    copy = Copy(copy_id, int(number), draft, post_id, etag=form.get("etag", "")[:64], browser=browser_name(g.browser))
+    sent = Sent(copy, {name: form.get(name, "") for name in (*FORM_FIELDS, "base")}, sent_over())
+    if "content" in form:
+        is_large = sum(map(len, sent.fields.values())) > LARGE_COPY
+        (request.database.write_in_thread if is_large else request.database.write)(copies.put, sent)
+    post_id = copies.post_of(request.database, draft)
+    path = form_of(post_id)
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
-    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)}
-    if mine and mine.state == SAVED:
-        answer |= {"saved_etag": mine.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
-    if other:
-        answer |= {"over": other.instead, "at": other.saved_at, "browser": other.browser, "state": other.state}
-        answer["is_aside"] = mine is not None and mine.state == ASIDE
-    elif key:
-        try:
-            document = posts.find(request.database, key)
-            post = documents.load(document)
-            answer |= {"etag": etag_of(document), "status_of_post": post["status"]}
-            answer["published_at"] = post.get("published_at", "")
-        except DoesNotExist:
-            answer["etag"] = ""
-    return jsonify(answer), 409 if other else 200
+    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id)
+    now, rival = copies.current(request.database, draft), copies.newer(request.database, sent)
+    if now and now.id == copy_id and now.state == SAVED:
+        answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
+    if now and rival:
+        mine = copies.find(request.database, copy_id) or copies.find(request.database, sent.over)
+        answer |= {"over": now.instead, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
+        answer["is_untouched"] = rival == UNTOUCHED
+    return jsonify(answer), 409 if rival else 200
+
+
+def news_of(post_id: int | None) -> dict[str, str]:
+    """Return what a form must know about its post as it is now."""
+    if post_id is None:
+        return {}
+    try:
+        document = posts.find(request.database, post_id)
+    except DoesNotExist:
+        return {"etag": ""}
+    post = documents.load(document)
+    return {"etag": etag_of(document), "status_of_post": post["status"], "published_at": post.get("published_at", "")}
 
 
 @views.get(f"{COPY}/compare")
 def compare_copies(copy_id: str) -> str:
     """Show the differences between two copies of the same post."""
-    other, mine = copies.find(request.database, request.args.get("with", "")), copies.find(request.database, copy_id)
-    if other is None or mine is None:
-        raise DoesNotExist("copy")
-    texts = [NEW | copies.text_of(request.database, each.id) for each in (other, mine)]
+    other, mine = (copies.with_text(request.database, name) for name in (request.args.get("with", ""), copy_id))
+    texts = [NEW | copies.text_of(request.database, copy.id) for copy in (other, mine)]
     return render_template("owner/compare.html", changed=changed_fields(FORM_FIELDS, *texts), old=other, new=mine)
 
 
@@ -174,20 +189,21 @@ def convert_html() -> Response:
         raise BadRequest(error.reason) from None
 
 
-def form_of(copy: Copy) -> str:
-    """Return the path of a copy's form."""
-    return f"/posts/{copy.post_id}/edit" if copy.post_id else "/posts/new"
+def form_of(post_id: int | None) -> str:
+    """Return the path of a post's form."""
+    return f"/posts/{post_id}/edit" if post_id else "/posts/new"
 
 
 @views.post(f"{COPY}/discard")
 def discard_copy(copy_id: str) -> Response:
-    """Discard a copy."""
-    copy = request.database.write(copies.mark, copy_id, DISCARDED)
-    return done(form_of(copy), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/undo", {}))
+    """Discard the copy of a form or, if it has sent none, the copy it was opened with."""
+    mine = copies.find(request.database, copy_id)
+    copy = request.database.write(copies.discard, copy_id if mine else g.form.get("over", "").partition(" ")[0])
+    return done(form_of(copy.post_id), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
 
 
-@views.post(f"{COPY}/undo")
-def undo_discard(copy_id: str) -> Response:
-    """Undo discarding a copy."""
-    copy = request.database.write(copies.mark, copy_id, OPEN)
-    return redirect(address(f"{form_of(copy)}?copy={copy.id}"), 303)
+@views.post(f"{COPY}/use")
+def use_copy(copy_id: str) -> Response:
+    """Make a copy the current text of its draft: to undo that it was discarded, or to use it instead of another."""
+    copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
+    return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

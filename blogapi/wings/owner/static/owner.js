@@ -93,8 +93,8 @@ export const put = async (record, keepalive = false) => {
   return { status, isDropped: isThere && (await records.drop(record)) !== null, ...(isThere && json) };
 };
 export const sizeOf = (record) => new Blob(Object.values(record)).size;
-export const load = async (address, options) =>
-  new DOMParser().parseFromString(await fetch(address, options).then((answer) => answer.text(), () => ""), "text/html");
+export const parse = (html) => new DOMParser().parseFromString(html, "text/html");
+export const load = async (address, options) => parse(await fetch(address, options).then((answer) => answer.text(), () => ""));
 export const isRefused = (status) => status >= 400 && status < 500 && ![403, 408, 409, 429].includes(status);
 const sendKept = async (each) => ({ each, ...(await put(each)) });
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? []).map(sendKept))) : Promise.resolve([]);

@@ -90,17 +90,25 @@ export const openTools = (editor, { post, alarm, images }) => {
     }
     return body.innerHTML;
   };
-  // What is pasted from a page or a word processor becomes Markdown; the server converts it. Ctrl+Shift+V pastes its text.
-  const pasteHtml = async (html, text) => {
-    const [start, end] = editor.selection.map(editor.place);
+  // What is pasted from a page or a word processor becomes Markdown; the server converts it. Until then its text holds its
+  // place: nothing is lost, and what is typed meanwhile stays behind it. Ctrl+Shift+V pastes its text.
+  let pastes = Promise.resolve();
+  const pasteHtml = async (html, pasted) => {
+    const text = pasted.replace(/\r\n?/g, "\n");
+    const start = editor.place(editor.selection[0]);
+    const from = start.at;
+    editor.insert(text);
+    start.at = from;
     const body = new FormData();
     body.set("html", cleaned(html));
     const answer = await fetch(`${root}/markdown`, { method: "PUT", body, signal: AbortSignal.timeout(10000) }).catch(() => null);
     const markdown = answer?.ok ? (await answer.text().catch(() => "")).trim() : "";
     await editor.settled();
-    editor.insert(markdown || text, start.at, Math.max(start.at, end.at));
-    [start, end].forEach((each) => each.end());
-    alarm("paste", markdown ? "" : "Pasted as text: its formatting could not be read.");
+    const end = start.at + text.length;
+    const isThere = markdown && editor.doc.slice(start.at, end) === text;
+    isThere && editor.replace(markdown, start.at, end);
+    start.end();
+    alarm("paste", isThere ? "" : "Pasted as text: its formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
     const data = event.clipboardData;
@@ -111,7 +119,7 @@ export const openTools = (editor, { post, alarm, images }) => {
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
       editor.insert(`[${word}](${address})`, ...selection());
     } else if (FORMATTED.test(html) && !isPlain && !editor.composing) {
-      pasteHtml(html, text);
+      pastes = Promise.all([pastes, pasteHtml(html, text)]);
     } else {
       return;
     }
@@ -164,4 +172,5 @@ export const openTools = (editor, { post, alarm, images }) => {
   });
   count();
   area.after(words);
+  return { settled: () => pastes };
 };

@@ -1,0 +1,193 @@
+"""Random tabs in which somebody writes a post, over a network that loses, doubles, delays and reorders requests.
+
+However they meet, each word is still in a form that has not been sent, in a copy, in the post, or in its history.
+"""
+
+import json
+import random
+from contextlib import suppress
+from itertools import count
+
+import pytest
+
+from blogapi.posts import storage as posts
+from blogapi.storage.errors import Rejected
+from blogapi.storage.models import Author, DraftCopy, Revision
+from blogapi.wings.owner import copies
+from blogapi.wings.owner.copies import OPEN, SAVED, UNTOUCHED, WITH_TEXT, Copy, Sent
+
+AUTHOR = Author("settings")
+STEPS = 120
+WORDS = "content"
+
+
+class ChangedError(Exception):
+    """The post is not the one that the form was shown with."""
+
+
+class Tab:
+    """A tab with a form, as its script treats it."""
+
+    def __init__(self, blog, name=""):
+        self.blog, self.draft = blog, blog.draft
+        self.load(name)
+
+    def load(self, name=""):
+        """Load the page, which is a new form each time."""
+        self.id, self.over, self.words = f"form-{next(self.blog.numbers)}", "", self.blog.words_in_post()
+        self.document = self.blog.document()
+        copy = copies.opened(self.blog.database, self.draft, name)
+        if copy:
+            self.over, self.draft = copy.place, copy.draft
+        if copy and copy.state in WITH_TEXT:
+            self.words = self.blog.words_of(copy)
+        # Text that is not the current one stays in its form until the writer chooses.
+        self.number = self.had = int(bool(copy) and copy.state not in (OPEN, SAVED))
+
+    def sent(self, **fields):
+        copy = Copy(self.id, self.number, self.draft, copies.post_of(self.blog.database, self.draft))
+        return Sent(copy, {WORDS: " ".join(sorted(self.words)), "base": ""} | fields, self.over)
+
+    def type(self):
+        word = f"{self.blog.draft}-{next(self.blog.numbers)}"
+        self.words, self.number = self.words | {word}, self.number + 1
+        self.blog.typed.add(word)
+
+    def keep(self):
+        """Send what is typed, or ask for news."""
+        sent = self.sent()
+        if self.number > self.had:
+            self.blog.send(lambda: self.blog.write(copies.put, sent), lambda: self.hear(sent))
+        else:
+            self.hear(sent)
+
+    def hear(self, sent):
+        """Read the answer: take the newer text if nothing else was typed here, else choose sometimes."""
+        self.had = max(self.had, sent.copy.number)
+        rival = copies.newer(self.blog.database, sent)
+        if rival == UNTOUCHED and self.number == self.had:
+            self.load()
+        elif rival and self.blog.random.random() < 0.3:
+            now = copies.current(self.blog.database, self.draft)
+            self.over, self.number = now.instead, self.number + 1
+
+    def save(self):
+        """Save if everything has been sent and no other text is newer. Late requests may still bring some."""
+        if self.number > self.had or not self.words or copies.newer(self.blog.database, self.sent()):
+            return
+        content = " ".join(sorted(self.words))
+        sent, shown = self.sent(text=content), self.document
+
+        def arrive():
+            post_id = copies.post_of(self.blog.database, self.draft)
+            if post_id is None:
+                fields = {"title": "A", "content": content, "status": "draft", "tags": []}
+                self.blog.write(copies.create, sent, fields, AUTHOR)
+            else:
+                self.blog.write(copies.save, post_id, {"content": content}, AUTHOR, check(shown), sent)
+
+        def check(shown):
+            def compare(document):
+                if document != shown:
+                    raise ChangedError
+
+            return compare
+
+        def answer():
+            self.document = self.blog.document()
+
+        self.blog.send(arrive, answer)
+
+
+class Blog:
+    """The server with one post, its tabs, and the network between."""
+
+    def __init__(self, database, seed):
+        self.database, self.random = database, random.Random(seed)
+        self.numbers, self.draft = count(), f"draft-{seed:06}"
+        self.typed, self.late = set(), []
+        database.write(lambda tx: tx.execute(DraftCopy.delete()))
+        self.tabs = [Tab(self), Tab(self)]
+
+    def write(self, operation, *arguments):
+        with suppress(ChangedError, Rejected):  # The form shows both texts, and nothing is saved.
+            self.database.write(operation, *arguments)
+
+    def document(self):
+        post_id = copies.post_of(self.database, self.draft)
+        return posts.find(self.database, post_id) if post_id else None
+
+    def words_in_post(self):
+        document = self.document()
+        return set(json.loads(document)["content"].split()) if document else set()
+
+    def words_of(self, copy):
+        return set(copies.text_of(self.database, copy.id)[WORDS].split())
+
+    def send(self, arrive, answer):
+        """Send a request: it arrives now, later, twice or never; if it arrives now, its answer may be lost."""
+        fate = self.random.random()
+        if fate < 0.6:
+            arrive()
+            if self.random.random() < 0.8:
+                answer()
+        if fate > 0.4:
+            self.late.append(arrive)
+
+    def step(self):
+        tab = self.random.choice(self.tabs)
+        self.random.choice([tab.type, tab.type, tab.keep, tab.keep, tab.keep, tab.save, self.deliver, self.other])()
+
+    def deliver(self):
+        if self.late:
+            self.late.pop(self.random.randrange(len(self.late)))()
+
+    def other(self):
+        """Discard, use or open a copy, open another tab, or close one that has sent everything."""
+        known = [copy for copy, _ in self.copies() if copy.state in WITH_TEXT]
+        chance, copy = self.random.random(), self.random.choice(known) if known else None
+        if copy and chance < 0.2:
+            self.write(copies.discard, copy.id)
+        elif copy and chance < 0.4:
+            self.write(copies.use, copy.id, self.random.choice(known).id)
+        elif chance < 0.7:
+            self.tabs.append(Tab(self, copy.id if copy and chance < 0.5 else ""))
+        if len(self.tabs) > 3:
+            done = [tab for tab in self.tabs if tab.number == tab.had]
+            self.tabs.remove(done[0]) if done else None
+
+    def copies(self):
+        """The copies, each with its words."""
+        query = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields), DraftCopy.fields)
+        for *row, fields in self.database.rows(query):
+            yield Copy._make(row), set(json.loads(fields).get(WORDS, "").split())
+
+    def reachable(self):
+        found = self.words_in_post().union(*(tab.words for tab in self.tabs if tab.number > tab.had))
+        found.update(*(words for copy, words in self.copies() if copy.state in WITH_TEXT))
+        post_id = copies.post_of(self.database, self.draft) or 0
+        versions = Revision.select(Revision.document).where(Revision.post_id == post_id)
+        return found.union(*(json.loads(document)["content"].split() for (document,) in self.database.rows(versions)))
+
+
+def write_at_random(database, seeds):
+    for seed in seeds:
+        blog = Blog(database, seed)
+        for step in range(STEPS):
+            blog.step()
+            if step % 6:
+                continue
+            assert blog.typed <= blog.reachable(), (seed, step)
+            current = [copy.draft for copy, _ in blog.copies() if copy.state in (OPEN, SAVED)]
+            assert len(current) == len({*current}), (seed, step)
+
+
+@pytest.mark.both_engines
+def test_no_typed_word_is_ever_out_of_reach(database):
+    write_at_random(database, range(60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_no_typed_word_is_ever_out_of_reach_in_many_more_cases(database, part):
+    write_at_random(database, range(100 * part, 100 * part + 100))
