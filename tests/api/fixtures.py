@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from blogapi import create_app
+from blogapi.documents import INPUT_FIELDS
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, Event
 from tests.service import add_key
 
 EARLIER, NOW, LATER = "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z", "2026-11-20T13:00:00Z"
-FIELDS_ARE = "known: title, status, slug, content, excerpt, tags, cover_image, published_at, params, former_slugs"
+FIELDS_ARE = f"known: {', '.join(INPUT_FIELDS)}"
 NEW_STATUS = (
     "status: must be one of published, draft; PUT /v1/posts/by-slug/{slug} also creates scheduled and archived posts"
 )

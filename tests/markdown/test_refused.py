@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.wings.markdown.files import ReadOptions, parse
+from blogapi.wings.markdown.files import FIELD_NAMES, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from tests.cases import cases
 from tests.markdown.test_files import front
@@ -18,8 +18,7 @@ NO_MAPPING = "mapping values are not allowed here: put the text in quotes"
 NO_TOKEN = "a character cannot start any token: put the text in quotes, and spaces instead of tabs"
 UNKNOWN = (
     "is unknown: put it into `params`, or add ?unknown=params to the address; "
-    "known: title, slug, former_slugs, status, published_at, tags, excerpt, cover_image, params, "
-    "and `id` and `created_at`, which are ignored"
+    f"known: {', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
 )
 
 

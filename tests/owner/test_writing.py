@@ -4,10 +4,11 @@ import pytest
 
 from blogapi.config import zone_named
 from blogapi.storage.models import Post
+from blogapi.wings.owner.fields import MORE_FIELDS
 from tests.cases import cases
 from tests.owner.pages import Page, enter, send, view
 
-FULL = {
+FULL = dict.fromkeys(MORE_FIELDS, "") | {
     "title": "Hello",
     "content": "First line.\n\nSecond.",
     "excerpt": "Short.",
@@ -234,7 +235,7 @@ def test_existing_tags_are_suggested_but_not_to_a_stranger(owner, stranger, post
     post(tags=["secret"])
     form = view(owner, "/settings/posts/new").soup
     assert [each["value"] for each in form.select("datalist option")] == ["secret"]
-    assert [each["name"] for each in form.select("[dir=auto]")] == ["title", "tags", "excerpt", "params"]
+    assert [each["name"] for each in form.select("[dir=auto]")] == ["title", "tags", *MORE_FIELDS, "params"]
     assert "secret" not in Page(stranger, send(stranger, "/settings/posts/new", FULL)).text
 
 
