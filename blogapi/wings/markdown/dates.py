@@ -38,7 +38,13 @@ NUMBERS_ONLY = re.compile(
     rf"(?:,?[ ]+{TIME}{ZONE})?",
     IN_ANY_CASE,
 )
-DATE_FORMS = (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, YEAR_LAST)
+# 13:34 06/21/2014, 13:34 2014-06-21
+TIME_FIRST = re.compile(
+    rf"{TIME},?[ ]+(?:(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{{4}})"
+    r"|(?P<iso_year>\d{4})-(?P<month>\d\d?)-(?P<day>\d\d?))",
+    IN_ANY_CASE,
+)
+DATE_FORMS = (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, YEAR_LAST, TIME_FIRST)
 MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
     "december",
@@ -84,7 +90,9 @@ def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
         hour, minute, second = (int(found.get(name) or 0) for name in ("hour", "minute", "second"))
         if half := found.get("half"):
             hour = hour % 12 + 12 * (half.lower() == "p")
-        moment = datetime(int(found["year"]), month, day, hour, minute, second, tzinfo=_offset(found) or zone)
+        moment = datetime(
+            int(found["year"] or found["iso_year"]), month, day, hour, minute, second, tzinfo=_offset(found) or zone
+        )
         moment.astimezone(UTC)
         return moment
     except AmbiguousDate:

@@ -78,7 +78,7 @@ def read_fields(
             continue
         field, value = _read_field(name, values[name], lines[name], program, zone)
         size = len(values[name]) if field == "cover_image" and isinstance(values[name], dict | list) else 0
-        if size > 1 or (size and not value and program):
+        if size > 1 or (field == "cover_image" and values[name] and not value and program):
             others[name] = values[name]  # The field keeps only the address.
         if not value and name != "former_slugs":  # An empty list gives them up.
             continue
@@ -115,6 +115,8 @@ def _simplified(name: str, field: str, value: Any) -> Any:
         return value.strip()
     if field == "status" and isinstance(value, str):
         return STATUS_WORDS.get(value.lower(), value) if name == "status" else TRUTH_NUMBERS.get(value, value)
+    if field == "cover_image" and str(value).lower() in TRUTH_VALUES:
+        return ""
     if field == "cover_image" and isinstance(value, list):
         value = next(iter(value), "")
     if field == "cover_image" and isinstance(value, dict) and not value.keys() & set(ADDRESS_NAMES):

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from blogapi.bounded import TooDeep, TooMany, check_json
+from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import (
     MAX_DEPTH,
     MAX_FRONT_MATTER_BYTES,
@@ -36,7 +37,10 @@ MOVABLE_TYPE = "an export of Movable Type cannot be read: import it into WordPre
 OTHER_HEADERS = "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---"
 # Front matter that is not read, as a regular expression, and what to do
 NOT_READ = {
-    r";;;[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;": DELIMITERS,
+    r"[;#]{3,}[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;": DELIMITERS,
+    r"\{\s*:[a-z]": f"front matter in EDN cannot be read: {AS_YAML}",
+    r"%\{\s*\w+:": f"front matter in Elixir cannot be read: {AS_YAML}",
+    r" {4}(?:Title|Date|Tags): |@def \w+ *=|<!--(?:t|d|tag|image|video) ": f"this header cannot be read: {AS_YAML}",
     r"(?:```|~~~|---|###)[ \t]*(?:ruby[ \t]*\n\s*front_matter|<%)": f"front matter in Ruby cannot be read: {AS_YAML}",
     r"(?:\s*import [^'\"]*['\"][^'\"\n]*['\"].*\n)*\s*export (?:const|let|default) "
     r"(?:(?:(?:meta|front)\w* *= *)?\{|\w+ *= *\{(?=[^{}]*\b(?:title|date)\b))": JAVASCRIPT,
@@ -89,7 +93,8 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
 def _is_known(headers: str, form: str) -> bool:
     """Return whether enough names of headers are known; a paragraph can begin with one of them."""
     names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
-    return "title" in names or form == "::" or len(names & KNOWN_NAMES) > (form in ":#")
+    is_dated = names == {"date"} and bool(rfc3339_or_empty(headers.partition(":")[2]))  # Blot
+    return "title" in names or form == "::" or is_dated or len(names & KNOWN_NAMES) > (form in ":#")
 
 
 def _after(content: str, text: str, end: int) -> str:

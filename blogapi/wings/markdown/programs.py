@@ -59,7 +59,9 @@ class Program:
     tag_separator: str = ","  # in a string of tags; " ": only if it has no comma; "": it is one tag
     has_linked_tags: bool = False  # `#tag` and `[[tag]]` are tags
     date_and_name: re.Pattern[str] = BEFORE_NAME  # the day in the path of a file, and the rest
-    name_suffix: re.Pattern[str] = NO_MATCH  # removed from the name of a file
+    not_in_names: re.Pattern[str] = NO_MATCH  # removed from the name of a file
+    index_names: tuple[str, ...] = ("index",)  # names of files for which the name of their folder counts
+    names_have_tags: bool = False  # `[bread] name.md` has the tag bread, as in Blot
     titles_from_names: bool = False  # the file's name is the title if there is no other
     permalink_pattern: str = ""  # for the addresses of posts, unless the site has another
     permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns by name
@@ -97,6 +99,7 @@ HUGO_CONFIGS = (
     *(*files("hugo", CONFIG), *files("config", CONFIG)),
     *(*files("config/_default/hugo", CONFIG), *files("config/_default/config", CONFIG)),
 )
+NUMBERED = re.compile(r"^\d+\.(?=\D)")  # 6.name
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 
 # The first that is recognized counts.
@@ -153,7 +156,7 @@ PROGRAMS = (
     ),
     Program("Docusaurus", config_files=files("docusaurus.config", SCRIPTS), date_and_name=IN_PATH),
     Program("VuePress", config_files=(*files(".vuepress/config", SCRIPTS), *files(".vitepress/config", SCRIPTS))),
-    Program("Middleman", config_files=("config.rb",), name_suffix=re.compile(r"\.html$")),
+    Program("Middleman", config_files=("config.rb",), not_in_names=re.compile(r"\.html$")),
     Program("MkDocs", config_files=("mkdocs.yml",), data_files=(".meta.yml",)),
     Program("Quarto", config_files=("_quarto.yml",), data_files=("_metadata.yml",)),
     Program("Lume", config_files=files("_config", SCRIPTS), data_files=files("_data", DATA + SCRIPTS)),
@@ -178,10 +181,20 @@ PROGRAMS = (
         config_files=files("next.config", SCRIPTS),
         field_names={"published_at": ("publishedat", "publisheddate", "publishdate"), "cover_image": ("coverimage",)},
     ),
+    Program("Nuxt", config_files=files("nuxt.config", SCRIPTS), not_in_names=NUMBERED),
+    Program(
+        "Grav",
+        config_files=("user/config/system.yaml", "user/config/site.yaml"),
+        post_folders=("user/pages",),
+        flattened=("taxonomy",),
+        not_in_names=NUMBERED,
+        index_names=("index", "item", "post", "blog_item"),
+    ),
+    Program("Harp", config_files=("harp.json",)),
     Program("Gatsby", config_files=files("gatsby-config", SCRIPTS), field_names={"cover_image": ("featuredimage",)}),
     Program("Statiq", config_files=("statiq.json",), data_files=files("_directory", DATA)),
-    Program("Nikola", config_files=("conf.py",), config_names=("blog_title",), header_form=".."),
-    Program("Pelican or MultiMarkdown", config_files=("pelicanconf.py",), header_form=":"),
+    Program("Nikola", config_files=("conf.py",), config_names=("site_url", "blog_email"), header_form=".."),
+    Program("Pelican or MultiMarkdown", config_files=("pelicanconf.py",), header_form=":", names_have_tags=True),
     Program(
         "Logseq",
         config_files=("logseq/config.edn",),
@@ -202,7 +215,7 @@ PROGRAMS = (
         header_form="#",
         field_names={"published_at": ("publish date", "created", "created time")},
         creation_dates=("created", "created time"),
-        name_suffix=re.compile(" [0-9a-f]{32}$"),
+        not_in_names=re.compile(" [0-9a-f]{32}$"),
     ),
     Program(
         "Hashnode",
@@ -241,14 +254,16 @@ def _all_names(field: str) -> tuple[str, ...]:
 
 ANY = Program(
     "",
+    names_have_tags=True,
     field_names={field: _all_names(field) for field in NAMES_OF_FIELDS},
     flattened=_all("flattened"),
     date_keywords=LAST_MODIFIED,
     has_linked_tags=True,
     date_and_name=re.compile(f"{BEFORE_NAME_OR_.pattern}|{IN_PATH.pattern}", re.ASCII | re.DOTALL),
-    name_suffix=re.compile(
-        "|".join(program.name_suffix.pattern for program in PROGRAMS if program.name_suffix is not NO_MATCH)
+    not_in_names=re.compile(
+        "|".join(program.not_in_names.pattern for program in PROGRAMS if program.not_in_names is not NO_MATCH)
     ),
+    index_names=("index", "item"),
     data_files=_all("data_files"),
     post_data_files=_all("post_data_files"),
 )

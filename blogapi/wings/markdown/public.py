@@ -27,7 +27,7 @@ MAY_BE_PASSWORD = {"secret", "protect", "protected", "private", "lock"}  # if th
 HIDING = re.compile(
     "draft|priv(at|ad|é)|hid(e|den|ing)|unlist|delist|unpublish(ed|$)|secret|confidential|protect|restrict|embargo"
     "|unfinished|inprogress|pending|deleted|trash|inactive|disabled|headless|exclude|members?(only|$)|subscriber"
-    "|premium|paywall|paid|mailonly|newsletteronly|onlyfree|login|membersaccess"
+    "|premium|paywall|paid|mailonly|newsletteronly|onlyfree|login|membersaccess|subscriptionlevel"
     "|^((is)?(wip|removed|internal|sent|todo)|(ignored?|skip)(post|page)?|lock(ed)?|(requires?)?auth(entication|required)?)$"
     "|entwurf|brouillon|borrador|bozza|rascunho|szkic|черновик|下書き|草稿"
 )
@@ -91,7 +91,7 @@ NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
     (PASSWORD, _hides),
     (
         re.compile(
-            "publish(ed|able)?|public|status|visibility|privacy|accessroles?|acl|permissions?|access"
+            "publish(ed|able)?|public|status|visibility|privacy|accessroles?|.*acl|permissions?|access"
             "|groups?|roles?|viewers|readers|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
         ),
         _limits,

@@ -22,13 +22,14 @@ def kind_of(entry: Element) -> str:
 def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
     """Return a post or a page of Blogger."""
     status = child_text(entry, "status", "blogger").lower()
+    when = rfc3339_or_empty(child_text(entry, "published"))
     is_draft = status not in ("", "live", "scheduled") or child_text(entry, "control/{*}draft") == "yes"
+    is_draft |= status == "scheduled" and not when
     if "trash" in status or child_text(entry, "trashed", "blogger"):
         return LeftOut(f"{kind} (trash)")
     links = [child.get("href", "") for child in entry.iterfind("{*}link") if child.get("rel") == "alternate"]
     path = child_text(entry, "filename", "blogger") or urlsplit(next(iter(links), "")).path
     labels = [child for child in entry.iterfind("{*}category") if "google.com" not in child.get("scheme", "")]
-    when = rfc3339_or_empty(child_text(entry, "published"))
     fields = {
         "slug": path.rpartition("/")[2].partition(".")[0],
         "title": text_of(child_text(entry, "title")),
@@ -44,5 +45,6 @@ def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
         kind,
         created_at=rfc3339_or_empty(child_text(entry, "created", "blogger")) or when,
         paths=(path,),
+        date_text=child_text(entry, "published"),
         values={"status": status or fields["status"]},
     )

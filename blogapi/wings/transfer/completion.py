@@ -9,7 +9,7 @@ from typing import Any
 from blogapi.api.schemas import URL
 from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS, STATUSES, is_slug
 from blogapi.posts.params import ParamsError, check_params, is_name
-from blogapi.text import fold
+from blogapi.text import VISIBLE, fold
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
 from blogapi.wings.markdown.programs import OURS
@@ -78,6 +78,9 @@ DAY_IN_PATH = re.compile(
 )
 
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # for search engines
+# Names in params for what is no text of a post
+NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
+ADDRESS = re.compile(r"https?://[^\s<>]+")
 FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
 
 
@@ -139,12 +142,27 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
         del fields["published_at"]
         notes[Note.DATES_TO_COME] = file.line_of("published_at")
     _place_cover(item)
+    if not VISIBLE.search(fields.get("content", "")) and (text := _text_beside(fields)):
+        fields["content"], notes[Note.NO_TEXT] = text, None
     if params := fields.get("params", {}):
         fields["params"] = {name: value for name, value in params.items() if name not in drop}
     notes |= shorten(fields, file)
     item.created_at = next((time for time in (item.created_at, published_at) if time and time <= now), None)
     if not is_slug(fields["slug"]):
         item.old_paths = (f"/{fields['slug']}", *item.old_paths)
+
+
+def _text_beside(fields: Mapping[str, Any]) -> str:
+    """Return the links and lists in params as Markdown, or else the excerpt or the cover; "" if there are none."""
+    lines = []
+    for name, value in fields.get("params", {}).items():
+        values = value if isinstance(value, list) else [value]
+        if not NOT_TEXT.search(name) and (values is value or ADDRESS.match(str(value))):
+            parts = (each.values() if isinstance(each, dict) else [each] for each in values)
+            lines += [ADDRESS.sub(r"<\g<0>>", " ".join(map(str, each))) for each in parts]
+    cover = fields.get("cover_image", "")
+    text = "\n".join(f"* {line}" for line in lines) if len(lines) > 1 else "".join(lines)
+    return text or fields.get("excerpt", "") or (cover and f"![]({cover})")
 
 
 def _place_cover(item: Item) -> None:

@@ -40,7 +40,7 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
 
 def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
     links = [link for link in entry.iterfind("{*}link") if link.get("rel", "alternate") == "alternate"]
-    dates = [rfc3339_or_empty(child_text(entry, name), zone) for name in ("pubDate", "published", "date", "updated")]
+    dates = [*filter(None, (child_text(entry, name) for name in ("pubDate", "published", "date", "updated")))]
     html = child_text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
     summary = _html(entry.find("{*}summary"))
     author = child_text(entry, "creator") or child_text(entry, "author/{*}name") or child_text(entry, "author")
@@ -49,7 +49,8 @@ def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
         values={"draft": child_text(entry, "control/{*}draft")},
         link="".join(link.get("href") or link.text or "" for link in links[:1]).strip(),
         title=text_of(child_text(entry, "title")),
-        when=next(filter(None, dates), ""),
+        when=next(filter(None, (rfc3339_or_empty(text, zone) for text in dates)), ""),
+        date_text=next(iter(dates), ""),
         html=html or summary,
         excerpt=text_of(summary) if html else "",
         tags=terms,
@@ -67,11 +68,12 @@ def _html(element: Element | None) -> str:
     return "".join((element.text or "", *children)).strip()
 
 
-def _post(link: str, when: str, values: dict[str, Any], **fields: Any) -> ExportedPost:
+def _post(link: str, when: str, date_text: str, values: dict[str, Any], **fields: Any) -> ExportedPost:
     path = urlsplit(link).path
     slug = path.rstrip("/").rpartition("/")[2].removesuffix(".html")
     fields |= {"slug": slug if is_slug(slug) else "", "status": "published", "published_at": when}
-    return ExportedPost(link or fields["title"], fields, created_at=when, paths=(path,), values=values)
+    number = link or fields["title"]
+    return ExportedPost(number, fields, created_at=when, date_text=date_text, paths=(path,), values=values)
 
 
 def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
@@ -87,6 +89,7 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
             link=texts["url"],
             title=texts["title"],
             when=rfc3339_or_empty(texts["date_published"] or texts["date_modified"]),
+            date_text=texts["date_published"] or texts["date_modified"],
             html=texts["content_html"],
             content="" if texts["content_html"] else texts["content_text"],
             excerpt=texts["summary"],

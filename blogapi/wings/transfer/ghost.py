@@ -56,7 +56,8 @@ def _post(row: Row, kind: str, meta: dict[Any, Row], tags: Names, authors: Names
         params = _params(row_and_meta, authors.get(row["id"], []))
         post.fields = _fields(row_and_meta, tags) | {"params": params}
         post.created_at = _time(row.get("created_at"))
-        post.values = {name: row.get(name) or "" for name in ("visibility", "status", "email_only")}
+        post.date_text = str(row.get("published_at") or "")
+        post.values = {name: row_and_meta.get(name) or "" for name in ("visibility", "status", "email_only")}
     except MarkdownError as error:
         post.error = error.reason
     except (LookupError, TypeError, ValueError, AttributeError):

@@ -16,10 +16,11 @@ from blogapi.wings.transfer.sites import Site, files_in, folders_up_to, mappings
 
 # Names of files that are not published: in Astro, Docusaurus and Jekyll, in Blot, by custom, and in Nuxt
 DRAFT_NAME = re.compile(
-    r"_.*|\[drafts?\].*|(draft|wip|private|hidden)[-_ ].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
+    r"_.*|\[drafts?\].*|(draft|wip)[-_ ].*|.*\.(draft|private|hidden)(\..*)?", re.DOTALL | re.IGNORECASE
 )
 TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
+HARP_DATA = "_data.json"  # in Harp, contains the front matter of the files beside it, by their names
 # Names at the top of a site's configuration that mean all its posts; other names are the site's own
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
 
@@ -38,7 +39,9 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
 def is_settings(file: Path) -> bool:
     """Return whether a file is a configuration or has values for posts, so that it is not one that was left out."""
     names = (*(name.format(file.parent.name) for name in ANY.data_files), *EXCLUDING_FILES)
-    return file.name in names or (file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml"))
+    return any(f"/{file}".endswith(f"/{name}") for name in names) or (
+        file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml")
+    )
 
 
 def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
@@ -88,9 +91,17 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             yield Inherited(file.name, values, is_default=False)
             yield from (Inherited(file.name, each) for each in cascade)
         else:
-            yield Inherited(file.name, read_data(file, roots))
+            values = read_data(file, roots)
+            names = files_in(file.parent, [f"{name}.md" for name in values]) if file.name == HARP_DATA else ()
+            yield Inherited(file.name, {name: values[name] for name in values.keys() - {path.stem for path in names}})
     except (DataError, MarkdownError):
         yield _unreadable(file)
+
+
+def values_of_file(path: Path, roots: tuple[str, ...], data: Path) -> dict[str, Any] | None:
+    """Return the values for one file in the data of its folder, as in Harp. Raises DataError."""
+    values = read_data(data, roots).get(path.stem.lower())
+    return values if isinstance(values, dict) else None
 
 
 def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:

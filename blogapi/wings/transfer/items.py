@@ -36,6 +36,8 @@ class Note(StrEnum):
     OTHER_DATES = "other dates", "Drafts without a date, although something looks like one:", DATE_FROM
     NO_DATES = "no dates", PUBLISHED_NOW, "no date was understood; `date` would be"
     NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
+    UNREAD_DATES = "unread dates", "Kept as drafts, as their dates cannot be read:", "publish them with a date"
+    NO_TEXT = "no text", "Links, lists or images are the text of", "they have no other"
     TITLES = "titles", "Titles made from the text, of", "`title` would be the title"
     TITLES_FROM_NAMES = (
         "titles from names",
@@ -141,6 +143,7 @@ class ExportedPost:
     fields: dict[str, Any]  # fields of a post, as in JSON, with `html` in place of `content`; empty ones do not count
     kind: str = "post"  # or "page"
     created_at: str = ""  # RFC 3339
+    date_text: str = ""  # the date of its publication, as it is written
     paths: tuple[str, ...] = ()  # its addresses, the current one first
     values: Mapping[str, Any] = field(default_factory=dict)  # all that may say that it was hidden
     comments: int = 0

@@ -36,7 +36,8 @@ def _post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
     if heading and heading.text.strip() == title:  # The title is repeated in the text.
         heading.decompose()
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
-    when = rfc3339_or_empty(time.attr("datetime") or "") if time else ""
+    date_text = time.attr("datetime") or "" if time else ""
+    when = rfc3339_or_empty(date_text)
     address = link.attr("href") or "" if link else ""
     author = _text(entry.select_one(".p-author"))
     status = "draft" if match[1] == "draft" else "published"
@@ -49,7 +50,9 @@ def _post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
         "html": body.inner_html,
         "params": ({"author": author} if author else {}) | ({"canonical_url": address} if address else {}),
     }
-    return ExportedPost(match[3], fields, created_at=when, paths=(urlsplit(address).path,), values={"status": status})
+    post = ExportedPost(match[3], fields, created_at=when, date_text=date_text, values={"status": status})
+    post.paths = (urlsplit(address).path,)
+    return post
 
 
 def _text(element: Element | None) -> str:

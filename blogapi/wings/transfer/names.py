@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from datetime import time as time_of_day
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from blogapi.text import VISIBLE
-from blogapi.wings.markdown.dates import looks_like_date, rfc3339_or_empty
+from blogapi.wings.markdown.dates import datetime_of, looks_like_date, rfc3339_or_empty
 from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shown
@@ -20,6 +21,9 @@ from blogapi.wings.transfer.permalinks import split_address
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 
+TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
+TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
+MIDNIGHT = time_of_day()
 MAX_TITLE_TEXT = 2000  # characters in which a title is looked for
 # Parts of a text that cannot be its title: code, HTML, images, imports, and the marks of blocks
 NOT_TITLE = re.compile(
@@ -34,6 +38,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
 MAX_HEADER_TEXT = 500  # characters in which lines like headers are looked for
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
+ABLOG = re.compile(r"\{post\}[ \t]+\w")
 PUBLISHED = re.compile("publish", re.IGNORECASE)
 
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
@@ -42,9 +47,10 @@ DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", 
 def name_and_date(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
     """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
     stem, dot, language = path.stem.partition(".")
-    name = (path.parent.name or stem) + (dot + language).replace(".", "-") if stem == "index" else path.stem
-    name = program.name_suffix.sub("", name) or name
-    above = folders[:-1] if stem == "index" else folders
+    is_index = stem in program.index_names
+    name = (path.parent.name or stem) + (dot + language).replace(".", "-") if is_index else path.stem
+    name = program.not_in_names.sub("", name) or name
+    above = folders[:-1] if is_index else folders
     for text in dict.fromkeys((name, "/".join((*above, name)))):
         if match := program.date_and_name.fullmatch(text):
             year, month, number, rest = filter(None, match.groups())
@@ -88,6 +94,9 @@ def infer(
     Return the name of the file without a leading date, and notes on a title and a status.
     """
     fields, program = file.fields, file.program
+    if program.names_have_tags and (match := TAGS_IN_NAME.match(path.stem)):
+        fields["tags"] = [*fields.get("tags", ()), *TAG_IN_NAME.findall(match[0])]
+        path = path.with_name(path.name[match.end() :])
     (name, day), day_in_address = name_and_date(path, folders, program, zone), DATE_IN_PATH.search(address)
     fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
     notes = []
@@ -99,6 +108,11 @@ def infer(
         day = rfc3339_or_empty(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
+    time = file.others.get("time")  # in PieCrust
+    if isinstance(time, str) and "published_at" in fields:
+        local = datetime_of(fields["published_at"]).astimezone(zone)
+        if local.time() == MIDNIGHT:
+            fields["published_at"] = rfc3339_or_empty(f"{local.date()} {time}", zone) or fields["published_at"]
     if DRAFT_FOLDERS & {folder.lower() for folder in (top, *folders)} and not file.is_exported:
         fields.setdefault("status", "draft")
     elif "published_at" in fields and publish:
@@ -116,7 +130,8 @@ def dates_in(values: Mapping[str, Any]) -> list[str]:
 def dates_in_text(text: str) -> list[str]:
     """Return the names of lines near the beginning of a text that look like headers with dates."""
     lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
-    return [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
+    found = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
+    return found + ["{post}"] * bool(ABLOG.search(text[:MAX_HEADER_TEXT]))
 
 
 def _is_date(name: str, value: Any) -> bool:

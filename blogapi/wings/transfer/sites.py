@@ -17,7 +17,7 @@ from blogapi.wings.transfer.permalinks import pattern_of
 
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
-ASSIGNED = re.compile(r"^(\w+)\s*=", re.MULTILINE)
+ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
 PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # only below one of SITE_PARTS
 
@@ -111,10 +111,10 @@ def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Ite
 
 
 def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the values in a configuration; of a script only the names. Raises DataError."""
+    """Return the values in a configuration; of a script those assigned at the top, as text. Raises DataError."""
     if config.suffix in (".json", ".toml", ".yaml", ".yml"):
         return read_data(config, roots)
-    return {match[1].lower(): "" for match in ASSIGNED.finditer(read_text(config, roots))}
+    return {match[1].lower(): match[3] or match[4] or "" for match in ASSIGNED.finditer(read_text(config, roots))}
 
 
 def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:

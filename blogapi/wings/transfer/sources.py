@@ -1,8 +1,10 @@
 """Read the posts in folders of Markdown files and in exports, in the order of their dates, ready to be stored."""
 
 import hashlib
+import json
 import os
 import pickle
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from urllib.parse import urlsplit
 
 from blogapi.clock import rfc3339
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
-from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
 from blogapi.wings.markdown.programs import ANY, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names, permalinks
@@ -24,12 +26,18 @@ from blogapi.wings.transfer.discovery import files_below
 from blogapi.wings.transfer.folder import open_below, read_text, real_folders
 from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on
 from blogapi.wings.transfer.images import LocalImages, Placement
-from blogapi.wings.transfer.inherited import inherited_by, is_settings
+from blogapi.wings.transfer.inherited import HARP_DATA, inherited_by, is_settings, values_of_file
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, Note, NoteDetails
-from blogapi.wings.transfer.sites import Site, bound_of, site_of
+from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 
 MAX_ADVISED = 100  # at most this many files of each kind are looked at for advice
+# The beginning of text that only members may read, in WordPress and Ghost
+PAYWALL = re.compile(
+    r"<!-- ?(?:wp:)?[\w/-]*(?:premium-content|paywall|members?-only|restrict|subscriber)[\w/-]*"
+    r"|\[(?:[\w-]*(?:restrict|member|paywall|premium|subscriber|protected)[\w-]*|private|hide)\b[^\]\n]{0,40}",
+    re.IGNORECASE,
+)
 MEANINGLESS_FOLDERS = {*names.DRAFT_FOLDERS, "_posts", "posts", "content", "source", "src"}  # never part of a slug
 
 
@@ -178,12 +186,15 @@ class Sources:
         return item
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
-        """Return the bytes of a file with the headers in a file beside it in front, as in Nikola."""
-        beside = path.with_suffix(".meta")  # Its name may be too long.
-        if os.path.isfile(beside) and not data.startswith((b"---", b"+++", b"..")):
+        """Return the bytes of a file with the headers in a file beside it in front, as in Nikola and Harp."""
+        if data.startswith((b"---", b"+++", b"..")):
+            return data
+        beside, roots = path.with_suffix(".meta"), self.roots or real_folders([path.parent])
+        if os.path.isfile(beside):  # Its name may be too long.
             self.taken.add(os.path.realpath(beside))
-            return read_text(beside, self.roots or real_folders([path.parent])).rstrip().encode() + b"\n\n" + data
-        return data
+            return read_text(beside, roots).rstrip().encode() + b"\n\n" + data
+        own = next(map(partial(values_of_file, path, roots), files_in(path.parent, [HARP_DATA])), None)
+        return json.dumps(own).encode() + b"\n\n" + data if own else data
 
     def _inferred(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
@@ -201,7 +212,7 @@ class Sources:
             file,
             own_path="/".join(("", *_meaningful(folders), name)),
             notes={**without_controls(file.fields), **dict.fromkeys(notes)},
-            parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] == "index" else -1]),
+            parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] in site.program.index_names else -1]),
             zone=site.zone,
             slug_prefix=names.language_of(path, file.values) or permalinks.split_address(address)[0],
         )
@@ -246,8 +257,9 @@ class Sources:
         source = f"{file} ({valid_slug(slug)}{'' if has_title else f', id {post.id}'})"
         notes: dict[Note, NoteDetails] = {Note.BLOCKS: None} if post.has_missing_blocks else {}
         notes |= without_controls(fields)
+        html = fields.pop("html", "")
         try:
-            if html := fields.pop("html", ""):
+            if html:
                 fields["content"] = markdown_of(html)
         except MarkdownError as error:
             return Failure(source, None, error.reason)
@@ -257,7 +269,13 @@ class Sources:
             notes |= {Note.TITLES if title else Note.TITLES_FROM_NAMES: None}
         paths = tuple(filter(None, map(permalinks.path_of, post.paths)))
         item = Item(source, fields, post.created_at, old_paths=paths, notes=notes, parents=(post.id,))
-        hide_unless_public(item, post.values, (), rfc3339(self.now))
+        if post.date_text and fields.get("status") in ("published", "scheduled") and "published_at" not in fields:
+            fields["status"] = "draft"
+            item.notes[Note.UNREAD_DATES] = None, shown(post.date_text[:40])
+        paywall = PAYWALL.search(html)
+        hide_unless_public(
+            item, {"paywall": paywall[0], **post.values} if paywall else post.values, (), rfc3339(self.now)
+        )
         self._place_images(item)
         complete(item, rfc3339(self.now), self.drop)
         return item

@@ -35,6 +35,7 @@ def _post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
     fields |= {"excerpt": row.get("subtitle", "")}
     path = folder / "posts" / f"{row.get('post_id', '')}.html"
     post = ExportedPost(number, fields, created_at=when, paths=(f"/p/{slug}",) if slug else (), file=str(path))
+    post.date_text = row.get("post_date", "")
     post.values = {"audience": row.get("audience", ""), "status": status}
     try:
         with open_below(path, real_folders([folder])) as file:

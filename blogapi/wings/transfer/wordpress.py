@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
+from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reus
 MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of a block, and blocks in a post
 # A match ends where the next footnote begins, so that each text is searched only once.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
+DATES = ("post_date_gmt", "post_date", "pubDate")
 EXPORT_STATUSES = {name: status for name, status in STATUS_WORDS.items() if name != "trash"} | {"draft": "draft"}
 
 
@@ -92,6 +94,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         fields,
         kind=child_text(item, "post_type"),
         created_at=when,
+        date_text=next(filter(re.compile("[1-9]").search, map(partial(child_text, item), DATES)), ""),
         paths=(link, *(_renamed(link, slug, value) for value in older)),
         values=first | {"status": status, "post_password": child_text(item, "post_password")},
         comments=len(item.findall("{*}comment")),
@@ -110,8 +113,8 @@ def _without_shortcodes(html: str) -> str:
 
 def _date(item: Element, zone: tzinfo) -> str:
     """Return the date of a post; Squarespace can leave out the first two."""
-    found = rfc3339_or_empty(child_text(item, "post_date_gmt")) or rfc3339_or_empty(child_text(item, "post_date"), zone)
-    return found or rfc3339_or_empty(child_text(item, "pubDate"))
+    dates = (rfc3339_or_empty(child_text(item, name), zone if name == "post_date" else UTC) for name in DATES)
+    return next(filter(None, dates), "")
 
 
 def _figure(caption: re.Match[str]) -> str:

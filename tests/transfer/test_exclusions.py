@@ -1,0 +1,32 @@
+"""Patterns of files in configurations, which come from outside: what they match, and for how long at most."""
+
+import time
+
+from blogapi.wings.transfer.exclusions import MAX_PATTERNS, Patterns
+
+
+def test_patterns_match_a_path_or_the_end_of_one():
+    matches = {
+        "attic": ["attic/a.md", "posts/attic/a.md"],
+        "*.draft.md": ["a.draft.md", "posts/a.draft.md"],
+        "posts/": ["posts/a.md", "content/posts/a.md"],
+        "/posts/a.md": ["posts/a.md"],
+    }
+    for pattern, paths in matches.items():
+        for path in paths:
+            assert Patterns([pattern]).matches(path), (pattern, path)
+        assert not Patterns([pattern]).matches("notes/b.md"), pattern
+    assert Patterns([r"posts/secret-.*\.md$"], are_regexes=True).matches("content/posts/secret-a.md")
+    assert not Patterns([r"posts/secret-.*\.md$"], are_regexes=True).matches("content/posts/a.md")
+    assert not Patterns(["["], are_regexes=True).matches("a.md")
+
+
+def test_patterns_that_could_take_long_match_at_once():
+    path = f"posts/{'a' * 200}.md"
+    begun = time.thread_time()
+    for pattern in (r"(a+)+b", r"(a|a)*b", r"(?:a{1,9}){1,99}b", ".*.*.*.*.*.*b", "*a" * 20, r"a?" * 90 + "b"):
+        assert Patterns([pattern], are_regexes=True).matches(path), pattern
+    assert Patterns(["b"] * (MAX_PATTERNS + 1)).matches(path)
+    for pattern in ("a*b", "**/b/*", r"\.Rmd$"):
+        assert not Patterns([pattern], are_regexes=True).matches(path), pattern
+    assert time.thread_time() - begun < 1
