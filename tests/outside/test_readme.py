@@ -54,7 +54,7 @@ WEBHOOKS = Page("docs/webhooks.md")
 
 RUNNING = Page("docs/running.md")
 (HEALTH,) = RUNNING.take("Health")
-(SCRAPE,) = RUNNING.take("Metrics", "yaml")
+SCRAPE, ALERTS = RUNNING.take("Metrics", "yaml")
 (DOCTOR,) = RUNNING.take("Troubleshooting")
 
 IMPORTING = Page("docs/importing.md")
@@ -264,6 +264,12 @@ def test_the_pages_on_health_metrics_and_backups_work(sh, service, tmp_path):
     (copy,) = tmp_path.glob("blog-*.db")
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT slug FROM post").fetchall() == [("sourdough",)]
+
+    metrics = sh(f"curl -f http://{target}/metrics --oauth2-bearer {service.key}", "")
+    (group,) = yaml.safe_load(ALERTS)["groups"]
+    names = {name for rule in group["rules"] for name in re.findall(r"blogapi_\w+", rule["expr"])}
+    assert names
+    assert {name for name in names if f"\n{name} " not in metrics} == set()
 
 
 @pytest.mark.parametrize("page", [README, REFERENCE, WEBHOOKS, RUNNING, BACKUPS, UPGRADING])
