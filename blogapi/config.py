@@ -16,7 +16,7 @@ from blogapi import env_file
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
-# Other forms of addresses, and typing errors in them: as file names, they would show a password
+# Addresses in other forms, or with typing errors: as names of files, they would reveal a password
 NOT_A_FILE = re.compile(
     r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S
 )
@@ -26,7 +26,7 @@ LOG_FORMATS = "text", "json"
 OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
 # http or https, a host, and an optional port and path, all safe in a shell
 BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
-# A path that could be mistaken for one of the service's own, or that is the address of the API
+# A path that collides with one of the service's own, or leads to the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|readyz|openapi\.json)$")
 # Kubernetes sets such variables for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
@@ -202,7 +202,7 @@ def _base_url(url: str) -> str:
     if not match:
         raise ValueError(
             "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "
-            f"such as https://blog.example.org or https://example.org/blog, not {url[:80]!r}"
+            f"such as https://blog.example.org or https://example.org/blog, not {url.rpartition('@')[2][:80]!r}"
         )
     if OWN_PATH.search(match[3]):
         raise ValueError(

@@ -122,7 +122,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results; show progress and what `also` returns, in a bar on a terminal, else every ITEMS_A_LINE."""
+    """Yield the results; show progress and what `also` returns: a bar on a terminal, otherwise a line now and then."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar

@@ -21,7 +21,7 @@ from blogapi.wings.markdown.front_matter import shown
 
 
 def given_path(value: str) -> Path:
-    """Return a path; refuse "", which an unset shell variable gives, and which Path takes for the current folder."""
+    """Return a path. Refuse "", the value of an unset shell variable, which Path takes for the current folder."""
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)

@@ -26,14 +26,14 @@ PING_SECONDS = 10
 
 
 def numbers(value: str) -> dict[str, int]:
-    """Return how many backups to keep of each period."""
+    """Return how many backups to keep for each period."""
     if not re.fullmatch("([1-9][0-9]{0,3}[dwmy](,|$))+", value) or value.endswith(","):
         raise click.BadParameter("must be numbers of days, weeks, months or years, such as 7d,4w,12m")
     return {period[-1]: int(period[:-1]) for period in value.split(",")}
 
 
 def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
-    """Return the names of the backups that are not the last of any of the last periods that have one."""
+    """Return the names of the backups to remove: all but the last one of each of the last periods."""
     times = {name: time for name in sorted(names) if (time := time_of(name))}
     kept = {*[*times][-1:]}
     for unit, count in periods.items():

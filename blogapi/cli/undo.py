@@ -20,7 +20,7 @@ from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.front_matter import shown
 
-ACTIONS = ("changed back", "restored", "moved to the trash", "left")  # what it can do with a post
+ACTIONS = ("changed back", "restored", "moved to the trash", "left")  # possible results for a post
 
 
 def utc(value: str) -> str:
