@@ -285,7 +285,7 @@ def test_the_drafts_of_a_flat_export_are_not_published(tmp_path, name):
 
 def test_a_webhook_triggers_the_build_of_a_site(generator):
     workflow = yaml.load((generator[0] / ".github/workflows/site.yml").read_text(), yaml.BaseLoader)
-    assert "post.published" in workflow["on"]["repository_dispatch"]["types"]
+    assert workflow["on"]["repository_dispatch"]["types"] == ["site.changed"]
     environ = next(step["env"] for step in workflow["jobs"]["site"]["steps"] if "env" in step)
     assert {"BLOG_URL", "BLOG_KEY"} < environ.keys() <= {"BLOG_URL", "BLOG_KEY", *SITE}
     assert environ["BLOG_KEY"] == "${{ secrets.BLOG_KEY }}"
