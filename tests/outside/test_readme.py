@@ -132,7 +132,7 @@ def test_the_reference_works(sh, service):
     created = json.loads(sh(CREATE))
     proposal, described = json.loads(sh(PROPOSED, AGENT=service.key)), json.loads(PROPOSAL)
     assert (list(proposal), proposal["changes"]) == (list(described), described["changes"])
-    assert json.loads(sh(APPLIED.replace(described["id"], proposal["id"])))["title"] == "Hello, world"
+    assert json.loads(sh(APPLIED.replace(f"/{described['id']}/", f"/{proposal['id']}/")))["title"] == "Hello, world"
     sh(SEND)
     changed = json.loads(sh(CHANGE))
     assert changed | TIMES == created | {"title": "Hello again", "excerpt": "A greeting."} | TIMES
