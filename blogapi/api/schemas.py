@@ -118,10 +118,8 @@ class Line(Text):
     removed = WHITE_SPACE
 
     def __init__(self, maximum: int, description: str = "", required: bool = True):
-        bounds = (
-            f"One line of {'1 to' if required else 'at most'} {maximum} characters, without the white space around "
-        )
-        bounds += "it; at least one is visible."
+        least = "1 to" if required else "at most"
+        bounds = f"One line of {least} {maximum} characters, without white space around it; at least one is visible."
         described = doc(f"{description} {bounds}".strip(), pattern=LINE)
         super().__init__(length(int(required), maximum), visible, required=required, **described)
 

@@ -29,7 +29,7 @@ def test_the_reference_has_each_field_with_its_length():
     rows = dict(
         re.findall(r"^\| `(\w+)` \| (.*) \|$", Path("docs/reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
-    assert set(FIELDS) <= rows.keys()
+    assert set(FIELDS) <= rows.keys(), "edit the table in docs/reference.md"
     lengths = {name: field.max_length for name, field in FIELDS.items() if field.max_length and field.kind != "url"}
     assert [name for name, longest in lengths.items() if not re.search(rf"at most {longest:,}\b", rows[name])] == []
 
