@@ -244,14 +244,12 @@ CREATE TABLE image_total (
 
 -- The labels of tags, which stand for them in the search index: ¶1, ¶2 and so on. A site-wide tag change writes only these.
 CREATE TABLE search_label (
-    published INTEGER NOT NULL,  -- whether it is for published posts or for all others
-    word TEXT NOT NULL,  -- a word of the tag; or = and the tag, folded; or '', for a tag that was deleted site-wide
-    id INTEGER NOT NULL,
-    words TEXT NOT NULL,  -- all words of the tag, with a space before and after each
-    PRIMARY KEY (published, word, id)
-) STRICT, WITHOUT ROWID;
+    id INTEGER NOT NULL PRIMARY KEY,
+    tag TEXT NOT NULL,  -- folded; '' if it was deleted site-wide
+    words TEXT NOT NULL  -- of the tag, with a space before and after each
+) STRICT;
 
-CREATE INDEX search_label_id ON search_label (id);
+CREATE INDEX search_label_tag ON search_label (tag);
 
 -- Has a row while the search index is built again, newest post first.
 CREATE TABLE search_rebuild (
@@ -277,16 +275,11 @@ END;
 -- The highest ids ever used
 INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0), ('proposal', 0);
 
--- The words of posts, in one table for published posts and one for all others: the timing of a search must reveal
--- nothing about the latter.
-CREATE VIRTUAL TABLE search_published USING fts5 (title, text, columnsize = 0, tokenize = 'ascii');
-
-CREATE VIRTUAL TABLE search_others USING fts5 (title, text, columnsize = 0, tokenize = 'ascii');
+-- The words of posts, and the labels of their tags as a JSON array
+CREATE VIRTUAL TABLE search USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
 
 -- Otherwise, FTS5 would merge for up to 60 ms during a write; a background step merges.
-INSERT INTO search_published (search_published, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);
-
-INSERT INTO search_others (search_others, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);
+INSERT INTO search (search, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);
 
 CREATE TABLE search_made (
     unicode TEXT NOT NULL  -- the Unicode version used to index the words; no row before the first indexing

@@ -114,28 +114,14 @@ def ids_are_known(rows, last):
 
 
 def index_is_true(rows, posts, is_file):
-    """The search index has the words and tags of each post, in the right part for its status."""
-    columns = (
-        "rowid, title, text"
-        if is_file
-        else "post_id, title, text || array_to_string(array[''] || labels::text[], ' ¶')"
-    )
-    published = rows(f"SELECT {columns} FROM {'search_published' if is_file else 'search WHERE published'}")
-    others = rows(f"SELECT {columns} FROM {'search_others' if is_file else 'search WHERE NOT published'}")
-    labels = {
-        f"¶{number}": (bool(part), word[1:])
-        for number, part, word in rows("SELECT id, published, word FROM search_label")
-        if word.startswith("=") or not word
-    }
-    found = {number: (True, *texts) for number, *texts in published}
-    found |= {number: (False, *texts) for number, *texts in others}
-    assert len(found) == len(published) + len(others)
+    """The search index has the words of each post, and the labels of its tags."""
+    table = "SELECT rowid, title, text, labels FROM search" if is_file else "SELECT * FROM search"
+    found = {number: texts for number, *texts in rows(table)}
+    labels = dict(rows("SELECT id, tag FROM search_label"))
     for number in posts.keys() | found.keys():
         title, text = of_post(posts[number])
-        is_published, *texts = found[number]
-        assert is_published == (posts[number]["status"] == "published")
-        words = [word for word in texts[1].split() if word not in labels]
-        tags = [labels[word] for word in texts[1].split() if word in labels]
-        assert {tag for tag in tags if tag[1]} == {(is_published, fold(name)) for name in posts[number]["tags"]}
+        own = [int(label[1:]) for label in json.loads(found[number][2])] if is_file else found[number][3]
+        assert {labels[label] for label in own} - {""} == {*map(fold, posts[number]["tags"])}
         expected = text if is_file else f"{title} {text}"
-        assert [sorted(texts[0].split()), sorted(words)] == [sorted(title.split()), sorted(expected.split())]
+        pairs = zip(found[number][:2], (title, expected), strict=True)
+        assert all(sorted(indexed.split()) == sorted(words.split()) for indexed, words in pairs)

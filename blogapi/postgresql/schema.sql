@@ -38,7 +38,6 @@ ALTER TABLE image_part ALTER content SET STORAGE EXTERNAL;  -- uncompressed, so 
 -- The words of all posts, with a space before and after each word.
 CREATE TABLE search (
     post_id bigint NOT NULL PRIMARY KEY,
-    published boolean NOT NULL,
     title text COLLATE "C" NOT NULL,
     text text COLLATE "C" NOT NULL,  -- includes the title
     words text COLLATE "C" NOT NULL,  -- for the index, which would sort all repeats: the distinct words, and the labels
@@ -48,16 +47,10 @@ CREATE TABLE search (
 -- Compressing the words of a large post would take longer than everything else.
 ALTER TABLE search ALTER text SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTERNAL;
 
--- Two indexes, so that a search among published posts reads nothing about others. Pending entries (at most this many
--- kB) are merged outside of transactions, because that can take 0.2 s.
-CREATE INDEX search_published ON search USING gin (
+-- Pending entries (at most this many kB) are merged outside of transactions, because that can take 0.2 s.
+CREATE INDEX search_words ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),
     array_to_tsvector(string_to_array(words, ' '))
-) WITH (gin_pending_list_limit = 16384) WHERE published;
-
-CREATE INDEX search_others ON search USING gin (
-    array_to_tsvector(string_to_array(btrim(title), ' ')),
-    array_to_tsvector(string_to_array(words, ' '))
-) WITH (gin_pending_list_limit = 16384) WHERE NOT published;
+) WITH (gin_pending_list_limit = 16384);
 
 ANALYZE;

@@ -13,7 +13,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.wings.images import storage as images
 from blogapi.wings.owner import copies as owner_copies
 from blogapi.wings.proposals import storage as proposals
-from blogapi.wings.search import index, labels
+from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.sender import Sender
 
@@ -142,9 +142,6 @@ class Background:
                 log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, count)
             self.repeat(webhooks.prune, webhook.id)
         self.database.write(idempotency.forget_old)
-        label = 0
-        while label := self.database.write(labels.prune, label):
-            time.sleep(0)
         for clear in (images.prune, history.clear, proposals.clear):
             self.repeat(clear)
         keep_days, is_steady = self.config.keep_days, self.watch.steady_seconds() >= STEADY_SECONDS

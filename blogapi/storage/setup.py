@@ -16,14 +16,14 @@ from blogapi.storage.upgrades import VERSION, Execute, compute, upgrade_from
 
 SCHEMA = (Path(__file__).resolve().parent.parent / "schema.sql").read_text(encoding="utf-8")
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
-UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 3"
+UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 4"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
 # Has all posts indexed, which happens while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
 # A statement that sets up SQLite's index
-INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search_\w+) ")
+INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search) ")
 # Fills the tables that are derived from others
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",

@@ -159,7 +159,7 @@ FILL = """
 
 FILL_SEARCH = """
     INSERT INTO search
-    SELECT id, status = 'published', ' ', ' common rare' || id || ' ', 'common rare' || id || ' ¶1', '{1}' FROM post
+    SELECT id, ' ', ' common rare' || id || ' ', 'common rare' || id || ' ¶1', '{1}' FROM post
 """
 
 

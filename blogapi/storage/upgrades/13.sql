@@ -1,5 +1,6 @@
 -- From version 12 to 13, of release 1.4.0: due posts are found by their status and date; webhooks have columns for their
--- options, which only some of them had; unsaved text has drafts, which 13.py fills in
+-- options, which only some of them had; unsaved text has drafts, which 13.py fills in; the search has one index, for which
+-- all posts are indexed again
 
 DROP TABLE schedule;
 
@@ -19,6 +20,12 @@ WHERE id IN (SELECT webhook_id FROM webhook_options);
 
 DROP TABLE webhook_options;
 
+DROP TABLE search_label;
+
+CREATE TABLE search_label (id INTEGER NOT NULL PRIMARY KEY, tag TEXT NOT NULL, words TEXT NOT NULL) STRICT;
+
+CREATE INDEX search_label_tag ON search_label (tag);
+
 -- On SQLite
 
 ALTER TABLE draft_copy RENAME TO old_draft_copy;
@@ -36,6 +43,12 @@ DROP TABLE old_draft_copy;
 
 CREATE INDEX draft_copy_post ON draft_copy (post_id, state, saved_at);
 
+DROP TABLE search_published;
+
+DROP TABLE search_others;
+
+CREATE VIRTUAL TABLE search USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
+
 -- On PostgreSQL
 
 ALTER TABLE draft_copy
@@ -43,3 +56,16 @@ ALTER TABLE draft_copy
     DROP COLUMN next,
     ADD COLUMN draft text COLLATE "C" NOT NULL DEFAULT '',
     ADD COLUMN seen text COLLATE "C" NOT NULL DEFAULT '{}';
+
+DROP INDEX search_published;
+
+DROP INDEX search_others;
+
+TRUNCATE search;
+
+ALTER TABLE search DROP published;
+
+CREATE INDEX search_words ON search USING gin (
+    array_to_tsvector(string_to_array(btrim(title), ' ')),
+    array_to_tsvector(string_to_array(words, ' '))
+) WITH (gin_pending_list_limit = 16384);

@@ -1,7 +1,6 @@
 """The search index: the words of posts, written in the transaction of each change.
 
-Published posts are indexed apart from all others. A search among published posts reads no others;
-otherwise response times would leak that they exist. Among a post's words, a label stands for each of its tags.
+It knows nothing of a post's status, which a search looks up. Among a post's words, a label stands for each of its tags.
 """
 
 import time
@@ -16,9 +15,8 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import labels, words
-from blogapi.wings.search.labels import INDEX_TABLES
 
-INDEXED_FIELDS = ("title", "content", "excerpt", "tags", "status")  # the fields that the index depends on
+INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
 BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no more of them after this time
 PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
@@ -35,61 +33,45 @@ def prepare(database: Database, content: str) -> None:
 
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Index the words of a changed post; {} stands for no post."""
-    if any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
-        before, after = (post.get("status") == "published" for post in (old, new))
-        if old and (before != after or not new):
-            _remove(tx, before, post_id)
-        if new:
-            add(tx, post_id, new)
+    if not new:
+        remove(tx, post_id)
+    elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
+        add(tx, post_id, new)
 
 
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
-    """Index the words of a post, replacing its words in the same part of the index."""
-    is_published, (title, text) = post["status"] == "published", words.of_post(post)
-    values: dict[str, Any] = {"id": post_id, "title": title}
+    """Index the words of a post, replacing those that it had."""
+    title, text = words.of_post(post)
+    values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
     if tx.dialect == "postgresql":
-        labels.add(tx, is_published, post["tags"])
-        values |= {"published": int(is_published), "keys": words.keys_of(*post["tags"])}
-        values["words"] = " ".join({*title.split(), *text.split()})
+        labels.add(tx, post["tags"])
+        values |= {"tags": words.folded(*post["tags"]), "words": " ".join({*title.split(), *text.split()})}
     else:
-        text += labels.of_tags(tx, is_published, post["tags"])
-    tx.defer_last((is_published, post_id), ADD[is_published], text=text, **values)
+        values["labels"] = labels.of_tags(tx, post["tags"])
+    tx.defer_last((post_id,), ADD, **values)
     if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our server merges in the background.
-        tx.defer_last((is_published, MAX_ID + 1), MERGE[is_published])
+        tx.defer_last((MAX_ID + 1,), MERGE)
 
 
 def remove(tx: Transaction, post_id: int) -> None:
-    """Remove a post whose status is unknown."""
-    for is_published in INDEX_TABLES:
-        _remove(tx, is_published, post_id)
-
-
-def _remove(tx: Transaction, is_published: bool, post_id: int) -> None:
-    tx.defer_last((is_published, post_id), REMOVE[is_published], id=post_id)
+    """Remove the words of a post."""
+    tx.defer_last((post_id,), REMOVE, id=post_id)
 
 
 # SQLite's index writes a segment whenever another statement follows, and for each id that is lower than the last.
 # In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
-REMOVE = {
-    is_published: Compiled(
-        sqlite=f"DELETE FROM {table} WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id"
-    )
-    for is_published, table in INDEX_TABLES.items()
-}
-ADD = {
-    is_published: Compiled(
-        sqlite=f"INSERT OR REPLACE INTO {table} (rowid, title, text) VALUES (:id, :title, :text)",
-        postgresql=f"""
-        INSERT INTO search
-        SELECT :id, {is_published}, ' ' || :title::text || ' ', ' ' || :title::text || ' ' || :text::text || ' ',
-        array_to_string(:words::text || labels::text[], ' {words.LABEL}'), labels FROM (SELECT ARRAY(
-        SELECT {labels.LABEL} FROM jsonb_array_elements_text(:keys::jsonb) AS key (value)
-        ) AS labels) AS labelled ON CONFLICT (post_id) DO UPDATE SET published = excluded.published,
-        title = excluded.title, text = excluded.text, words = excluded.words, labels = excluded.labels
-        """,
-    )
-    for is_published, table in INDEX_TABLES.items()
-}
+REMOVE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
+ADD = Compiled(
+    sqlite="INSERT OR REPLACE INTO search (rowid, title, text, labels) VALUES (:id, :title, :text, :labels)",
+    postgresql=f"""
+    INSERT INTO search
+    SELECT :id, ' ' || :title::text || ' ', ' ' || :title::text || ' ' || :text::text || ' ',
+    array_to_string(:words::text || labels::text[], ' {words.LABEL}'), labels FROM (SELECT ARRAY(
+    SELECT {labels.LABEL} FROM jsonb_array_elements_text(:tags::jsonb) AS tag (value)
+    ) AS labels) AS labelled ON CONFLICT (post_id) DO UPDATE SET
+    title = excluded.title, text = excluded.text, words = excluded.words, labels = excluded.labels
+    """,
+)
 
 
 # Upkeep
@@ -100,15 +82,14 @@ def tidy(database: Database) -> None:
     if database.dialect == "postgresql":
         database.row(CLEAN)
         return
-    for statement in MERGE.values():
-        while database.write(_merge, statement):
-            time.sleep(PAUSE_SECONDS)
+    while database.write(_merge):
+        time.sleep(PAUSE_SECONDS)
 
 
-def _merge(tx: Transaction, statement: Compiled) -> bool:
+def _merge(tx: Transaction) -> bool:
     """Merge some pages of SQLite's index; return whether there may be more to merge."""
     before = tx.changes
-    tx.defer(statement)
+    tx.defer(MERGE)
     return tx.changes - before > 1
 
 
@@ -149,12 +130,9 @@ def _index_some(tx: Transaction) -> list[int]:
     return indexed
 
 
-CLEAN = Compiled("SELECT gin_clean_pending_list('search_published'), gin_clean_pending_list('search_others')")
+CLEAN = Compiled("SELECT gin_clean_pending_list('search_words')")
 # By itself, SQLite would merge too many pages of its index at a time.
-MERGE = {
-    is_published: Compiled(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', {MERGED_PAGES})")
-    for is_published, table in INDEX_TABLES.items()
-}
+MERGE = Compiled(f"INSERT INTO search (search, rank) VALUES ('merge', {MERGED_PAGES})")
 UNINDEXED = Compiled("SELECT below FROM search_rebuild")
 PROGRESS = Compiled("SELECT below, (SELECT max(id) FROM post) FROM search_rebuild")
 SET_UNINDEXED = Compiled("UPDATE search_rebuild SET below = :below")

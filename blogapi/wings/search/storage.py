@@ -13,10 +13,12 @@ from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.labels import INDEX_TABLES, MatchingTags, look_up, parts, spaced
+from blogapi.wings.search.labels import MatchingTags, last_label, look_up, spaced
 
 FIRST_READ = 200  # posts that are read in order before the index
+QUICK_READ = 500  # a quick search for published posts looks at this many posts with the word, whatever their status
 QUICK_LABELS = 20  # a quick search looks for at most this many tags
+QUICK_TAGS = 2000  # and looks at no more than this many
 REBUILD_SECONDS = 5  # a client should try again after this time
 TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
 UNION = " UNION ALL "
@@ -30,28 +32,38 @@ class Rebuilding(Unavailable):
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, in a thread unless the search is quick. Raises Rejected, Rebuilding."""
-    matching = look_up(database, query)
-    if is_quick(query, matching):
-        return page(database, query, matching)
-    return database.read_in_thread(client, page, query, matching)
+    if is_quick(query) and last_label(database) <= QUICK_TAGS:
+        matching = look_up(database, query)
+        if len(matching.labels[0]) <= QUICK_LABELS and not matching.rebuild_below:
+            found = page(database, query, matching)
+            if found.next is not None or query.status is None or not _has_more(database, query, matching):
+                return found
+    return database.read_in_thread(client, page, query)
 
 
-def is_quick(query: ListQuery, matching: MatchingTags) -> bool:
+def is_quick(query: ListQuery) -> bool:
     """Return whether a search is cheap enough to run inline: for one word, in an order that the index has."""
     (text, is_prefix), *others = words.of_search(query.q)
     in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
-    is_one_word = " " not in text and not is_prefix and not others
-    return in_order and is_one_word and len(matching.labels[0]) <= QUICK_LABELS
+    return in_order and " " not in text and not is_prefix and not others
 
 
-def page(reader: Reader, query: ListQuery, matching: MatchingTags) -> Page[Any, int | Cursor[int]]:
-    """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rebuilding.
+def _has_more(reader: Reader, query: ListQuery, matching: MatchingTags) -> bool:
+    """Return whether more than QUICK_READ posts have a word, so that a quick search may have missed some."""
+    values = _sqlite_words(query, matching, "") | {"id": query.before_id}
+    return reader.dialect == "sqlite" and reader.row(AFTER_QUICK_READ, **values) is not None
 
-    Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first.
+
+def page(reader: Reader, query: ListQuery, quick: MatchingTags | None = None) -> Page[Any, int | Cursor[int]]:
+    """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rejected, Rebuilding.
+
+    Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first. With what
+    `look_up` found, the search is quick, and looks at QUICK_READ posts only.
     """
+    matching = quick or look_up(reader, query)
     below = matching.rebuild_below
     if query.sort == "created_at":
-        rows = _rows(reader, query, matching, Cursor("", query.before_id))
+        rows = _rows(reader, query, matching, Cursor("", query.before_id), is_quick=bool(quick))
         return page_of(_indexed(rows, query, below) if below else rows, query, id_of)
     if below:
         raise Rebuilding("it is not complete", REBUILD_SECONDS)
@@ -87,14 +99,19 @@ def _by_relevance(reader: Reader, query: ListQuery, matching: MatchingTags) -> I
 
 
 def _rows(
-    reader: Reader, query: ListQuery, matching: MatchingTags, before: Cursor[int], part: str = ""
+    reader: Reader,
+    query: ListQuery,
+    matching: MatchingTags,
+    before: Cursor[int],
+    part: str = "",
+    is_quick: bool = False,
 ) -> Iterator[tuple]:
     """Return the rows of the matching posts before a cursor; by relevance, only those in one part of the order."""
     is_file = reader.dialect == "sqlite"
     values = _sqlite_words(query, matching, part) if is_file else _postgresql_words(query, matching, part)
     values |= {"key": before.key, "id": before.id, "after": query.published_after}
     has_labels = any(matching.labels) and part != TITLE
-    rows = rows_query(query.sort, query.status, part, query.tag is not None, has_labels)
+    rows = rows_query(query.sort, query.status, part, query.tag is not None, has_labels, is_quick)
     return reader.rows(rows, limit=query.limit + 1, **values)
 
 
@@ -108,7 +125,9 @@ class Order(NamedTuple):
 
 
 @cache
-def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False) -> Compiled:
+def rows_query(
+    sort: str, status: str | None, part: str, by_tag: bool, has_labels: bool = False, is_quick: bool = False
+) -> Compiled:
     """Return the query of a page, with the parameters limit, key, id, after, and those of the words."""
     if sort in ("published_at", "updated_at"):
         # PostgreSQL's index needs a range.
@@ -117,7 +136,7 @@ def rows_query(sort: str, status: str | None, part: str, by_tag: bool, has_label
     else:
         order = Order(f"'{part}'", "id DESC", "id < :id", False)
     found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag, has_labels)}) AS found")], [SQL("*")])
-    return Compiled(sqlite=_sqlite_query(order, status, part), postgresql=bounded(found, "key"))
+    return Compiled(sqlite=_sqlite_query(order, status, part, by_tag, is_quick), postgresql=bounded(found, "key"))
 
 
 def _lists(status: str | None) -> list[str]:
@@ -128,82 +147,68 @@ def _lists(status: str | None) -> list[str]:
 # In SQLite
 
 
-def _sqlite_words(query: ListQuery, matching: MatchingTags, part: str) -> dict[str, str]:
+def _sqlite_words(query: ListQuery, matching: MatchingTags, part: str) -> dict[str, Any]:
     """Return the parameters for the words of a search. They have no characters with a special meaning."""
-    matches, texts = [], []
-    for (text, is_prefix), labels in zip(words.of_search(query.q), matching.labels, strict=True):
-        matches.append(_either(f'"{text}"{" *" if is_prefix else ""}', *map(_quoted, labels)))
-        texts.append([spaced(text, is_prefix), *map(_label, labels)])
-    everywhere = " AND ".join(matches)
-    match = f"{TITLE if part == TITLE else '{title text}'} : ({everywhere})"
-    if part == TEXT:
-        match = f"({match}) NOT (title : ({everywhere}))"
+    phrases = words.of_search(query.q)
+    plain = [f'"{text}"{" *" if is_prefix else ""}' for text, is_prefix in phrases]
+    in_title = f"title : ({' AND '.join(plain)})"
+    match = " AND ".join(map(_either, plain, matching.labels))
+    match = {TITLE: in_title, TEXT: f"({match}) NOT ({in_title})"}.get(part, match)
     if query.tag is not None:
-        match = f"({match}) AND text : {_either(*map(_quoted, matching.of_tag or {0}))}"  # No tag has the label 0.
-    tags = [] if query.tag is None else [[*map(_label, matching.of_tag)]]
-    return {"match": match, "texts": dump(texts), "tags": dump(tags)}
+        match = f"({match}) AND {_either(_quoted(0), matching.of_tag)}"  # No tag has the label 0.
+    labels = [f"{number}{words.LABEL}{label}" for number, found in enumerate(matching.labels) for label in found]
+    labels += [f"{words.LABEL}{label}" for label in matching.of_tag]
+    texts = [spaced(*phrase) for phrase in phrases]
+    return {"match": match, "texts": dump(texts), "labels": f" {' '.join(labels)} ", "read": QUICK_READ}
 
 
-def _either(*alternatives: str) -> str:
-    return f"({' OR '.join(alternatives)})"
+def _either(text: str, labels: set[int]) -> str:
+    return f"({' OR '.join([text, *map(_quoted, labels)])})"
 
 
 def _quoted(label: int) -> str:
     return f'"{words.LABEL}{label}"'
 
 
-def _label(label: int) -> str:
-    return f" {words.LABEL}{label} "
-
-
 # Like MATCH, but for a single post: MATCH would read on until it finds another one.
-HAS_ALL = """NOT EXISTS (SELECT 1 FROM json_each({}) AS every WHERE NOT EXISTS (
-    SELECT 1 FROM json_each(every.value) AS one WHERE instr({}, one.value)
-))"""
-IN_TITLE, IN_TEXT = "' ' || title || ' '", "' ' || title || ' ' || text || ' '"
+HAS_LABEL = "EXISTS (SELECT 1 FROM json_each(labels) AS own WHERE instr(:labels, ' ' || {} || own.value || ' '))"
+HAS_ALL = "NOT EXISTS (SELECT 1 FROM json_each(:texts) AS sought WHERE NOT instr({}, sought.value){})"
+IN_TITLE = HAS_ALL.format("' ' || title || ' '", "")
+IN_TEXT = HAS_ALL.format("' ' || title || ' ' || text || ' '", f" AND NOT {HAS_LABEL.format('sought.key')}")
+FOUND = "SELECT rowid AS id FROM search WHERE search MATCH :match"
+AFTER_QUICK_READ = Compiled(f"{FOUND} AND rowid < :id LIMIT 1 OFFSET :read")
 
 
-def _sqlite_query(order: Order, status: str | None, part: str) -> str:
+def _sqlite_query(order: Order, status: str | None, part: str, by_tag: bool, is_quick: bool) -> str:
     """Return the query for the first posts that match. It finds their ids first: SQLite would sort whole documents.
 
     The word index is in the order of creation. When sorting by time, all matches are read only if too few of the first
     posts match.
     """
-    lists, tables = _lists(status), [INDEX_TABLES[published] for published in parts(status)]
-    few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN" if order.is_by_time else ""
-    found = [f"(SELECT rowid AS id FROM {table} WHERE {table} MATCH :match)" for table in tables]
-    ids = [
-        f"""
-        SELECT id, {order.key} FROM {few} {each}
-        CROSS JOIN post USING (id)  -- which reads the words first
-        WHERE ({" OR ".join(lists)}) AND {order.is_before}
-        """
-        for each in found
-    ]
-    ids_found = f"SELECT id FROM ({UNION.join(ids)} ORDER BY {order.newest_first} LIMIT :limit)"
+    lists, first, among_first, few = _lists(status), "", "", ""
+    if order.is_by_time:
+        first = _sqlite_first(order, part, by_tag, lists)
+        among_first = f"SELECT id FROM among_first {UNION}"
+        few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN"
+    found = f"{FOUND} AND rowid < :id ORDER BY rowid DESC LIMIT :read" if is_quick and status else FOUND
     return f"""
-    {_sqlite_first(order, status, part, lists) if order.is_by_time else ""}
-    SELECT id, CAST(document AS BLOB), {order.key} FROM post
-    WHERE id IN ({f"SELECT id FROM among_first {UNION}" if order.is_by_time else ""} {ids_found})
-    ORDER BY {order.newest_first} LIMIT :limit
+    {first}
+    SELECT id, CAST(document AS BLOB), {order.key} FROM post WHERE id IN ({among_first} SELECT id FROM (
+        SELECT id FROM {few} ({found}) CROSS JOIN post USING (id)  -- which reads the words first
+        WHERE ({" OR ".join(lists)}) AND {order.is_before} ORDER BY {order.newest_first} LIMIT :limit
+    )) ORDER BY {order.newest_first} LIMIT :limit
     """
 
 
-def _has_all(part: str) -> str:
-    """Return the condition that the words of a single post match."""
-    has_all = (
-        f"{HAS_ALL.format(':texts', IN_TITLE if part == TITLE else IN_TEXT)} AND {HAS_ALL.format(':tags', IN_TEXT)}"
-    )
-    return f"{has_all} AND NOT {HAS_ALL.format(':texts', IN_TITLE)}" if part == TEXT else has_all
-
-
-def _sqlite_first(order: Order, status: str | None, part: str, lists: list[str]) -> str:
+def _sqlite_first(order: Order, part: str, by_tag: bool, lists: list[str]) -> str:
     """Return the tables of the first posts in the order, and of those among them that match."""
-    condition, tables = _has_all(part), [INDEX_TABLES[published] for published in parts(status)]
-    matches = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE rowid = id AND {condition})" for table in tables)
+    has_all = {TITLE: IN_TITLE, TEXT: f"{IN_TEXT} AND NOT {IN_TITLE}"}.get(part, IN_TEXT)
+    has_tag = f"AND {HAS_LABEL.format(repr(''))}" if by_tag else ""
     return f"""
     WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
-    among_first AS MATERIALIZED (SELECT id FROM first WHERE {matches} LIMIT :limit)
+    among_first AS MATERIALIZED (
+        SELECT id FROM first WHERE EXISTS (SELECT 1 FROM search WHERE rowid = id AND {has_all} {has_tag}) LIMIT :limit
+    )
     """
 
 
@@ -251,8 +256,6 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool,
     """
     lists = _lists(status)
     has_texts, has_lexemes = _conditions(part, by_tag, has_labels)
-    of_part = f"SELECT post_id FROM search WHERE {has_lexemes} AND published = "
-    indexed = [f"{of_part}{published}" for published in parts(status)]
     return f"""
     WITH first AS ({_first_posts(order, lists)}),
     among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
@@ -260,8 +263,8 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool,
     WHERE (({" OR ".join(lists)}) AND {order.is_before}) IS TRUE  -- which no index has: the ids find the posts
     AND id = ANY (ARRAY(
         SELECT post_id FROM among_first UNION ALL
-        SELECT post_id FROM ({UNION.join(indexed)}) AS indexed
-        WHERE (SELECT count(*) FROM among_first) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
+        SELECT post_id FROM search WHERE {has_lexemes}
+        AND (SELECT count(*) FROM among_first) < :limit AND (SELECT count(*) FROM first) = {FIRST_READ}
     )) ORDER BY {order.newest_first} LIMIT :limit
     """
 

@@ -114,22 +114,21 @@ def of_content(content: str) -> str:
     return _of_large(content) if len(content) > LARGE else _indexed(content)
 
 
-def key_of(tag: str) -> str:
-    """Return the key that stands for a whole tag among its words."""
-    return f"={fold(tag)}"
+def of_tag(tag: str) -> str:
+    """Return the words of a tag, with a space before and after each."""
+    return f" {_indexed(tag)} "
 
 
 @lru_cache(maxsize=100)
-def keys_of(*tags: str) -> str:
-    """Return the keys of tags as a JSON array."""
-    return dump([*map(key_of, tags)])
+def folded(*tags: str) -> str:
+    """Return the folded tags as a JSON array."""
+    return dump([*map(fold, tags)])
 
 
 @lru_cache(maxsize=1000)
 def tag_as_json(tag: str) -> str:
-    """Return a JSON array: the key of a tag, its words with spaces around each, and its key and each word once."""
-    key, found = key_of(tag), _indexed(tag)
-    return dump([key, f" {found} ", list({key: 0} | dict.fromkeys(found.split()))])
+    """Return a JSON array of a folded tag and its words."""
+    return dump([fold(tag), of_tag(tag)])
 
 
 def _indexed(text: str) -> str:
