@@ -57,9 +57,7 @@ def test_posts_and_tags_can_be_read_and_all_else_is_403_or_404_for_published_onl
     for path, method in itertools.product({rule.rule for rule in rules}, METHODS):
         answer = reader.open(re.sub("<[^>]+>", "1", path.replace("<image:image_id>", "0" * 32)), method=method)
         is_forbidden = method not in ("GET", "HEAD") or path in forbidden
-        assert (answer.status_code == 403) is is_forbidden, (
-            f"{path}: see its `scopes`, and READABLE and HISTORY here"
-        )
+        assert (answer.status_code == 403) is is_forbidden, f"{path}: see its `scopes`, and READABLE and HISTORY here"
         if answer.status_code == 403 and method != "HEAD":
             assert answer.json == {"error": 403, "message": MAY[scope]}
         elif scope == "published-only" and HISTORY.search(path) and method != "HEAD":
