@@ -84,6 +84,7 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @DELETE_ALL
 @click.option("--overwrite", is_flag=True, help="Send files whose posts have changed, too.")
 @click.option("--recreate", is_flag=True, help="Create posts again that are gone.")
+@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs that nothing hides.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
     """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.

@@ -36,7 +36,7 @@ OTHER = f"conflict a.md: the post a differs from the file: {WAYS_OUT}"
 def test_a_push_and_a_pull_into_another_folder_give_the_same_files(run, folder, tmp_path, there):
     here = folder(hello=HELLO, draft="# A draft\n\nNot yet.\r\nNever.", broken="---\n: x\n---\n", nested="Words")
     write_files(here / "2025", {"2025-03-04-old.MD": "Old words.\n"})
-    status, lines = run("push", here)
+    status, lines = run("push", here, "--publish")
     assert (status, lines[-1]) == (1, counts(created=4, failed=1))
     assert lines[0].startswith("failed broken.md:2: ")
     posts = there()
@@ -59,9 +59,10 @@ def test_a_push_and_a_pull_into_another_folder_give_the_same_files(run, folder, 
         assert run(command, other) == (0, [counts(unchanged=4)])
 
 
-def test_a_pull_edits_only_the_lines_that_differ(run, synced, change):
+def test_a_pull_edits_only_the_lines_that_differ(run, folder, change):
     text = HELLO.replace("\n", "\r\n")
-    here = synced(hello=text)
+    here = folder(hello=text)
+    run("push", here, "--publish")
     change("hello", content="One.\n\nThree.\nTwo.\n", title="Hello: you", params={"layout": "slim", "size": 1}, tags=[])
     assert run("pull", here) == (0, ["updated hello.md", counts(updated=1)])
     after = text.replace("Hello ", '"Hello: you" ').replace("wide", "slim\r\nsize: 1")
@@ -140,8 +141,9 @@ def test_a_file_whose_lines_cannot_be_edited_is_rewritten(run, synced, change):
         (HELLO, HELLO.replace("\n", "\r\n")),
     ],
 )
-def test_another_spelling_is_not_a_change(run, synced, there, old, new):
-    here = synced(hello=HELLO)
+def test_another_spelling_is_not_a_change(run, folder, there, old, new):
+    here = folder(hello=HELLO)
+    run("push", here, "--publish")
     before = there()
     edit(here / "hello.md", old, new)
     for command in ("push", "pull"):

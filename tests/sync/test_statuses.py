@@ -30,8 +30,22 @@ def test_an_import_takes_all_statuses_and_dates(files, run_here, storage):
 @pytest.mark.slow
 def test_a_push_takes_the_same_as_an_import(files, run, there):
     folder, names = files
-    run("push", folder)
+    run("push", "--publish", folder)
     check(names, there())
+
+
+def test_a_date_publishes_a_new_file_only_if_its_program_is_known_or_that_is_said(run, there, tmp_path):
+    here = write_files(tmp_path / "plain", {"a.md": "---\ndate: 2026-01-02\n---\n# A\n"})
+    said = "created a.md: a draft, as its program is not known: --publish publishes it"
+    assert run("push", here)[1][0] == said
+    assert (there()["a"]["status"], there()["a"]["published_at"]) == ("draft", "2026-01-02T00:00:00Z")
+    assert run("push", here, "--publish")[1][0] == "updated a.md"
+    (here / "a.md").write_text("---\ndate: 2026-01-02\n---\n# A, edited\n")
+    assert run("push", here)[1][0] == "updated a.md"
+    assert there()["a"]["status"] == "published"  # as it was
+    site = write_files(tmp_path / "jekyll", {"_posts/2026-01-02-b.md": "# B\n"})
+    run("push", site)
+    assert there()["b"]["status"] == "published"
 
 
 def check(names, posts):

@@ -184,6 +184,7 @@ class WorkingFolder:
         dry_run: bool,
         static: Path | None,  # the folder of images whose addresses begin with a slash
         with_git: bool,  # whether .gitignore counts, too
+        publish: bool = False,  # whether a date publishes a post of a program that is not known, too
     ):
         self.folder, self.state, self.only, self.dry_run, self.static = folder, state, only, dry_run, static
         self.top, self.now, self.entries = folder.path, now, state.entries
@@ -192,10 +193,10 @@ class WorkingFolder:
         self.items: dict[str, Item] = {}  # the posts in files that could be read, by their paths below the folder
         self.left_out: dict[str, str] = {}  # the reasons
         self.failures: list[Failure] = []
-        self.sources = self._read(zone, Ignored(folder, with_git, self.entries))
+        self.sources = self._read(zone, publish, Ignored(folder, with_git, self.entries))
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
 
-    def _read(self, zone: tzinfo, ignored: Ignored) -> Sources:
+    def _read(self, zone: tzinfo, publish: bool, ignored: Ignored) -> Sources:
         recorded = {entry["sha256"] for entry in self.entries.values()}
 
         def skip(path: Path) -> str:
@@ -216,7 +217,7 @@ class WorkingFolder:
                 zone=zone,
                 skip=skip,
                 is_movable=True,
-                publish=True,
+                publish=publish,
                 check=check,
             )
             for post in map(checked, sources):

@@ -103,7 +103,7 @@ class Push:
         item = self.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
             raise NotSynced(f"{what_differs(item)}: push --overwrite sends it without them")
-        done = Result("updated" if current else "created", name, what_differs(item))
+        done = Result("updated" if current else "created", name, what_differs(item, is_new=not current))
         if self.working.dry_run:
             return done
         if current and not current["etag"]:  # It is from a list.
@@ -196,10 +196,13 @@ class Push:
                 self.comparison.record(name, entry_of(*post), entry["sha256"])
 
 
-def what_differs(item: Item) -> str:
+def what_differs(item: Item, is_new: bool = False) -> str:
     """Return how the post of a pushed file will differ from what the file says."""
     why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
     hidden = item.notes.get(Note.HIDDEN)
     why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []
+    why += ["a draft, as its program is not known: --publish publishes it"] * (
+        is_new and Note.NOT_PUBLISHED in item.notes
+    )
     why += [f"images not found: {examples(item.missing)}"] if item.missing else []
     return "; ".join(why)
