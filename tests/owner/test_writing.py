@@ -8,7 +8,7 @@ from blogapi.wings.owner.fields import MORE_FIELDS
 from tests.cases import cases
 from tests.owner.pages import Page, enter, send, view
 
-FULL = dict.fromkeys(MORE_FIELDS, "") | {
+FULL = {name: field.example for name, field in MORE_FIELDS.items()} | {
     "title": "Hello",
     "content": "First line.\n\nSecond.",
     "excerpt": "Short.",
