@@ -20,6 +20,7 @@ KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 # Ghost's cards of raw HTML
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
+MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, whose conversion takes up to 0.3 s
 MAX_ELEMENTS = 4_000_000  # parsing creates at most this many: a few hundred MB and five seconds
 MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
 # Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
@@ -86,6 +87,14 @@ def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] |
     if len(text) > MAX_GROWTH * len(html) + 100:
         raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
     return f"{text}\n" if text else ""
+
+
+def safe_markdown_of(html: str) -> tuple[str, set[str]]:
+    """Convert HTML from a request, made safe; return it with the names of what was dropped. Raises MarkdownError."""
+    dropped: set[str] = set()
+    if len(html) > MAX_SENT:
+        raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")
+    return markdown_of(html, MAX_SENT_ELEMENTS, dropped), dropped
 
 
 def check_size(html: str, max_elements: int = MAX_ELEMENTS) -> None:

@@ -15,7 +15,7 @@ from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.files import heading
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, markdown_of
+from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
 # Properties with a single value, and the fields they become
@@ -32,7 +32,6 @@ PROPERTIES_BY_FIELD = {field: name for name, field in FIELDS_BY_PROPERTY.items()
 CLEARED = ("summary", "featured")  # All other single-valued fields are required.
 KNOWN = {*FIELDS_BY_PROPERTY, "category", "photo", "mp-photo-alt", "visibility"}
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
-MAX_HTML, MAX_ELEMENTS = 100_000, 400_000  # characters, and elements they can become; at most 0.3 s
 MAX_VALUES = 100  # per property
 CUT_TITLE = 80  # characters of a title made from the first line
 MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters of the content, and of a line, that are searched
@@ -76,14 +75,9 @@ def fields_of(properties: Properties) -> dict[str, Any]:
             fields[field] = _converted(name, single(properties, name))
     if "category" in properties:
         fields["tags"] = [text(value, "category") for value in properties["category"]]
-    check_visibility(properties)
-    return fields
-
-
-def check_visibility(properties: Properties) -> None:
-    """Raise ValidationError for a post that should not be public."""
     if single(properties, "visibility") not in ("", "public"):
         raise ValidationError("must be public: private posts are refused, so that none is ever published", "visibility")
+    return fields
 
 
 def _converted(name: str, value: Any) -> str:
@@ -108,16 +102,11 @@ def as_markdown(value: Any) -> tuple[Any, set[str]]:
 
     Raises ValidationError.
     """
-    dropped: set[str] = set()
     if not isinstance(value, dict) or "html" not in value:
-        return value, dropped
+        return value, set()
     html = text(value["html"], "content.html")
-    if not html.lstrip().startswith("<"):
-        return html, dropped
-    if len(html) > MAX_HTML:
-        raise ValidationError(f"must have at most {MAX_HTML:,} characters; send Markdown instead", "content.html")
     try:
-        return markdown_of(html, MAX_ELEMENTS, dropped), dropped
+        return safe_markdown_of(html) if html.lstrip().startswith("<") else (html, set())
     except MarkdownError as error:
         raise ValidationError(error.reason, "content.html") from None
 

@@ -17,7 +17,7 @@ from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.html import markdown_of
+from blogapi.wings.markdown.html import safe_markdown_of
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import ASIDE, OPEN, SAVED, UNTOUCHED, Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load, typed_fields
@@ -29,7 +29,6 @@ from blogapi.wings.owner.views import browser_name
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
 PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
-MAX_PASTED, MAX_ELEMENTS = 100_000, 400_000  # characters of HTML, and elements they can become; at most 0.3 s
 LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
 new_post = PostInputSchema()
 views = Blueprint("writing", __name__)
@@ -179,12 +178,10 @@ def compare_copies(copy_id: str) -> str:
 @views.put("/markdown")
 def convert_html() -> Response:
     """Convert HTML that was pasted into a form to Markdown, without its scripts and forms, as Micropub does."""
-    html = g.form.get("html", "")
-    if len(html) > MAX_PASTED:
-        raise BadRequest("This is too long to be converted.")
-    convert = partial(markdown_of, html, MAX_ELEMENTS, dropped=set())
+    convert = partial(safe_markdown_of, g.form.get("html", ""))
     try:
-        return Response(request.database.compute_in_thread(request.client, convert), mimetype="text/plain")
+        markdown, _ = request.database.compute_in_thread(request.client, convert)
+        return Response(markdown, mimetype="text/plain")
     except MarkdownError as error:
         raise BadRequest(error.reason) from None
 
