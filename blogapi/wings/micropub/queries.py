@@ -1,11 +1,11 @@
-"""Queries: the configuration, the tags, and posts as entries."""
+"""Queries: the configuration, the tags, and posts as entries; and the addresses of posts."""
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
+from werkzeug.exceptions import BadRequest
 
 from blogapi import documents
 from blogapi.api.request import Request, load_query
@@ -13,18 +13,40 @@ from blogapi.api.schemas import Names, matching, page_size, parameters, parse_id
 from blogapi.paging import Cursor, ListQuery, Page
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.posts.storage import Fields
-from blogapi.storage.engine import Compiled, Placeholder, Reader
+from blogapi.posts.storage import Fields, PostRef
+from blogapi.storage.engine import Reader
 from blogapi.storage.models import MAX_ID, Post
 from blogapi.text import fold
 from blogapi.wings.images import storage as images
 from blogapi.wings.micropub import entry
-from blogapi.wings.micropub.addresses import MEDIA, public, ref_of, url_of
 from blogapi.wings.tags import storage as tags
 
+MICROPUB, MEDIA = "/micropub", "/micropub/media"
 POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
 MAX_TAGS = 1000
 MAX_OFFSET = 10_000  # posts, or tags
+
+
+def public(request: Request, path: str) -> str:
+    """Return the URL of a path of the service."""
+    return request.service.config.base_url + path
+
+
+def url_of(request: Request, post: Fields) -> str:
+    """Return the address of a post: on the site, or else in the API."""
+    return request.service.config.url_on_site(post) or public(request, f"/v1/posts/{post['id']}")
+
+
+def ref_of(request: Request, url: Any) -> PostRef:
+    """Return the post that a URL leads to: on the site, or by id or slug in the API. Raises BadRequest."""
+    path = re.sub(r"[?#].*", "", url if isinstance(url, str) else "", flags=re.DOTALL).rstrip("/")
+    own = public(request, "/v1/posts/")
+    for template in (request.service.config.post_url, f"{own}{{id}}", f"{own}by-slug/{{slug}}"):
+        pattern = re.escape(template.rstrip("/")).replace(r"\{slug\}", "(?P<slug>[a-z0-9-]{1,100})")
+        match = template and re.fullmatch(pattern.replace(r"\{id\}", "(?P<id>[1-9][0-9]{0,17})"), path)
+        if match:
+            return int(match["id"]) if "id" in match.groupdict() else match["slug"]
+    raise BadRequest("url: must be the address of a post")
 
 
 def parse_offset(text: str) -> int:
@@ -131,17 +153,9 @@ def list_for_key(request: Request, query: Mapping[str, Any]) -> Page[bytes, Any]
 
 def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
     """Return the id of the last of `count` posts before an id, newest first; 0 if there are fewer."""
-    row = reader.row(last_query(status), before=before, skipped=count - 1)
+    query = Post.select(Post.id).where(Post.id < before).order_by(Post.id.desc()).limit(1).offset(count - 1)
+    row = reader.row(query.where(Post.status == status) if status else query)
     return row[0] if row else 0
-
-
-@cache
-def last_query(status: str | None) -> Compiled:
-    """Return the query for the id of the post after `skipped` others; it also needs `before`."""
-    query = Post.select(Post.id).where(Post.id < Placeholder("before"))
-    if status:
-        query = query.where(Post.status == status)
-    return Compiled(query.order_by(Post.id.desc()).limit(1).offset(Placeholder("skipped")))
 
 
 def uploaded(request: Request) -> Fields:

@@ -24,9 +24,8 @@ from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.micropub import entry
-from blogapi.wings.micropub.addresses import MEDIA, MICROPUB, public, ref_of, url_of
 from blogapi.wings.micropub.message import Submission, authorize, read, read_form
-from blogapi.wings.micropub.queries import QUERIES, uploaded
+from blogapi.wings.micropub.queries import MEDIA, MICROPUB, QUERIES, public, ref_of, uploaded, url_of
 from blogapi.wings.pages import POLICY
 from blogapi.wings.search import index
 

@@ -33,45 +33,33 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
     Reads an index entry for each of their posts: 100 ms for 100,000 posts, so call it in a thread. With `status`, only
     posts that have it now are counted, and the newest of them decides the spelling.
     """
-    rows = _rows(reader, limit + 1, after + BEFORE_ALL, AFTER_ALL, status)
-    tags = [CountedTag(name, posts) for _, name, _, posts in rows[:limit]]
+    rows = [*reader.rows(tags_query(status), limit=limit + 1, first=after + BEFORE_ALL, last=AFTER_ALL)]
+    tags = [CountedTag(name, posts) for _, name, posts in rows[:limit]]
     return Page(tags, rows[limit - 1][0] if len(rows) > limit else None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
     """Return a tag by its folded name, as `page` does, and as slowly. Raises DoesNotExist."""
-    for _, name, _, posts in _rows(reader, 1, tag, tag, status):
-        return CountedTag(name, posts)
-    raise DoesNotExist("tag")
-
-
-TagRow = tuple[str, str, int, int]  # a tag, its name, the newest post with it, and the number of posts
-
-
-def _rows(reader: Reader, limit: int, first: str, last: str, status: str | None) -> list[TagRow]:
-    """Return at most `limit` tags from `first` to `last`, each spelled as in its newest post."""
-    return list(reader.rows(tags_query(status), limit=limit, first=first, last=last))
+    row = reader.row(tags_query(status), limit=1, first=tag, last=tag)
+    if row is None:
+        raise DoesNotExist("tag")
+    return CountedTag(*row[1:])
 
 
 @cache
 def tags_query(status: str | None) -> Compiled:
-    """Return the query for the tags from `first` to `last`, with the parameter limit."""
+    """Return the query for a page of tags: each folded, as in its newest post, and the number of its posts."""
     carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
     if status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
         carried = carried.where(PostTag.published_at > "")
-    return Compiled(_counted(carried, status).order_by(SQL("1")))
-
-
-def _counted(carried: Select, status: str | None) -> Select:
-    """Return the query for the number of posts per tag. It looks up the spelling only of the tags on the page."""
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Placeholder("first"), Placeholder("last"))
     groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)
     counted = groups.order_by(PostTag.tag).limit(Placeholder("limit")).alias("counted")
     spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
     spelling &= PostTag.status.in_([status] if status else STATUSES)
-    name = PostTag.select(PostTag.name).where(spelling)
-    return Select([counted], [counted.c.tag, name, counted.c.newest, counted.c.posts])
+    name = PostTag.select(PostTag.name).where(spelling)  # looked up only for the tags on the page
+    return Compiled(Select([counted], [counted.c.tag, name, counted.c.posts]).order_by(SQL("1")))
 
 
 # Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
@@ -102,7 +90,10 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
 def delete(tx: Transaction, tag: str, author: Author) -> None:
     """Remove a (folded) tag from every post. Raises DoesNotExist if none carries it."""
     name = find(tx, tag).name
-    change = partial(_without, tag)
+
+    def change(names: list[str]) -> list[str]:
+        return [spelling for spelling in names if fold(spelling) != tag]
+
     statuses = _rewrite(tx, tag, change, author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     effects.run_for_tag(tx, "tag.deleted", {"tag": {"name": name}}, change, on_site="published" in statuses)
@@ -140,8 +131,3 @@ def _renamed(old: str, name: str, names: list[str]) -> list[str]:
         spelling = name if fold(tag) == old else tag
         tags.setdefault(fold(spelling), spelling)
     return list(tags.values())
-
-
-def _without(tag: str, names: list[str]) -> list[str]:
-    """Return `names` without a tag."""
-    return [name for name in names if fold(name) != tag]

@@ -68,7 +68,7 @@ def list_tags(request: Request) -> Response:
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
-    content = dump([{"name": name, "posts": posts} for name, posts in page.items]).encode() + b"\n"
+    content = dump([counted._asdict() for counted in page.items]).encode() + b"\n"
     return list_response(request, content, page.next, "after")
 
 
