@@ -24,8 +24,8 @@ from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
 # Imported only when called: the other commands start faster without the Markdown and HTML parsers.
 LAZY = {
-    "backup": "blogapi.cli.transfer_backup:backup",
-    "copy": "blogapi.cli.transfer:copy_database",
+    "backup": "blogapi.cli.backup:backup",
+    "copy": "blogapi.cli.backup:copy_database",
     "doctor": "blogapi.cli.doctor:doctor",
     "export": "blogapi.cli.transfer:export_posts",
     "import": "blogapi.cli.transfer:import_posts",

@@ -1,4 +1,4 @@
-"""The commands that move many posts: import, export, copy."""
+"""The commands that move many posts: import and export."""
 
 import os
 import sys
@@ -15,13 +15,12 @@ import click
 from blogapi.cli.commands import opened, with_progress
 from blogapi.cli.images import given_path, given_url
 from blogapi.config import Config
-from blogapi.engines import engine_for
 from blogapi.posts import due, lists
 from blogapi.storage.database import Database
 from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.search import index
-from blogapi.wings.transfer import copy, permalinks
+from blogapi.wings.transfer import names as post_names
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import unpacked
@@ -35,9 +34,9 @@ FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 def pattern(value: str) -> str:
     """Return a permalink pattern."""
-    if value and not permalinks.is_pattern(value):
-        names = ", ".join(f":{name}" for name in sorted(permalinks.PLACEHOLDERS))
-        raise click.BadParameter(f"must be one of {', '.join(permalinks.STYLES)}, or have some of {names}")
+    if value and not post_names.is_pattern(value):
+        names = ", ".join(f":{name}" for name in sorted(post_names.PLACEHOLDERS))
+        raise click.BadParameter(f"must be one of {', '.join(post_names.STYLES)}, or have some of {names}")
     return value
 
 
@@ -138,17 +137,3 @@ def export_posts(folder: Path, **options: bool) -> None:
         if not name or outcomes or any(counts.values()):
             click.echo(name + counted(counts | ({"failed": len(outcomes)} if outcomes else {})))
     sys.exit(1 if failed else 0)
-
-
-@click.command("copy")
-@click.argument("target")
-def copy_database(target: str) -> None:
-    """Copy the whole database to TARGET.
-
-    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, because
-    later writes are not copied. If the copy is interrupted, start it again.
-    """
-    to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
-    with opened() as database:
-        copy.copy(database.engine, to, with_progress)
-    click.echo(f"copied {database.engine.name} to {to.name}")

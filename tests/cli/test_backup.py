@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from click.testing import CliRunner
 
 from blogapi.cli import command_line
-from blogapi.cli.transfer_backup import BACKUP_NAME, superfluous, time_of
+from blogapi.cli.backup import BACKUP_NAME, superfluous, time_of
 from blogapi.storage.errors import Unavailable
 from tests.receiver import Receiver
 from tests.service import free_port

@@ -12,7 +12,7 @@ from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
-from blogapi.wings.transfer.copy import copy
+from blogapi.wings.copy import copy
 from tests.service import add_key
 from tests.storage.test_upgrade import (
     OLDER,

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from blogapi.cli import command_line
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
-from blogapi.wings.transfer.copy import backup
+from blogapi.wings.copy import backup
 from tests.invariants import sound_posts
 
 pytestmark = pytest.mark.sqlite

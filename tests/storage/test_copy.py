@@ -9,7 +9,7 @@ from blogapi.posts import storage as posts
 from blogapi.storage import keys
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Author
-from blogapi.wings.transfer.copy import backup, copy
+from blogapi.wings.copy import backup, copy
 from blogapi.wings.webhooks import storage as webhooks
 from tests.conftest import NOON, Clock
 from tests.invariants import sound_posts

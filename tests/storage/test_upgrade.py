@@ -24,8 +24,8 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import DraftCopy, Webhook
 from blogapi.storage.setup import set_up
 from blogapi.storage.upgrades import VERSION
+from blogapi.wings.copy import backup, copy
 from blogapi.wings.history import undo
-from blogapi.wings.transfer.copy import backup, copy
 from tests.blogs import SAMPLES
 from tests.invariants import sound_posts
 from tests.postgresql.programs import PROGRAMS

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.engines import engine_for
-from blogapi.wings.transfer import copy
+from blogapi.wings import copy
 from tests.blogs import write_files
 from tests.service import BIN, Server
 

@@ -71,7 +71,7 @@ PARSERS = """
 import sys
 from pathlib import Path
 from blogapi.wings.markdown.files import MarkdownError, parse
-from blogapi.wings.transfer import folder as data, ghost, wordpress
+from blogapi.wings.transfer import folder as data, platforms, wordpress
 from blogapi.wings.transfer.sources import Sources
 
 def refused(read, text):
@@ -83,7 +83,7 @@ def refused(read, text):
 
 N, top = 200_000, Path(sys.argv[1])
 for deep in ("[" * N, '{"a":' * N, "[" * N + "]" * N):
-    for read in (data.load_json, ghost._markdown_card):
+    for read in (data.load_json, platforms._markdown_card):
         refused(read, deep)
     assert wordpress.with_footnotes("", deep) == ""
 for deep in ("[" * N, "{a: " * N, "- " * N, "? " * N, "".join(" " * depth + "a:\\n" for depth in range(500))):
@@ -92,7 +92,7 @@ for deep in ("[" * N, "{a: " * N, "- " * N, "? " * N, "".join(" " * depth + "a:\
 for deep in ("a = " + "[" * N, "a = " + "{a=" * N, ".".join("a" * N) + " = 1"):
     refused(data.load_toml, deep)
     refused(parse, f"+++\\n{deep[:65_000]}\\n+++\\nA".encode())
-for name, text, read in (("a.json", "[" * N, ghost.read_posts), ("a.xml", "<a>" * N, wordpress.read_posts)):
+for name, text, read in (("a.json", "[" * N, platforms.read_ghost), ("a.xml", "<a>" * N, wordpress.read_posts)):
     (top / name).write_text(text)
     refused(lambda path: [*read(path)], top / name)
 for name in ("_config.yml", "hugo.yaml", "hugo.toml", "config.json"):

@@ -8,7 +8,7 @@ from blogapi.wings.sync.client import Post
 from blogapi.wings.sync.folder import slug_in
 from blogapi.wings.sync.state import Entry, identity
 from blogapi.wings.transfer.items import Failure, Item, Note
-from blogapi.wings.transfer.slugs import SpoolEntry, possible_slugs, with_distinct_slugs
+from blogapi.wings.transfer.names import SpoolEntry, possible_slugs, with_distinct_slugs
 
 
 class PostList:

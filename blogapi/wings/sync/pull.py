@@ -22,7 +22,7 @@ from blogapi.wings.sync.state import Entry, entry_of
 from blogapi.wings.transfer.folder import MAX_NAME_BYTES
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addresses
 from blogapi.wings.transfer.items import Item
-from blogapi.wings.transfer.slugs import valid_slug
+from blogapi.wings.transfer.names import valid_slug
 
 UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
 FORCED = (Action.CONFLICT, Action.TRASH)  # actions for which `theirs` takes the post

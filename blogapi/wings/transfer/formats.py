@@ -6,7 +6,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
-from blogapi.wings.transfer import feeds, ghost, medium, substack, wordpress
+from blogapi.wings.transfer import feeds, platforms, wordpress
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
@@ -66,16 +66,16 @@ def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
 READERS: dict[str, ExportReader] = {
     **dict.fromkeys((".xml", ".atom", ".rss"), read_xml),
     # Times in these are UTC.
-    ".json": lambda path, zone: ghost.read_posts(path),
-    ".html": lambda path, zone: medium.read_posts(path),
-    ".csv": lambda path, zone: substack.read_posts(path),
+    ".json": lambda path, zone: platforms.read_ghost(path),
+    ".html": lambda path, zone: platforms.read_medium(path),
+    ".csv": lambda path, zone: platforms.read_substack(path),
 }
 READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 
 def is_part(path: Path) -> bool:
     """Return whether a file in a folder is part of an export that is read from its folder, by its name."""
-    return path.name == substack.POSTS_TABLE or bool(medium.FILE_NAME.fullmatch(path.name))
+    return path.name == platforms.POSTS_TABLE or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
 
 
 def format_of(path: Path) -> Format | None:

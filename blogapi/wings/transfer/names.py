@@ -1,22 +1,24 @@
-"""Infer titles, dates and languages from file names, addresses and front matter."""
+"""The names of imported posts: titles, dates and languages, slugs, and addresses on the old site."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, tzinfo
 from datetime import time as time_of_day
-from datetime import tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from blogapi.documents import MAX_FORMER_SLUGS, is_slug
+from blogapi.posts.slugs import slug_of
 from blogapi.text import VISIBLE
 from blogapi.wings.markdown.dates import datetime_of, looks_like_date, rfc3339_or_empty
 from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.markdown.programs import Program
+from blogapi.wings.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
 from blogapi.wings.markdown.public import OFF
-from blogapi.wings.transfer.items import Note
-from blogapi.wings.transfer.permalinks import split_address
+from blogapi.wings.transfer.items import Failure, Item, Note
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
 LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
@@ -144,3 +146,212 @@ def _is_date(name: str, value: Any) -> bool:
         name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
     )
     return bool(looks_like_date(value) or is_number or is_word)
+
+
+NO_DATE = "~"  # sorts after every time
+
+
+class SpoolEntry(NamedTuple):
+    """The place of an item in the spool, what it is sorted by, and its slug."""
+
+    offset: int
+    when: str = NO_DATE
+    number: int = 0
+    slug: str = ""  # empty for a Failure
+    parents: tuple[str, ...] = ()
+    slug_prefix: str = ""
+    day: str = ""  # the date in the site's time zone
+    is_given: bool = False  # whether the slug is from front matter
+
+    @classmethod
+    def of(cls, item: Item, offset: int = 0) -> "SpoolEntry":
+        """Return the entry for an item."""
+        when = item.created_at or item.fields.get("published_at", NO_DATE)
+        slug, is_given = valid_slug(item.fields["slug"]), "slug" in item.file.sources
+        day = when if when == NO_DATE else datetime_of(when, UTC).astimezone(item.zone).date().isoformat()
+        return cls(offset, when, item.file.number, slug, item.parents, item.slug_prefix, day, is_given)
+
+
+def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
+    """Put the language, then more and more folders of the path in front of each slug that several posts have.
+
+    If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
+    were, and so does one that only one post has in its front matter.
+    """
+    counts = Counter(each.slug for each in found)
+    given = Counter(each.slug for each in found if each.is_given)
+    fixed = [each.is_given and not each.slug_prefix and given[each.slug] == 1 for each in found]
+    slugs = [
+        valid_slug(f"{each.slug_prefix} {each.slug}") if counts[each.slug] > 1 and not is_fixed else each.slug
+        for each, is_fixed in zip(found, fixed, strict=True)
+    ]
+    longest = max((len(each.parents) for each in found), default=0)
+    for depth in range(1, 2 * longest + 2):
+        counts = Counter(slugs)
+        for index, each in enumerate(found):
+            if each.slug and counts[slugs[index]] > 1 and not fixed[index]:
+                front = each.parents[-depth:]
+                if depth > len(each.parents):
+                    front = (each.day, *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
+                slugs[index] = valid_slug(" ".join((*front, each.slug)))
+    counts = Counter(slugs)
+    return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
+
+
+def possible_slugs(entry: SpoolEntry) -> list[str]:
+    """Return all slugs that a post could get among any others: its own, then ever more particular ones."""
+    above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
+    days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
+    fronts = [(), (entry.slug_prefix,), *above, *days]
+    return [*dict.fromkeys(valid_slug(" ".join(filter(None, (*front, entry.slug)))) for front in fronts)]
+
+
+def valid_slug(text: str) -> str:
+    """Return a valid slug as it is, and a slug for any other text."""
+    return text if is_slug(text) else slug_of(text)
+
+
+class TakenAddresses:
+    """The slugs and addresses of all imported posts. Each belongs to one post."""
+
+    def __init__(self, slugs: Iterable[str]):
+        self.slugs = {*slugs}
+        self.addresses = {*self.slugs}
+        self.sources: dict[str, str] = {}  # names of files by slug
+
+    def assign(self, item: Item, slug: str) -> Item | Failure:
+        """Return an item with its final slug, and without former slugs and addresses that other posts have."""
+        fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
+        if slug in self.sources:
+            reason = f"{self.sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
+            return Failure(item.source, line_of("slug"), reason)
+        self.sources[slug] = item.source
+        if slug != fields["slug"]:
+            notes[Note.OTHER_SLUGS] = line_of("slug")
+            if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
+                old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
+        if former := dict.fromkeys(fields.get("former_slugs", ())):
+            fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
+            if len(former) > len(fields["former_slugs"]):
+                notes[Note.FORMER_SLUGS] = line_of("former_slugs")
+        own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
+        if len(own) < len(old_paths):
+            notes[Note.SHARED_ADDRESSES] = None
+        self.addresses.update(map(_address, own))
+        fields["slug"], item.old_paths = slug, own
+        return item
+
+
+def _address(path: str) -> str:
+    return unquote(path, errors="surrogateescape").strip("/")
+
+
+# Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
+DATE_PARTS = {
+    **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
+    **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
+    **{"hour": "%H", "minute": "%M", "second": "%S"},
+}
+PLACEHOLDERS = sorted(
+    ["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True
+)
+PLACEHOLDER = re.compile(f":({'|'.join(PLACEHOLDERS)})")
+UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
+
+
+def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the paths of a post, and its older ones, from the front matter of another program."""
+    values = {name.lower(): value for name, value in others.items()}
+    paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
+    aliases: list[str] = []
+    for found in map(values.get, ALIAS_NAMES):
+        found = map(path_of, found if isinstance(found, list) else [found])
+        aliases += [path for path in found if "/" in path]  # In Obsidian, aliases are names.
+    return paths, aliases
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return the folder and the last segment of an address, without an extension and `index`."""
+    path = re.sub(r"(^|/)index$", "", re.sub(r"\.html?$", "", address)).strip("/")
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
+    """Return the slugs at the end of older addresses that are otherwise the same as one of the post's addresses."""
+    folders = {split_address(address)[0] for address in addresses}
+    return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
+
+
+def path_of(value: Any) -> str:
+    """Return the path of an address; "" if it is a pattern or the name of a style."""
+    if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
+        return ""
+    path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
+    return "" if re.search("(^|/|-):[a-z]", path) else path
+
+
+def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
+    """Return the address of a file in some folders of a site. In Hugo, those below `content` count."""
+    parts = path.absolute().parts[:-1]
+    if "content" in parts:
+        folders = parts[len(parts) - parts[::-1].index("content") :]
+    return "/".join(("", *(folder for folder in folders if folder not in ("src", "source")), path.stem))
+
+
+def is_pattern(text: Any) -> bool:
+    """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
+    if not isinstance(text, str):
+        return False
+    return text in STYLES or bool(
+        PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text))
+    )
+
+
+def fill_pattern(
+    pattern: str, moment: datetime, name: str, categories: Iterable[str], styles: Mapping[str, str] = STYLES
+) -> str:
+    """Return the address of a post in a pattern or a style; `name` is its file name without date and extension."""
+    parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
+    parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
+    parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
+    parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
+    parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
+    path = PLACEHOLDER.sub(lambda match: parts[match[1]], styles.get(pattern, pattern))
+    return re.sub("/{2,}", "/", f"/{path}")
+
+
+def address_by_pattern(
+    file: MarkdownFile, folder: Path, name: str, pattern: str, site: Path | None, program: Program, zone: tzinfo
+) -> str:
+    """Return the address that a permalink pattern, or its own front matter, gave a post; "" for drafts."""
+    if file.fields.get("status") != "published" or "published_at" not in file.fields:
+        return ""
+    values = file.values
+    own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
+    above = folder.absolute().parts[len(site.parts) :] if site else ()
+    is_jekyll = "_posts" in program.post_folders
+    categories = [*above[: above.index("_posts")]] if is_jekyll and "_posts" in above else []
+    several = values.get("categories")
+    for names in (several.split() if isinstance(several, str) else several, values.get("category")):
+        names = names if isinstance(names, list) else [names]
+        categories += [each for each in names if isinstance(each, str)]
+    moment = datetime_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
+    moment = moment if zone is UTC else moment.astimezone(zone)
+    name = own_slug if isinstance(own_slug, str) else name
+    styles = STYLES | program.permalink_styles
+    return fill_pattern(str(own) if is_pattern(own) else pattern, moment, name, categories, styles)
+
+
+def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
+    """Return the pattern of the addresses of posts in a site's configuration; "" for a program without one."""
+    patterns = [values.get("permalink")] if program.permalink_pattern else []
+    if "_posts" in program.post_folders:
+        try:
+            of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
+            collection = values.get("collections", {})  # or a list of names
+            of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
+            patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+        except (AttributeError, LookupError, TypeError):
+            patterns = []
+    return next((str(each) for each in patterns if is_pattern(each)), program.permalink_pattern)

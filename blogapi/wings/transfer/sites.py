@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from blogapi.config import zone_named
 from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
-from blogapi.wings.transfer.permalinks import pattern_of
+from blogapi.wings.transfer.names import pattern_of
 
 # Folders of a site that are often given instead of it; then the configuration is in a folder above.
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}

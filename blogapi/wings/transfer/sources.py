@@ -18,18 +18,79 @@ from blogapi.clock import rfc3339
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.programs import ANY, OURS, SCRIPTS
-from blogapi.wings.transfer import feeds, names, permalinks
+from blogapi.wings.markdown.programs import ANY, HUGO_CONFIGS, OURS, SCRIPTS
+from blogapi.wings.transfer import feeds, names
 from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
-from blogapi.wings.transfer.discovery import files_below
-from blogapi.wings.transfer.folder import open_below, read_text, real_folders
-from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on
+from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, read_text, real_folders
+from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on, is_part
 from blogapi.wings.transfer.images import LocalImages, Placement
 from blogapi.wings.transfer.inherited import HARP_DATA, inherited_by, is_settings, values_of_file
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, Note, NoteDetails
+from blogapi.wings.transfer.names import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
-from blogapi.wings.transfer.slugs import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
+
+OUR_FILES = ".blogapi"  # prefix of the files that a push or a pull keeps
+# Folders of built or installed files, which are left out like hidden ones
+NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
+TEMPLATES = "archetypes"  # in Hugo
+SECTION_INDEX = "_index"  # the page of a whole section in Hugo and Zola
+
+
+def files_below(
+    top: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
+) -> Iterator[Path | LeftOut | Failure]:
+    """Yield the files to read below a folder, folder by folder and sorted by name, and what is left out.
+
+    `skip` returns the kind of a Markdown file that is left out, else "". Links are followed into the folders `roots`.
+    """
+    folders = [top]
+    for folder in folders:
+        try:
+            os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() hides a missing permission.
+            entries = sorted(folder.iterdir())
+            below = [entry for entry in entries if entry.is_dir()]
+        except OSError as error:
+            yield Failure.of(folder, error)
+            continue
+        for entry in below:
+            if reason := why_not_entered(entry):
+                yield LeftOut(reason, str(entry))
+            else:
+                folders.append(entry)
+        others = {*entries} - {*below}
+        for file in filter(others.__contains__, entries):
+            yield from _file(file, roots, skip, with_exports)
+
+
+def why_not_entered(folder: Path) -> str:
+    """Return the kind of a folder that is not entered; "" for any other."""
+    if folder.name.startswith("."):
+        return "folder beginning with a dot"
+    if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
+        return f"folder called {folder.name}"
+    return "folder behind a link" if folder.is_symlink() else ""
+
+
+def _file(
+    file: Path, roots: tuple[str, ...], skip: Callable[[Path], str], with_exports: bool
+) -> Iterator[Path | LeftOut]:
+    suffix = file.suffix.lower()
+    if file.name.startswith(OUR_FILES):
+        return
+    if file.name.startswith("."):
+        yield LeftOut("file beginning with a dot")
+    elif suffix not in MARKDOWN_SUFFIXES and not (with_exports and is_part(file)):
+        yield LeftOut(f"file in {file.suffix}" if suffix else "file without a suffix", str(file))
+    elif file.name.partition(".")[0] == SECTION_INDEX:
+        yield LeftOut("page of a section")
+    elif kind := skip(file):
+        yield LeftOut(kind, str(file))
+    elif file.is_symlink() and not os.path.realpath(file).startswith(roots):
+        yield LeftOut("link out of the folders")
+    else:
+        yield file
+
 
 MAX_ADVISED = 100  # at most this many files of each kind are looked at for advice
 # The beginning of text that only members may read, in WordPress and Ghost
@@ -182,7 +243,7 @@ class Sources:
         self._judge(item, place, bound, site)
         self._place_images(item, path.parent, top, path.with_suffix("") if file.program.has_asset_folders else None)
         complete(item, rfc3339(self.now), self.drop)
-        self._add_addresses(item, by_pattern, permalinks.address_of_file(path, folders))
+        self._add_addresses(item, by_pattern, names.address_of_file(path, folders))
         return item
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
@@ -200,7 +261,7 @@ class Sources:
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
         """Return the post in a file with what its name and folders say, and its name without a date."""
-        address = next(iter(permalinks.read_paths(file.others)[0]), "")
+        address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         plain = site.without_language(placed)
         publish = self.publish or site.program is not ANY
@@ -214,7 +275,7 @@ class Sources:
             notes={**without_controls(file.fields), **dict.fromkeys(notes)},
             parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] in site.program.index_names else -1]),
             zone=site.zone,
-            slug_prefix=names.language_of(path, file.values) or permalinks.split_address(address)[0],
+            slug_prefix=names.language_of(path, file.values) or names.split_address(address)[0],
         )
         item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
         return item, name
@@ -238,15 +299,15 @@ class Sources:
         pattern, published_at = self.permalink or site.pattern, item.fields.get("published_at", NO_DATE)
         if not pattern or published_at > rfc3339(self.now):
             return ""
-        return permalinks.address_by_pattern(item.file, folder, name, pattern, site.folder, site.program, site.zone)
+        return names.address_by_pattern(item.file, folder, name, pattern, site.folder, site.program, site.zone)
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
         """Add the old addresses of a post, and the former slugs in its aliases."""
-        paths, aliases = permalinks.read_paths(item.file.others)
+        paths, aliases = names.read_paths(item.file.others)
         own = paths or [path for path in (by_pattern,) if path]
         item.old_paths = (*own, *item.old_paths, *aliases)
         addresses = next(iter(own), by_name), urlsplit(self.post_url).path
-        if former := permalinks.former_slugs(aliases, filter(None, addresses)):
+        if former := names.former_slugs(aliases, filter(None, addresses)):
             item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
 
     def _item_of_export(self, file: Path, post: ExportedPost) -> Item | Failure:
@@ -267,7 +328,7 @@ class Sources:
             title = names.title_from_text(fields.get("content", ""))
             fields["title"] = title or fields["title"]
             notes |= {Note.TITLES if title else Note.TITLES_FROM_NAMES: None}
-        paths = tuple(filter(None, map(permalinks.path_of, post.paths)))
+        paths = tuple(filter(None, map(names.path_of, post.paths)))
         item = Item(source, fields, post.created_at, old_paths=paths, notes=notes, parents=(post.id,))
         if post.date_text and fields.get("status") in ("published", "scheduled") and "published_at" not in fields:
             fields["status"] = "draft"

@@ -15,7 +15,7 @@ from blogapi.storage.models import BaseModel
 from blogapi.storage.setup import APPLICATION_ID
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import VERSION
-from blogapi.wings.transfer.copy import tables
+from blogapi.wings.copy import tables
 
 
 def query(path, sql):

@@ -1,4 +1,4 @@
-"""The command that backs the database up, and removes old backups."""
+"""The commands that copy the database: backup, which also removes old backups, and copy."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import click
 
+from blogapi.cli.commands import opened, with_progress
 from blogapi.cli.images import given_path, given_url
 from blogapi.config import Config
 from blogapi.engines import engine_for
@@ -18,7 +19,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Engine, Transaction
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Backup
-from blogapi.wings.transfer import copy
+from blogapi.wings import copy
 
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
 PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
@@ -116,3 +117,17 @@ def call(url: str) -> None:
         urlopen(url, timeout=PING_SECONDS).close()
     except (HTTPException, OSError) as error:
         raise OSError(f"the backup is written, but {url} does not answer: {error}") from error
+
+
+@click.command("copy")
+@click.argument("target")
+def copy_database(target: str) -> None:
+    """Copy the whole database to TARGET.
+
+    TARGET is a file that does not exist yet, or the URL of an empty PostgreSQL database. Stop the server first, because
+    later writes are not copied. If the copy is interrupted, start it again.
+    """
+    to = engine_for(Config.from_environ({"BLOGAPI_DATABASE": target}).database)
+    with opened() as database:
+        copy.copy(database.engine, to, with_progress)
+    click.echo(f"copied {database.engine.name} to {to.name}")

@@ -1,16 +1,23 @@
-"""Read the posts in exports of Ghost (JSON)."""
+"""Read the posts in exports of Ghost (JSON), Medium and Substack (folders of HTML files)."""
 
+import csv
 import re
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+from turbohtml import Element, parse
 
 from blogapi.clock import rfc3339
+from blogapi.posts.slugs import slug_of
 from blogapi.wings.markdown.dates import rfc3339_or_empty
+from blogapi.wings.markdown.files import MAX_FILE_BYTES
 from blogapi.wings.markdown.front_matter import MarkdownError
+from blogapi.wings.markdown.html import check_size
 from blogapi.wings.transfer.feeds import read_json_feed
-from blogapi.wings.transfer.folder import load_json
+from blogapi.wings.transfer.folder import load_json, open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
@@ -28,7 +35,7 @@ Row = dict[str, Any]
 Names = dict[Any, list[str]]  # of the tags or authors of each post, by its id
 
 
-def read_posts(path: Path) -> Iterator[ExportedPost | LeftOut]:
+def read_ghost(path: Path) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts of an export of Ghost, or of a JSON Feed. Raises MarkdownError."""
     if path.stat().st_size > MAX_EXPORT_BYTES:
         raise MarkdownError(f"must have at most {MAX_EXPORT_BYTES // 1024**2} MiB")
@@ -135,3 +142,90 @@ def _time(value: Any) -> str:
         return rfc3339(value / 1000)  # Ghost 0: milliseconds
     except (ValueError, OverflowError, OSError):
         return ""
+
+
+MEDIUM_FILE = re.compile(r"(draft|\d{4}-\d\d-\d\d)_(.*)-([0-9a-f]{8,12}|-+[0-9a-f]{8,12})\.html", re.DOTALL)
+
+
+def read_medium(path: Path) -> Iterator[ExportedPost]:
+    """Yield the post in a file. Raises MarkdownError."""
+    match = MEDIUM_FILE.fullmatch(path.name)
+    with path.open("rb") as file:
+        html = file.read(MAX_FILE_BYTES).decode(errors="replace")
+    check_size(html)
+    entry = parse(html).select_one(".h-entry")
+    body = entry.select_one(".e-content") if entry else None
+    if not match or not entry or not body:
+        raise MarkdownError("not an export of Medium")
+    yield _medium_post(match, entry, body)
+
+
+def _medium_post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
+    title = _text(entry.select_one(".p-name")) or match[2].strip("-")
+    heading = body.select_one("h1, h2, h3, h4")
+    if heading and heading.text.strip() == title:  # The title is repeated in the text.
+        heading.decompose()
+    time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
+    date_text = time.attr("datetime") or "" if time else ""
+    when = rfc3339_or_empty(date_text)
+    address = link.attr("href") or "" if link else ""
+    author = _text(entry.select_one(".p-author"))
+    status = "draft" if match[1] == "draft" else "published"
+    fields = {
+        "slug": slug_of(title),
+        "title": title,
+        "status": status,
+        "published_at": when,
+        "excerpt": _text(entry.select_one(".p-summary")),
+        "html": body.inner_html,
+        "params": ({"author": author} if author else {}) | ({"canonical_url": address} if address else {}),
+    }
+    post = ExportedPost(match[3], fields, created_at=when, date_text=date_text, values={"status": status})
+    post.paths = (urlsplit(address).path,)
+    return post
+
+
+def _text(element: Element | None) -> str:
+    return " ".join(element.text.split()) if element else ""
+
+
+POSTS_TABLE = "posts.csv"
+SUBSTACK_COLUMNS = {"post_id", "post_date", "is_published", "title"}
+
+
+def read_substack(path: Path) -> Iterator[ExportedPost | LeftOut]:
+    """Yield the posts of an export. Raises MarkdownError."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file)
+            if not {*(rows.fieldnames or ())} >= SUBSTACK_COLUMNS:
+                raise MarkdownError("not an export of Substack")
+            for row in rows:
+                yield _substack_post(
+                    path.parent, {name: value or "" for name, value in row.items() if isinstance(value, str)}
+                )
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise MarkdownError(f"not valid CSV: {error}") from None
+
+
+def _substack_post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
+    number, _, slug = row.get("post_id", "").partition(".")
+    is_published, when = row.get("is_published", "").lower() == "true", rfc3339_or_empty(row.get("post_date", ""))
+    status = "published" if is_published else "draft"
+    fields = {"slug": slug, "title": row.get("title", ""), "status": status, "published_at": when}
+    fields |= {"excerpt": row.get("subtitle", "")}
+    path = folder / "posts" / f"{row.get('post_id', '')}.html"
+    post = ExportedPost(number, fields, created_at=when, paths=(f"/p/{slug}",) if slug else (), file=str(path))
+    post.date_text = row.get("post_date", "")
+    post.values = {"audience": row.get("audience", ""), "status": status}
+    try:
+        with open_below(path, real_folders([folder])) as file:
+            post.fields["html"] = file.read(MAX_FILE_BYTES).decode()
+    except FileNotFoundError:
+        if not is_published:
+            return LeftOut("draft without text")
+        post.error = "the file with its HTML is missing"
+    except (OSError, ValueError):
+        post.error = "the file with its HTML cannot be read"
+    post.fields["params"] = {name: row[name] for name in ("type", "podcast_url") if row.get(name)}
+    return post
