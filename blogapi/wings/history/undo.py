@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import dropwhile
@@ -83,26 +83,14 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             inexact[undone.post_id] = undone
         else:
             yield undone
-    yield from _try_again(partial(_undo_posts, database, since, key, dry_run=dry_run), inexact)
-    for post_id, author in _withdraw(database, since, key, dry_run):
-        title = titles.get(post_id) or _title(database, post_id)
-        yield Undone(post_id, title, "withdrawn", f"a proposal of {author}")
+    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # Posts have given up slugs by now.
+        first = inexact.pop(undone.post_id)
+        yield undone if first.action == "left" else first._replace(reason=undone.reason)
+    yield from inexact.values()
+    yield from _withdraw(database, since, key, titles, dry_run)
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
     for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
-
-
-def _try_again(undo_posts: Callable[[list[int]], Iterator[Undone]], inexact: dict[int, Undone]) -> Iterator[Undone]:
-    """Undo the rest, as long as posts give up slugs that others wait for; yield the result for each post."""
-    count = 0
-    while len(inexact) != count:
-        count = len(inexact)
-        for last in list(undo_posts([*inexact])):
-            first = inexact[last.post_id]
-            inexact[last.post_id] = last if first.action == "left" else first._replace(reason=last.reason)
-        yield from (undone for undone in inexact.values() if not undone.reason)
-        inexact = {post_id: undone for post_id, undone in inexact.items() if undone.reason}
-    yield from inexact.values()
 
 
 def _undo_posts(
@@ -116,14 +104,18 @@ def _undo_posts(
     return filter(None, results)
 
 
-def _withdraw(database: Database, since: str, key: str | None, dry_run: bool) -> Iterator[tuple[int, str]]:
-    """Withdraw the proposals made since a given time, by one key or by all; yield the post and author of each."""
+def _withdraw(
+    database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
+) -> Iterator[Undone]:
+    """Withdraw the proposals made since a given time, by one key or by all; yield the result for each."""
     proposed = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(Proposal.created_at >= since)
     for proposal_id, post_id, author in list(database.rows(proposed)):
         if key in (None, author):
+            with suppress(DoesNotExist, Damaged):
+                titles.setdefault(post_id, documents.load(posts.find(database, post_id))["title"])
             if not dry_run:
                 database.write(proposals.withdraw, proposal_id)
-            yield post_id, author
+            yield Undone(post_id, titles.get(post_id, ""), "withdrawn", f"a proposal of {author}")
 
 
 def _pause(database: Database) -> None:
@@ -148,12 +140,6 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
                 posts.change(tx, post_id, {"tags": json.loads(tags)}, author)
                 count += 1
     return count
-
-
-def _title(reader: Reader, post_id: int) -> str:
-    with suppress(DoesNotExist, Damaged):  # It is in the trash.
-        return documents.load(posts.find(reader, post_id))["title"]
-    return ""
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
