@@ -1,23 +1,36 @@
-"""The command for images."""
+"""The command that lists images, deletes unused ones, and rewrites their addresses."""
 
 import os
 import re
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import click
+from marshmallow import ValidationError
 
-from blogapi.api.schemas import URL
+from blogapi import documents
+from blogapi.api.schemas import URL, sentences
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier
 from blogapi.config import Config
-from blogapi.documents import MAX_URL
+from blogapi.documents import FIELDS, MAX_URL, each_text
+from blogapi.posts import lists
+from blogapi.posts import storage as posts
+from blogapi.posts.schemas import PostInputSchema
+from blogapi.storage.batches import write_each
 from blogapi.storage.database import Database
-from blogapi.storage.errors import Rejected
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import PostDoesNotExist, Rejected
+from blogapi.storage.models import Author
 from blogapi.wings.images import storage as images
-from blogapi.wings.images.rebase import AUTHOR, rebase
 from blogapi.wings.markdown.front_matter import shown
+
+AUTHOR = Author("rebase")  # author in the history
+# The fields that can contain an address
+WITH_ADDRESSES = [name for name, field in FIELDS.items() if field.kind in ("text", "url", "params")]
+post_schema = PostInputSchema(partial=True)
 
 
 def given_path(value: str) -> Path:
@@ -69,12 +82,36 @@ def list_images(unused: bool, deletes: bool, former: str | None) -> None:
 
 
 def rebase_images(database: Database, old: str) -> int:
-    """Change the addresses of images in all posts, and print which posts changed; return the exit status."""
-    since, changed, left = database.now, 0, 0
-    for slug, reason in rebase(database, old, Config.from_environ(os.environ).base_url):
+    """Change the service's URL in the addresses of images, and print which posts changed; return the exit status.
+
+    Webhooks get no events. The history and the trash stay as they are.
+    """
+    since, changed, left, new = database.now, 0, 0, Config.from_environ(os.environ).base_url
+    addresses = re.compile(rf"{re.escape(old)}(?=/images/{images.IMAGE_ID}\.)")
+    affected = [int(post["id"]) for post in lists.every(database) if addresses.search(documents.dump(post))]
+    change = partial(rebase_post, replace=partial(addresses.sub, lambda _: new))
+    for slug, reason in filter(None, write_each(database, change, affected)):
         click.echo(shown(f"{slug}: {f'left: {reason}' if reason else 'changed'}"))
         left, changed = left + bool(reason), changed + (not reason)
     click.echo(f"changed {changed}, left {left}")
     if changed:
         click.echo(f"To revert this: blogapi undo --since {since} --key {AUTHOR.name}", err=True)
     return 1 if left else 0
+
+
+def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
+    """Change the addresses in a post; return its slug, and why it was left alone or "". None stands for no change."""
+    try:
+        post = posts.find_to_change(tx, post_id)
+    except PostDoesNotExist:  # deleted meanwhile
+        return None
+    old = documents.load(post.document)
+    changed = {name: each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}
+    try:
+        new = documents.in_order(old | post_schema.load(changed))
+    except ValidationError as error:
+        return old["slug"], "; ".join(sentence for _, sentence in sentences(error))
+    if posts.is_same(old, new):  # The address occurs only in the title, or does not change.
+        return None
+    posts.replace(tx, post, old, new, AUTHOR, with_events=False)
+    return old["slug"], ""

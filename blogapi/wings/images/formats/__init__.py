@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable
 from typing import BinaryIO
 
-from blogapi.wings.images.formats.avif import read_avif
-from blogapi.wings.images.formats.chunks import read_gif, read_png, read_webp
+from blogapi.wings.images.formats.chunks import read_avif, read_gif, read_png, read_webp
 from blogapi.wings.images.formats.file import FileReader, ImageFile, InvalidImage, Size, UnsupportedImage
 from blogapi.wings.images.formats.jpeg import read_jpeg
 
