@@ -162,7 +162,7 @@ PROGRAMS = (
     Program("Lume", config_files=files("_config", SCRIPTS), data_files=files("_data", DATA + SCRIPTS)),
     Program(
         "Eleventy",
-        config_files=(".eleventy.js", *files("eleventy.config", SCRIPTS)),
+        config_files=(*files(".eleventy", SCRIPTS), *files("eleventy.config", SCRIPTS)),
         date_keywords=LAST_MODIFIED,
         data_files=(*files("{}", ("json", "yaml", "yml")), *files("{}.11tydata", ("json", *SCRIPTS))),
         post_data_files=("{}.json", *files("{}.11tydata", ("json", *SCRIPTS))),
