@@ -22,74 +22,59 @@ LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PAR
 YamlLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
-class TooDeep(ValueError):
-    """Lists and mappings are nested too deeply; in YAML, `mark` is where."""
+class OutOfBounds(ValueError):
+    """A text exceeds a bound, which the message states; `line` counts from 1."""
 
-    def __init__(self, limit: int, mark: Any = None):
-        super().__init__(f"nested more than {limit} deep")
-        self.mark = mark
-
-
-class TooMany(ValueError):
-    """There are too many values."""
-
-    def __init__(self, limit: int):
-        super().__init__(f"more than {limit:,} values")
-
-
-class LongNumber(ValueError):
-    """A number has too many digits."""
-
-
-class LongName(ValueError):
-    """A name in TOML has too many parts; `line` counts from 1."""
-
-    def __init__(self, line: int):
-        super().__init__(f"a name with more than {MAX_NAME_PARTS} parts")
+    def __init__(self, bound: str, line: int = 1):
+        super().__init__(bound)
         self.line = line
 
 
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
-    """Raise TooMany or TooDeep unless JSON has at most so many values, counted as commas and opening brackets."""
+    """Raise OutOfBounds unless JSON has at most so many values, counted as commas and opening brackets."""
     openings = data.count(b"[") + data.count(b"{")
     if openings > max_depth or openings + data.count(b",") > max_values:  # perhaps within strings
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
-        if structure.count(b'"') > 4 * max_values:  # Each value has at most one name, and both are strings.
-            raise TooMany(max_values)
+        _check(structure.count(b'"') // 4, max_values)  # Each value has at most one name, and both are strings.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
 
 
 def check_number(text: str) -> str:
-    """Return the text of a number. Raises LongNumber."""
+    """Return the text of a number. Raises OutOfBounds."""
     if len(text) > MAX_DIGITS:
-        raise LongNumber
+        raise OutOfBounds(f"must have numbers of at most {MAX_DIGITS} digits")
     return text
 
 
 def check_toml(text: str, max_values: int, max_depth: int) -> None:
-    """Raise TooMany, TooDeep or LongName unless TOML is within its bounds. Lines count as values."""
+    """Raise OutOfBounds unless TOML is within its bounds. Lines count as values."""
     structure = TOML_STRING.sub('""', text)
     if name := LONG_NAME.search(structure):
-        raise LongName(structure.count("\n", 0, name.start()) + 1)
+        line = structure.count("\n", 0, name.start()) + 1
+        raise OutOfBounds(f"must have names of at most {MAX_NAME_PARTS} parts", line)
     _check_structure(structure.replace("\n", ",").encode(), max_values, max_depth)
 
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
     """Do so for JSON or TOML without strings."""
     brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # Only an error can follow.
-    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > max_depth:
-        raise TooDeep(max_depth)
-    if sum(map(structure.count, (b"[", b"{", b","))) > max_values:
-        raise TooMany(max_values)
+    depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
+    _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 
 
 def yaml_events(text: str, max_events: int, max_depth: int) -> Iterator[yaml.Event]:
-    """Yield what the parser finds in YAML. Raises TooMany, TooDeep and yaml.YAMLError."""
+    """Yield what the parser finds in YAML. Raises OutOfBounds and yaml.YAMLError."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, YamlLoader), 1):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if number > max_events:
-            raise TooMany(max_events)
-        if depth > max_depth:
-            raise TooDeep(max_depth, event.start_mark)
+        if number > max_events or depth > max_depth:
+            mark: Any = event.start_mark
+            _check(number, max_events, depth, max_depth, text.count("\n", 0, mark.index) + 1)
         yield event
+
+
+def _check(values: int, max_values: int, depth: int = 0, max_depth: int = 0, line: int = 1) -> None:
+    if depth > max_depth:
+        raise OutOfBounds(f"must be nested at most {max_depth} deep", line)
+    if values > max_values:
+        raise OutOfBounds(f"must have at most {max_values:,} values")

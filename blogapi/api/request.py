@@ -16,7 +16,7 @@ from werkzeug.exceptions import BadRequest
 from blogapi.api.limiter import Quota
 from blogapi.api.operations import JSON, MARKDOWN, Operation
 from blogapi.api.service import EXTENSION, Service
-from blogapi.bounded import MAX_DIGITS, LongNumber, TooDeep, TooMany, check_json, check_number
+from blogapi.bounded import OutOfBounds, check_json, check_number
 from blogapi.documents import SET_BY_SERVICE, etags
 from blogapi.storage.database import Database
 from blogapi.storage.keys import KnownKey
@@ -223,12 +223,8 @@ def parse_json(body: bytes) -> dict[str, Any]:
         rest = text[error.pos : error.pos + MAX_QUOTED]
         place = f"line {error.lineno} column {error.colno}, {f'where it has {rest}' if rest else 'at its end'}"
         raise BadRequest(f"body: must be JSON: {error.msg.removesuffix(' at')} at {place}") from None
-    except TooDeep:
-        raise BadRequest("body: must not be nested so deeply") from None
-    except TooMany:
-        raise BadRequest(f"body: must have at most {MAX_BODY_VALUES:,} values") from None
-    except LongNumber:
-        raise BadRequest(f"body: must have numbers of at most {MAX_DIGITS} digits") from None
+    except OutOfBounds as error:
+        raise BadRequest(f"body: {error}") from None
     if not isinstance(data, dict):
         raise BadRequest("body: must be a JSON object")
     if len(data) > MAX_BODY_FIELDS:

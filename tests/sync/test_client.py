@@ -134,7 +134,7 @@ def test_json_whose_result_would_be_large_is_not_parsed():
     ):
         with pytest.raises(
             ValueError,
-            match=r"^(more than|nested|Exceeds the limit|Unterminated string)",
+            match=r"^(must have|must be nested|Exceeds the limit|Unterminated string)",
         ):
             parse(data)
     assert parse(b'["' + rb"[{,\"" * MAX_VALUES + b'"]') == ['[{,"' * MAX_VALUES]

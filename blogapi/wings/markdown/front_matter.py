@@ -7,22 +7,13 @@ from typing import Any
 
 import yaml
 
-from blogapi.bounded import (
-    MAX_NAME_PARTS,
-    TOML_TEXT,
-    LongName,
-    TooDeep,
-    TooMany,
-    check_toml,
-    yaml_events,
-)
+from blogapi.bounded import TOML_TEXT, OutOfBounds, check_toml, yaml_events
 from blogapi.documents import MAX_INTEGER
 
 MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # limit for a YAML number
 MAX_VALUES = 2000  # names and the ends of lists count, too
-NESTED = f"must be nested at most {MAX_DEPTH} deep"
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 NOT_UTF_8 = "must be UTF-8"
@@ -152,8 +143,7 @@ class YamlReader:
 
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
-        # The document is a mapping, in which values are nested.
-        self.next = yaml_events(text, MAX_VALUES, MAX_DEPTH + 1).__next__
+        self.next = yaml_events(text, MAX_VALUES, MAX_DEPTH).__next__
         self.lines: dict[str, int] = {}  # the line of each name
 
     def line(self, mark: Any) -> int:
@@ -212,10 +202,8 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     reader = YamlReader(text)
     try:
         return reader.read(), reader.lines
-    except TooMany:
-        raise MarkdownError(TOO_MANY, 1) from None
-    except TooDeep as error:
-        raise MarkdownError(NESTED, reader.line(error.mark)) from None
+    except OutOfBounds as error:
+        raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except yaml.MarkedYAMLError as error:
         # An open quotation is reported where it begins, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
@@ -243,12 +231,8 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise MarkdownError(
             f"not valid TOML: {_hinted(reason[:200])}", int(position[1]) + 1 if position else last
         ) from None
-    except LongName as error:
-        raise MarkdownError(f"a name must have at most {MAX_NAME_PARTS} parts", error.line + 1) from None
-    except TooDeep:
-        raise MarkdownError(NESTED, 2) from None
-    except TooMany:
-        raise MarkdownError(TOO_MANY, 1) from None
+    except OutOfBounds as error:
+        raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]

@@ -4,13 +4,12 @@ import json
 import re
 from typing import Any
 
-from blogapi.bounded import TooDeep, TooMany, check_json
+from blogapi.bounded import OutOfBounds, check_json
 from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import (
     MAX_DEPTH,
     MAX_FRONT_MATTER_BYTES,
     MAX_VALUES,
-    NESTED,
     TOO_MANY,
     MarkdownError,
     Plain,
@@ -137,10 +136,8 @@ def read_json(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         check_json(text.encode(), MAX_VALUES, MAX_DEPTH)
         values = json.loads(text, object_pairs_hook=_mapping, parse_float=Plain, parse_int=Plain, parse_constant=Plain)
         json.dumps(values, ensure_ascii=False).encode()  # fails for unpaired surrogates
-    except TooDeep:
-        raise MarkdownError(NESTED, 1) from None
-    except TooMany:
-        raise MarkdownError(TOO_MANY, 1) from None
+    except OutOfBounds as error:
+        raise MarkdownError(f"the front matter {error}", error.line) from None
     except json.JSONDecodeError as error:
         raise MarkdownError(f"not valid JSON: {error.msg}", error.lineno) from None
     except UnicodeEncodeError:
