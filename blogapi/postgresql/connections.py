@@ -72,7 +72,7 @@ UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transa
 PASSING_STATES = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
-class Found(NamedTuple):
+class Result(NamedTuple):
     """A statement's rows, and how many it read or changed."""
 
     rows: list[tuple]
@@ -129,27 +129,26 @@ class PostgresConnection(psycopg.Connection):
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
         """Return a statement with its values encoded. Raises NoRow if a value cannot occur in PostgreSQL's text."""
-        found = statement.values if statement.names is None else [values[name] for name in statement.names]
+        parameters = statement.values if statement.names is None else [values[name] for name in statement.names]
         try:
-            dumped = self._adapter.dump_sequence(found, [PyFormat.AUTO] * len(found))
+            dumped = self._adapter.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
         except psycopg.DataError as error:
             raise NoRow(error) from error
         return statement, dumped, self._adapter.types, self._adapter.formats
 
-    def run(self, statements: list[tuple]) -> list[Found]:
+    def run(self, statements: list[tuple]) -> list[Result]:
         """Run statements in one round trip, up to the first failure. Raises NotUnique, NoRow, Busy, Unavailable."""
-        known, found = len(self.prepared), []
+        known = len(self.prepared)
         try:
             self.pgconn.enter_pipeline_mode()
             counts = [self._send(*statement) for statement in statements]
             self.pgconn.pipeline_sync()
-            results = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
+            received = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
             try:
                 self.pgconn.exit_pipeline_mode()
             except psycopg.OperationalError:  # The server closed the connection after its last answer, which is valid.
                 self.close()
-            for number in counts:
-                found.append([self._read(result) for result in islice(results, number)][-1])
+            return [[self._read(result) for result in islice(received, number)][-1] for number in counts]
         except psycopg.Error as error:
             while len(self.prepared) > known:
                 self.prepared.popitem()
@@ -157,7 +156,6 @@ class PostgresConnection(psycopg.Connection):
         except BaseException:  # after a MemoryError, it is unknown which statements have arrived
             self.close()
             raise
-        return found
 
     def _send(self, statement: Statement, values: list, types: tuple[int, ...], formats: list) -> int:
         """Send a statement, preparing it on first use; return the number of results to expect."""
@@ -168,13 +166,13 @@ class PostgresConnection(psycopg.Connection):
         self.pgconn.send_query_prepared(name, values, formats, result_format=Format.BINARY)
         return 1 + is_new
 
-    def _read(self, result: PGresult) -> Found:
+    def _read(self, result: PGresult) -> Result:
         if result.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(result)
         self._adapter.set_pgresult(result)
-        read = Found(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
+        loaded = Result(self._adapter.load_rows(0, result.ntuples, tuple), result.command_tuples)
         result.clear()  # It can hold megabytes.
-        return read
+        return loaded
 
     def _failure(self, error: psycopg.Error) -> Exception:
         """Return the exception to raise for an error."""
@@ -302,9 +300,9 @@ class Connections:
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
-                found = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id]).fetchone()
-                if found and found[0] != "in progress":
-                    return {"committed": True, "aborted": False}.get(found[0])
+                ((status,),) = connection.execute("SELECT pg_xact_status(%s::xid8)", [transaction_id])
+                if status != "in progress":
+                    return {"committed": True, "aborted": False}.get(status)
             time.sleep(STATUS_POLL_SECONDS)
         return None
 

@@ -17,16 +17,16 @@ from blogapi.postgresql.connections import (
     LOCK_TIMEOUT_SECONDS,
     UNLIMITED,
     Connections,
-    Found,
     NoRow,
     PostgresConnection,
+    Result,
     Unreachable,
     reason,
 )
-from blogapi.postgresql.hits import HITS_IN_WINDOW, KEY_WITH_HITS
 from blogapi.postgresql.setup import set_up
 from blogapi.storage.engine import Clock, Compiled, Engine, Hits, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
+from blogapi.storage.keys import WINDOW_SECONDS, KnownKey
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
 from blogapi.storage.setup import CREATED
@@ -38,6 +38,24 @@ log = logging.getLogger(__name__)
 BEGIN, COMMIT = Compiled("BEGIN"), Compiled("COMMIT")
 LIMIT = Compiled("SELECT set_config('lock_timeout', :limit, true)")
 LOCK = Compiled(f"SELECT pg_advisory_xact_lock({WRITER})::text, pg_current_xact_id()::text")
+# The rate limit across several processes: the query that finds a key also counts the request. The windows follow
+# PostgreSQL's clock. If that is set back, no window begins twice.
+KEY_COLUMNS = ", ".join(KnownKey._fields)
+NOW = "floor(extract(epoch FROM clock_timestamp()))::bigint"
+WINDOW = f"{NOW} / {WINDOW_SECONDS}"
+KEY_WITH_HITS = Compiled(f"""
+    WITH key AS (SELECT {KEY_COLUMNS} FROM api_key WHERE digest = :digest), hit AS (
+        INSERT INTO hits AS old
+        SELECT digest, {WINDOW}, 1 FROM key
+        ON CONFLICT (digest) DO UPDATE SET
+            hits = CASE WHEN excluded.number IN (old.number, old.number - 1) THEN old.hits + 1 ELSE 1 END,
+            number = CASE WHEN excluded.number = old.number - 1 THEN old.number ELSE excluded.number END
+        RETURNING hits, number
+    )
+    SELECT {KEY_COLUMNS}, hits, number, {NOW} FROM key, hit
+""")
+COUNTED = f"SELECT hits FROM hits WHERE digest = :digest AND number = {WINDOW}"
+HITS_IN_WINDOW = Compiled(f"SELECT coalesce(({COUNTED}), 0), {WINDOW}, {NOW}")
 
 
 class ServerDatabase(PostgresqlDatabase):
@@ -120,7 +138,7 @@ class Postgresql(Engine):
 
     def _run(
         self, queries: list[Query], values: Mapping[str, Any], retry: bool = True
-    ) -> tuple[PostgresConnection, list[Found]]:
+    ) -> tuple[PostgresConnection, list[Result]]:
         """Run queries on a connection, or on a new one if that was lost. The caller returns it to the pool."""
         connection = self.connections.take()
         try:
@@ -146,8 +164,8 @@ class Postgresql(Engine):
             if self._leader is None or self._leader.closed:
                 self._leader = self.connections.connect()
                 self._leader.execute(f"SET idle_session_timeout = '{LEASE_SECONDS}s'")
-            found = self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})").fetchone()
-            return bool(found and found[0])
+            ((is_locked,),) = self._leader.execute(f"SELECT pg_try_advisory_lock({LEADER})")
+            return is_locked
         except psycopg.Error:  # The lock ends with the connection. The next connection reports the reason.
             if self._leader:
                 self._leader.close()
@@ -209,18 +227,14 @@ class PostgresTransaction(Transaction):
     """
 
     engine: Postgresql
+    changes = 0  # includes failed statements, after which the server accepts only ROLLBACK
 
-    def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Found, active: Found):
+    def __init__(self, engine: Postgresql, clock: Clock, connection: PostgresConnection, lock: Result, active: Result):
         super().__init__(engine, clock)
         self.active_webhooks = active.rows
         self._connection = connection
         ((_, self._id),) = lock.rows
         self._waiting: list[tuple] = []
-        self._changes = 0  # includes failed statements, after which the server accepts only ROLLBACK
-
-    @property
-    def changes(self) -> int:
-        return self._changes
 
     def row(self, query: Query, **values: Any) -> tuple | None:
         return next(self.rows(query, **values), None)
@@ -232,18 +246,18 @@ class PostgresTransaction(Transaction):
     def execute(self, query: Query, **values: Any) -> int:
         self.active_webhooks = None
         count = self._run(self.engine.statement(query), values).row_count or 0
-        self._changes += count != 0
+        self.changes += count != 0
         return count
 
     def insert(self, query: Query, **values: Any) -> int:
-        self._changes += 1
+        self.changes += 1
         statement = self.engine.statement(query)
         if " RETURNING " not in statement.text:  # Peewee adds it if the model was bound when the query was built.
             statement = statement._replace(text=f"{statement.text} RETURNING id")
         return self._run(statement, values).rows[0][0]
 
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._changes += 1
+        self.changes += 1
         statement = self.engine.statement(query)
         self._waiting += [self._connection.bind(statement, row) for row in rows]
 
@@ -268,12 +282,12 @@ class PostgresTransaction(Transaction):
     def recover(self, error: BaseException) -> None:
         self.engine.connections.give(self._connection)
 
-    def _run(self, statement: Statement, values: Mapping[str, Any]) -> Found:
+    def _run(self, statement: Statement, values: Mapping[str, Any]) -> Result:
         """Run the deferred statements and this one in one round trip; return its result."""
         statements = [*self._waiting, self._connection.bind(statement, values)]
         self._waiting.clear()
         try:
             return self._connection.run(statements)[-1]
         except (NotUnique, Unavailable):
-            self._changes += 1
+            self.changes += 1
             raise

@@ -19,7 +19,7 @@ from blogapi.storage.setup import (
 )
 from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
-OWN_SCHEMA = (Path(__file__).resolve().parent / "schema.sql").read_text(encoding="utf-8")
+OWN_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 # PostgreSQL's words for those of SQLite. COLLATE "C" sorts by bytes, as SQLite does.
 TRANSLATED = {
     " AUTOINCREMENT": "",
@@ -39,7 +39,7 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v') AN
 def statements(text: str) -> list[str]:
     """Return PostgreSQL's statements from a SQL file: those for both engines, translated, then its own."""
     shared, own = section(text, "PostgreSQL")
-    translated = re.sub("|".join(TRANSLATED), lambda found: TRANSLATED[found[0]], shared)
+    translated = re.sub("|".join(TRANSLATED), lambda match: TRANSLATED[match[0]], shared)
     return STATEMENT_END.split((translated + own).strip())
 
 
@@ -50,17 +50,17 @@ def schema() -> list[str]:
 
 def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
     """Set up or upgrade the database in the open transaction, as `storage.setup.set_up` does."""
-    found = set(connection.execute(FIND_COLUMNS))
-    if found and ("blogapi", "version") not in found:
+    columns = set(connection.execute(FIND_COLUMNS))
+    if columns and ("blogapi", "version") not in columns:
         raise Unavailable("it belongs to another program")
-    if not found:
+    if not columns:
         if not create:
             raise Unavailable(EMPTY)
         for statement in schema():
             connection.execute(statement)
         connection.execute("UPDATE blogapi SET version = %s", [VERSION])
     (version,) = connection.execute("SELECT version FROM blogapi").fetchone()
-    check_version(version, is_released=not found or ("post_tag", "name") in found)
+    check_version(version, is_released=not columns or ("post_tag", "name") in columns)
     if version < VERSION:
         if not (create or upgrade):
             raise Unavailable(OLDER)
@@ -74,7 +74,7 @@ def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
         connection.execute("TRUNCATE search, search_label, search_rebuild")
         connection.execute(REBUILD)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
-    return not found
+    return not columns
 
 
 def executor(connection: Any) -> Execute:
