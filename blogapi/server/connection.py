@@ -32,26 +32,6 @@ class Stopped(ConnectionAbortedError):
     """The service is stopping, and does not wait for the client."""
 
 
-class Allowance:
-    """How much a client may still send, and by when."""
-
-    __slots__ = "is_extended", "left", "seconds", "until"  # Each waiting client has one.
-
-    def __init__(self, seconds: float, size: int, *, is_extended: bool = True):
-        self.seconds = seconds
-        self.left = size
-        self.is_extended = is_extended  # whether arriving bytes extend the time
-        self.until = time.monotonic() + seconds
-
-    def use(self, size: int) -> None:
-        """Count bytes that have arrived. Raises LimitRequestHeaders if there are too many."""
-        self.left -= size
-        if self.left < 0:
-            raise LimitRequestHeaders("too large")
-        if self.is_extended:
-            self.until = min(self.until + size / BYTES_A_SECOND, time.monotonic() + self.seconds)
-
-
 class ClientConnection:
     """A client's socket, from which gunicorn's body readers read."""
 
@@ -69,7 +49,9 @@ class ClientConnection:
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response
         self.linger = False  # whether there may be unread input when it is closed
-        self._allowance = Allowance(shared.header_seconds, HEADER_BYTES, is_extended=False)
+        self._deadline = NEVER  # monotonic time by which what it expects must have arrived
+        self._left = 0  # bytes that may still arrive until then
+        self._extension = 0.0  # Arriving bytes extend the deadline, but never to more than this many seconds ahead.
         self._places: list[RoundRobinSemaphore] = []  # where it has a place for its change
         self._queued: greenlet | None = None  # waits in a queue with its request
         self._ended: type[OSError] | None = None  # why its wait was cut short
@@ -78,17 +60,21 @@ class ClientConnection:
         """Start the deadline for the next request's header: now, and again at its first byte."""
         self.started, self.is_idle, self.is_accepted = started, self.is_used and not started, False
         seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
-        self._allowance = Allowance(seconds, HEADER_BYTES, is_extended=False)
+        self._allow(seconds, HEADER_BYTES)
+        self._extension = 0.0
 
     def expect_body(self, max_bytes: int) -> None:
         """Start the deadline for the body, which arriving bytes extend."""
-        self._allowance = Allowance(self.shared.body_seconds, 2 * max_bytes)  # twice, because of the overhead of chunks
+        self._allow(self.shared.body_seconds, 2 * max_bytes)  # twice, because of the overhead of chunks
+
+    def _allow(self, seconds: float, size: int) -> None:
+        self._deadline, self._left, self._extension = time.monotonic() + seconds, size, seconds
 
     def identify(self, client: Client) -> None:
         """Set the client whose turns and budgets it uses."""
         if client != self.client:
             self.release()
-            self.client, self.tier = client, self.shared.tier(client)
+            self.client, self.tier = client, self.shared.known if client.is_known else self.shared.strangers
 
     def wait_turn(self) -> None:
         """Wait for a turn."""
@@ -134,7 +120,7 @@ class ClientConnection:
         """Return the next bytes, or b"" at the end. Raises TimeoutError, LimitRequestHeaders if there are too many."""
         waiting = self.tier.queue(self)
         waiting[self] = None
-        self.reading, self.until = True, self._allowance.until
+        self.reading, self.until = True, self._deadline
         try:
             data = self.sock.recv(size)
         except OSError as error:
@@ -149,8 +135,11 @@ class ClientConnection:
             self.expect_request(started=True)
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
-        self._allowance.use(len(data))
-        if self._allowance.is_extended:
+        self._left -= len(data)
+        if self._left < 0:
+            raise LimitRequestHeaders("too large")
+        if self._extension:
+            self._deadline = min(self._deadline + len(data) / BYTES_A_SECOND, time.monotonic() + self._extension)
             self.wait_turn()
         return data
 
@@ -246,7 +235,7 @@ class ClientConnection:
             if self.linger:
                 self.sock.shutdown(socket.SHUT_WR)
                 self._ended = None
-                self._allowance = Allowance(DISCARD_SECONDS, DISCARDED_BYTES)
+                self._allow(DISCARD_SECONDS, DISCARDED_BYTES)
                 while self.recv(DISCARDED_PIECE):
                     pass
         except (OSError, ParseException, MemoryError):

@@ -247,10 +247,6 @@ class SharedState:
         self._changes: dict[Client, RoundRobinSemaphore] = {}
         self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
 
-    def tier(self, client: Client) -> Tier:
-        """Return the tier of a client."""
-        return self.known if client.is_known else self.strangers
-
     def client(self, data: bytes, address: str) -> Client:
         """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
         for credential in CREDENTIAL.findall(data):
