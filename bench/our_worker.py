@@ -2,12 +2,12 @@
 
 from bench.floor import app as flask_view
 from bench.floor import function
-from blogapi.server.app import app as ours
-from blogapi.server.app import service
-from blogapi.server.handler import Handler
+from blogapi.api.service import EXTENSION
+from blogapi.server.handler import Handler, load
 
 
 def app(kind: str) -> object:
     """Return our application, with a handler that serves the bare one."""
-    ours.extensions["handler"] = Handler({"flask": flask_view, "function": function}[kind], service)
+    ours = load()
+    ours.extensions["handler"] = Handler({"flask": flask_view, "function": function}[kind], ours.extensions[EXTENSION])
     return ours

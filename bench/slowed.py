@@ -7,11 +7,15 @@ import math
 
 from flask import Response
 
-from blogapi.server.app import app
+try:  # an older checkout
+    from blogapi.server.app import app
+except ImportError:
+    from blogapi.server.handler import load
 
+    app = load()
 try:
     from blogapi.server import fairness, threads
-except ImportError:  # an older checkout
+except ImportError:  # 1.3.0
     from blogapi.server import commits as threads
     from blogapi.server import loop as fairness
 

@@ -15,7 +15,7 @@ try:
 except (OSError, ValueError) as error:
     sys.exit(f"blogapi: {error}")
 
-wsgi_app = "blogapi.server.app:app"
+wsgi_app = "blogapi.server.handler:load()"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
 workers = _config.web_concurrency  # 1 on SQLite, where one process counts the rate limit
 worker_class = start.WORKER

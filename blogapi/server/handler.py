@@ -1,24 +1,34 @@
-"""The connection handler: reads requests, calls the application, sends and logs responses."""
+"""The connection handler: reads requests, calls the application, sends and logs responses.
+
+gevent must already have patched the standard library, so gunicorn's master must not import this module.
+"""
 
 import logging
+import os
 import resource
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
+from flask import Flask
+from gevent import monkey
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.unreader import SocketUnreader
 
+from blogapi import create_app
 from blogapi.api.errors import error_body, with_id
 from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
-from blogapi.api.service import Service
+from blogapi.api.service import EXTENSION, Service
+from blogapi.config import Config
+from blogapi.server.background import Background
 from blogapi.server.connection import KEEP_ALIVE_SECONDS, ClientConnection
 from blogapi.server.fairness import KEPT_BYTES, Client, SharedState
 from blogapi.server.log import IN_JOURNAL, json_line, now, printable_target
@@ -34,7 +44,8 @@ from blogapi.server.requests import (
     network,
     read_head,
 )
-from blogapi.server.threads import EventLoop
+from blogapi.server.start import OTHER_WORKERS
+from blogapi.server.threads import EventLoop, SharedDatabase
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers, is_covered
 
@@ -51,6 +62,19 @@ WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # status line, header
 
 format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # slower than any other header
 log = logging.getLogger(__name__)
+
+
+def load() -> Flask:
+    """Return the application for gunicorn's worker, with its connection handler and background work."""
+    if not monkey.is_module_patched("socket"):  # It is gunicorn's master, with --preload.
+        sys.exit(OTHER_WORKERS)
+    # The master has set up the database. If it is missing when a worker is replaced, its disk is.
+    config = replace(Config.from_environ(os.environ), create=False)
+    app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)
+    service = app.extensions[EXTENSION]
+    app.extensions["handler"] = Handler(app, service)
+    app.extensions["background"] = Background(service)
+    return app
 
 
 class Handler:
