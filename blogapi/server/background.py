@@ -29,23 +29,6 @@ JUMP_SECONDS = 60.0  # how far the clock may jump from the monotonic clock and s
 log = logging.getLogger(__name__)
 
 
-class ClockWatch:
-    """Tracks how long the wall clock has been steady; a clock that was just changed may be months off."""
-
-    def __init__(self, clock: Callable[[], float], monotonic: Callable[[], float]):
-        self._clock = clock
-        self._monotonic = monotonic
-        self._offset = clock() - monotonic()
-        self._since = monotonic()
-
-    def steady_seconds(self) -> float:
-        """Return for how long the clock has agreed with the monotonic clock. Call this regularly."""
-        offset = self._clock() - self._monotonic()
-        if abs(offset - self._offset) > JUMP_SECONDS:
-            self._offset, self._since = offset, self._monotonic()
-        return self._monotonic() - self._since
-
-
 class Background:
     """Runs each step at its interval. With several processes, only the leader runs them."""
 
@@ -53,7 +36,6 @@ class Background:
         self.database = service.database
         self.config = service.config
         self.sender = Sender(service)
-        self.watch = ClockWatch(service.clock, monotonic)
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
         self._steps: dict[Callable[[], None], float] = {  # with their intervals in seconds
@@ -65,7 +47,9 @@ class Background:
             self.tidy_index: TIDY_SECONDS,
         }
         self._is_late = False  # whether the clock is behind a post
-        self._monotonic = monotonic
+        self._clock, self._monotonic = service.clock, monotonic
+        self._offset = self._clock() - monotonic()  # between the two clocks
+        self._steady_since = monotonic()
         self._next_at = dict.fromkeys(self._steps, -math.inf)  # on the monotonic clock
         self._until = math.inf  # when the current step must end, on the same clock
 
@@ -144,12 +128,19 @@ class Background:
         self.database.write(idempotency.forget_old)
         for clear in (images.prune, history.clear, proposals.clear):
             self.repeat(clear)
-        keep_days, is_steady = self.config.keep_days, self.watch.steady_seconds() >= STEADY_SECONDS
+        keep_days, is_steady = self.config.keep_days, self.is_steady()
         if is_steady or not keep_days:
             self.repeat(history.prune, keep_days)
         if is_steady:
             self.repeat(owner_copies.prune, max(1, keep_days))
             self.repeat(proposals.prune, keep_days)
+
+    def is_steady(self) -> bool:
+        """Return whether the clock has been steady for long; one that was just changed may be months off."""
+        offset, now = self._clock() - self._monotonic(), self._monotonic()
+        if abs(offset - self._offset) > JUMP_SECONDS:
+            self._offset, self._steady_since = offset, now
+        return now - self._steady_since >= STEADY_SECONDS
 
     def tidy_index(self) -> None:
         """Index the posts that an upgrade left to be indexed, and merge what writes left in the search index."""
