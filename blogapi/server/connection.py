@@ -47,7 +47,7 @@ class ClientConnection:
         self.is_accepted = False  # whether the key or session of its request was accepted, and the body is arriving
         self.reading = False  # whether its request is still arriving or queued, so that it may be evicted
         self.until = NEVER  # monotonic time at which its wait for the client ends
-        self.progress_at = 0.0  # when the client last read a part of a response
+        self.progress_at = 0.0  # when the client last read a part of a response, or bytes were reserved for it
         self.linger = False  # whether there may be unread input when it is closed
         self._deadline = NEVER  # monotonic time by which what it expects must have arrived
         self._left = 0  # bytes that may still arrive until then

@@ -42,10 +42,7 @@ CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent t
 
 
 class Queue:
-    """Waiting greenlets, which a subclass resumes.
-
-    Alternates between known clients and strangers, and serves the clients of each kind round-robin.
-    """
+    """Waiting greenlets, which a subclass resumes: round-robin by client, alternating known clients and strangers."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
@@ -135,23 +132,18 @@ class RoundRobinSemaphore(Queue):
 
 
 class Holder(Protocol):
-    """What a budget needs to know about a connection."""
+    """What a budget needs to know about a connection, as ClientConnection describes it."""
 
     client: Client
     tier: "Tier"
-    is_idle: bool  # it was used, and waits for another request
-    is_accepted: bool  # the key or session of its request was accepted, and the body is arriving
-    reading: bool  # its request is still arriving or queued
-    progress_at: float  # when the client last read a part of a response, or bytes were reserved for it
+    is_idle: bool
+    is_accepted: bool
+    reading: bool
+    progress_at: float
 
-    def end(self) -> None:
-        """End its wait for the client."""
-
-    def drop(self) -> None:
-        """Close it at once."""
-
-    def has_input(self) -> bool:
-        """Return whether the client has sent bytes that are not read yet."""
+    def end(self) -> None: ...
+    def drop(self) -> None: ...
+    def has_input(self) -> bool: ...
 
 
 Victim = Callable[["Budget", Holder], Holder | None]
@@ -188,10 +180,7 @@ class Budget:
 
 
 def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the oldest request whose key was not accepted yet.
-
-    Otherwise, choose the oldest of the busiest client, or of the same client.
-    """
+    """Choose the oldest request whose key was not accepted yet, else one of the busiest or of the same client."""
     arriving = [holder for holder in budget.held if holder.reading and holder is not connection]
     heads = (holder for holder in arriving if not holder.is_accepted)
     own = (holder for holder in arriving if holder.client == connection.client)

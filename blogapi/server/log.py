@@ -1,13 +1,7 @@
 """The log, on standard error: lines of the worker, of gunicorn and of the application, without keys.
 
-A request is one line: when it was answered, the client's address, the name of its API key or "-", the request, the
-status, the bytes of the content, the time it took, and the cause, if the status alone does not tell:
-
-    2026-11-20T10:10:00.123Z 127.0.0.1 laptop "GET /v1/posts?limit=20" 200 28410 1.3ms
-    2026-11-20T10:10:00.456Z 127.0.0.1 - "-" 408 60 0.0ms (the header did not arrive in time)
-
-Every other line has the process and a level instead. Times are RFC 3339 in UTC, with milliseconds. systemd's journal
-adds its own; lines that go there have none. With BLOGAPI_LOG_FORMAT=json, each line is an object with all of this.
+A request is one line, every other line has the process and a level (docs/running.md). systemd's journal adds its own
+times; lines that go there have none.
 """
 
 import atexit

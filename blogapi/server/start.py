@@ -10,6 +10,7 @@ import struct
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,28 +36,28 @@ LOCK_SECONDS = 3.0  # the worker of a killed master lives on for a second
 def on_starting(server: Any) -> None:
     """Refuse to start, with a one-line reason, if the service could not keep its promises."""
     config = Config.from_environ(os.environ)
-    given = server.cfg.settings["worker_class"].get()
-    if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or given != WORKER:
+    database = config.database
+    worker_class = server.cfg.settings["worker_class"].get()
+    if server.cfg.workers != config.web_concurrency or server.cfg.preload_app or worker_class != WORKER:
         sys.exit(OTHER_WORKERS)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if 0 <= files < MIN_FILES:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
-        engine = engine_for(config.database)
+        engine = engine_for(database)
         engine.open(config.create, upgrade=True)  # A failure here is one line; in the worker, it would be a traceback.
         engine.close()
-        if isinstance(config.database, Path):
-            server.database_lock = lock(config.database)  # The worker of a killed server may still use the address.
+        if isinstance(database, Path):
+            server.database_lock = lock(database)  # The worker of a killed server may still use the address.
         for address in server.cfg.address:
             refuse_taken_address(*address)
-        if isinstance(config.database, Path):
+        if isinstance(database, Path):
             host, port = server.cfg.address[0]
-            url = config.url or Config(database=config.database, host=host, port=port).base_url
-            url_file(config.database).write_text(url, encoding="utf-8")
+            url_file(database).write_text(replace(config, host=host, port=port).base_url, encoding="utf-8")
+            if database.stat().st_mode & GROUP_AND_OTHERS:
+                server.log.warning("other users can read the database: chmod 600 %s", database)
     except (OSError, Unavailable, ValueError) as error:
         sys.exit(f"blogapi: {error}")
-    if isinstance(config.database, Path) and os.stat(config.database).st_mode & GROUP_AND_OTHERS:
-        server.log.warning("other users can read the database: chmod 600 %s", config.database)
     allow_files(files)
 
 

@@ -13,13 +13,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
 from traceback import clear_frames
-from typing import Any, TypeVar
+from typing import Any
 
 import gevent
 from gevent.threadpool import ThreadPool
 
 from blogapi.server.fairness import RoundRobinSemaphore, Turns
-from blogapi.storage.database import BUSY_SECONDS, Database, P, Read, Write, locked, run_and_commit
+from blogapi.storage.database import BUSY_SECONDS, Database, P, Read, T, Write, locked, run_and_commit
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.loop import Loop
@@ -33,8 +33,6 @@ ANSWER_SECONDS = 10.0  # limit for an answer from a database server
 BACKGROUND_THREADS = 8  # more than the slow reads that may run at a time
 NICE = 10  # minimum niceness of these threads, so that searches do not slow down lists
 THREADS = 256  # many, because some may wait for a slow name server
-
-T = TypeVar("T")
 
 
 class SharedDatabase(Database):
