@@ -100,16 +100,12 @@ def test_the_models_mirror_the_schema(postgresql_url, model):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            f"UPDATE blogapi SET version = {VERSION + 2}",
-            f"its version {VERSION + 2} is newer than this program's {VERSION}",
-        ),
-        (f"UPDATE blogapi SET version = {VERSION + 1}", f"its version {VERSION + 1} is newer"),
+        (f"UPDATE blogapi SET version = {VERSION + 1}", f"its version {VERSION + 1} is newer than this .* {VERSION};"),
         ("UPDATE blogapi SET version = 4; ALTER TABLE post_tag DROP COLUMN name", "export its posts with the old"),
         ("ALTER TABLE post_tag RENAME name TO spelling", "export its posts with the old program"),
         ("DROP TABLE blogapi", "it belongs to another program"),
     ],
-    ids=["newer", "next", "older", "unreleased", "foreign"],
+    ids=["newer", "older", "unreleased", "foreign"],
 )
 def test_a_database_of_another_version_is_refused(url, connection, change, message):
     connection.execute(change)

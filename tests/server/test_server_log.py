@@ -204,14 +204,17 @@ def test_an_error_at_the_start_is_logged_even_if_the_clock_does_not_work(tmp_pat
     assert (ended.returncode, "OSError: the clock does not work" in ended.stderr) == (1, True), ended.stderr
 
 
-def test_secrets_and_urls_are_in_no_log(serve, receiver):
+def test_keys_secrets_and_urls_are_in_no_log(serve, receiver):
     service = serve(BLOGAPI_WEBHOOK_PRIVATE="true")
     webhook = service.request("POST", "/v1/webhooks", {"url": f"{receiver.url}?token=hidden"})[2]
-    service.request("GET", f"/v1/webhooks/{webhook['secret']}")
+    service.raw(f"GET /{service.key}\r\n\r\n".encode())  # The line is malformed, so no target is logged.
+    for name in (f"v1/webhooks/{webhook['secret']}", f"v1/posts?key={service.key}", service.key.replace("_", "%5F")):
+        service.request("GET", f"/{name}")
     receiver.status = 500
     service.request("POST", "/v1/webhooks/1/ping")
     eventually(lambda: receiver.messages)
     service.stop()
     assert webhook["secret"][6:-1] not in service.log
     assert "hidden" not in service.log
-    assert service.log.count("whsec_[masked]") == 1
+    assert service.key[5:] not in service.log
+    assert (service.log.count("whsec_[masked]"), service.log.count("blog_[masked]")) == (1, 2)
