@@ -1,4 +1,4 @@
-"""Publication: the date of a post."""
+"""What replaces a post, and its publication date."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,6 +7,7 @@ from peewee import fn
 
 from blogapi import documents
 from blogapi.clock import later
+from blogapi.posts import slugs
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import DOCUMENT, Post
@@ -38,6 +39,19 @@ def publication_date(
     if given and given > later(now, CLOCK_SKEW):
         raise Rejected("published_at", FUTURE)
     return now if given or status == "published" else None
+
+
+def as_put(old: dict[str, Any], fields: dict[str, Any], now: str, was_public: bool = False) -> dict[str, Any]:
+    """Return a post as a PUT of these fields leaves it. Raises Rejected; `was_public` is for `slugs.with_former`.
+
+    A file may still say `scheduled` after its post was published; that is not a change.
+    """
+    was_scheduled = fields.get("status") == "scheduled" and old["status"] == "published"
+    if was_scheduled and fields.get("published_at") == old["published_at"]:
+        fields = fields | {"status": "published"}
+    kept = {name: old[name] for name in documents.STAYING if name in old}
+    new = kept | fields | {"published_at": publication_date(old, fields, now)}
+    return documents.in_order(slugs.with_former(old, new, was_public))
 
 
 def latest_in_future(reader: Reader) -> str | None:

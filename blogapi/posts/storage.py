@@ -223,7 +223,7 @@ def put(
     old = documents.load(post.document)
     refuse_former_slug(old, ref)
     check(post.document)
-    new = as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
+    new = publication.as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
     effects.check_permitted(author, old, new)  # also if nothing is written
     if is_same(old, new):
         return Put(post, "unchanged")
@@ -234,19 +234,6 @@ def refuse_former_slug(post: Fields, ref: PostRef) -> None:
     """Raise Rejected for a former slug of a post: a file with an old name must not rename it."""
     if isinstance(ref, str) and ref != post["slug"]:
         raise Rejected("slug", f"post {post['id']} had it before, but is {post['slug']} now")
-
-
-def as_put(old: Fields, fields: Fields, now: str, was_public: bool = False) -> Fields:
-    """Return a post as `put` would write it; `was_public` is for `slugs.with_former`.
-
-    A file may still say `scheduled` after its post was published; that is not a change.
-    """
-    was_scheduled = fields.get("status") == "scheduled" and old["status"] == "published"
-    if was_scheduled and fields.get("published_at") == old["published_at"]:
-        fields = fields | {"status": "published"}
-    kept = {name: old[name] for name in documents.STAYING if name in old}
-    new = kept | fields | {"published_at": publication.publication_date(old, fields, now)}
-    return documents.in_order(slugs.with_former(old, new, was_public))
 
 
 def replace(

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 
 from blogapi.clock import rfc3339
-from blogapi.posts import storage as posts
+from blogapi.posts.publication import as_put
 from blogapi.storage.errors import Rejected
 from blogapi.wings.markdown.files import render
 from blogapi.wings.sync.client import KEPT_REVISIONS, LISTED_FIELDS, Conflict, Post, Remote, RemoteError, RemoteRevision
@@ -181,7 +181,7 @@ class Comparison:
         if post["status"] == "scheduled" and post.get("published_at", "") <= now:
             post = post | {"status": "published"}
         with suppress(Rejected):
-            return posts.as_put(post, fields, now)
+            return as_put(post, fields, now)
         return None
 
     def says_same(self, fields: Post, post: Entry) -> bool:

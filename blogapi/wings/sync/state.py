@@ -8,12 +8,11 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from errno import EACCES
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from marshmallow import ValidationError, fields
 
@@ -84,17 +83,12 @@ def identity(post: Entry) -> tuple[str, str]:
     return post["id"], post["created_at"]
 
 
-@dataclass
-class Journal:
+class Journal(NamedTuple):
     """A state as it was read."""
 
     head: dict[str, Any]
-    remote: str
-    zone: str
-    places: list[str]  # where it was written
-    file: os.stat_result
-    entries: dict[str, Entry] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    entries: dict[str, Entry]
+    skipped: dict[str, str]
 
 
 class SyncState:
@@ -117,26 +111,35 @@ class SyncState:
         self._own: dict[str, Entry] = {}  # the entries that were last written here, if they can differ
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError):
-            journal = read_journal(folder, name)
-            self.entries, self.skipped = journal.entries, journal.skipped
-            self.remote, self.zone, self.id = journal.remote, journal.zone, str(journal.head.get("id", ""))
-            self._compare_with_own(journal)
+            data, status = _read(folder, name)
+            head, self.entries, self.skipped = self._parsed(data)
+            self.remote, self.zone, self.id = (str(head.get(key, "")) for key in ("remote", "zone", "id"))
+            is_here = not head.get("places") or self._place(status) in head["places"] or name != STATE
+            self._compare_with_own(data, status.st_mtime_ns, is_here)
 
-    def _compare_with_own(self, journal: Journal) -> None:
+    def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
         """Find out whether the state was written here: it is the last one, in the same file or one of the same time."""
-        is_here = self.name != STATE or not journal.places or self._place(journal.file) in journal.places
         try:
             with closing(Folder(own_folder())) as folder:
-                own = read_journal(folder, self._own_name())
+                own, status = _read(folder, self._own_name())
+            is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
+            self._own = {} if is_last else self._parsed(own).entries
         except (OSError, RuntimeError, RemoteError):
             self.is_foreign = not is_here
             return
-        if self.name != STATE:
-            self._own = own.entries
-        elif own.head == journal.head:  # On some disks, the numbers of files change.
-            self.is_foreign = not is_here and own.file.st_mtime_ns != journal.file.st_mtime_ns
+        if is_last:  # On some disks, the numbers of files change.
+            self.is_foreign = not is_here and status.st_mtime_ns != time_ns
         else:
-            self.is_foreign, self._own = True, own.entries
+            self.is_foreign = self.name == STATE
+
+    def _parsed(self, data: bytes) -> Journal:
+        file = self.folder.path / self.name
+        if len(data) > MAX_STATE_BYTES:
+            raise RemoteError(f"{file} is too large: {WAY_OUT}")
+        try:
+            return _parse(data)
+        except DAMAGE:
+            raise RemoteError(f"{file} is damaged: {WAY_OUT}") from None
 
     def _place(self, file: os.stat_result) -> str:
         """Return the numbers of the folder and of a file in it, which no copy has."""
@@ -249,22 +252,17 @@ class SyncState:
         return f"{hashlib.sha256(os.fsencode(f'{self.id} {path}')).hexdigest()[:32]}.json"
 
 
-def read_journal(folder: Folder, name: str) -> Journal:
-    """Read a state. Raises OSError, and RemoteError if it is damaged."""
+def _read(folder: Folder, name: str) -> tuple[bytes, os.stat_result]:
     with folder.open(name, "rb") as file:
-        data, status = file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
-    if len(data) > MAX_STATE_BYTES:
-        raise RemoteError(f"{folder.path / name} is too large: {WAY_OUT}")
-    try:
-        return _parsed(data, status)
-    except DAMAGE:
-        raise RemoteError(f"{folder.path / name} is damaged: {WAY_OUT}") from None
+        return file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
 
 
-def _parsed(data: bytes, status: os.stat_result) -> Journal:
+def _parse(data: bytes) -> Journal:
     first, *rest = data.split(b"\n")
-    head = json.loads(first)
-    journal = Journal(head, str(head["remote"]), str(head.get("zone", "")), [*map(str, head.get("places", ()))], status)
+    journal = Journal(json.loads(first), {}, {})
+    head = journal.head
+    if not isinstance(head["remote"], str) or not isinstance(head.get("places", []), list):
+        raise ValueError
     for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
         _set(journal, checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}))
     lines = [json.loads(line) for line in rest[:-1]]  # The last one is empty, or was not written to its end.

@@ -70,7 +70,7 @@ def _would_put(reader: Reader, item: Item) -> str:
     except DoesNotExist:
         publication.publication_date({}, {"status": "draft"} | item.fields, reader.now)
         return "created"
-    new = posts.as_put(old, item.fields, reader.now, slugs.was_public(reader, old, item.fields))
+    new = publication.as_put(old, item.fields, reader.now, slugs.was_public(reader, old, item.fields))
     return "unchanged" if posts.is_same(old, new) else "updated"
 
 
