@@ -441,6 +441,18 @@ def test_status_asks_for_the_history_of_a_post_once(run, synced, change, blog):
     assert json.loads((here / ".blogapi.json").read_text().splitlines()[0])["remote"]
 
 
+@pytest.mark.parametrize("end", ["..path1", ".conflict2"])
+def test_a_file_whose_versions_rclone_set_aside_is_not_gone(run, synced, there, end):
+    here = synced(a="# A\n", b="# B\n", c="# C\n")
+    (here / "a.md").rename(here / f"a.md{end}")
+    for command in ("push", "pull"):
+        status, lines = run(command, here, "--delete")
+        assert (status, lines[0].partition(": ")[0]) == (2, "conflict a.md"), command
+    (here / f"a.md{end}").rename(here / "a.md")
+    assert run("push", here) == (0, [counts(unchanged=3)])
+    assert there().keys() == {"a", "b", "c"}
+
+
 @pytest.mark.slow
 def test_a_merge_of_git_is_sent_once_it_is_resolved(run, folder, there, tmp_path):
     if not shutil.which("git"):

@@ -222,7 +222,9 @@ def test_no_text_is_lost_whatever_happens_on_either_side(tmp_path, scale, monkey
     numbers = count()
 
     def create():
-        return request.getfixturevalue("postgresql_server").create(f"model{next(numbers)}")
+        server, name = request.getfixturevalue("postgresql_server"), f"model{next(numbers)}"
+        server.execute(f'CREATE DATABASE "{name}"')
+        return server.url(name)
 
     for seed in range(2 * scale):
         top = tmp_path / str(seed)

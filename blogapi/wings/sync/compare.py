@@ -221,6 +221,8 @@ class Comparison:
         entry, exists = self.entries.get(name), self.working.exists(name)
         if not exists and name in self.working.sha256:
             raise Conflict(CHANGING)
+        if not exists and self.working.is_set_aside(name):
+            raise Conflict("rclone set its versions aside: give one of them its name again")
         if current and (other := self.holders.get(identity(current), name)) != name:
             if other in self.heirs:
                 raise Conflict(MOVED.format(other, "it", current["slug"]))

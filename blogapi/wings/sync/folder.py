@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Container, Mapping
 from datetime import tzinfo
 from functools import cache
+from glob import escape
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -237,6 +238,11 @@ class WorkingFolder:
     def exists(self, name: str) -> bool:
         """Return whether a file exists, or cannot be seen."""
         return self.folder.exists(name)
+
+    def is_set_aside(self, name: str) -> bool:
+        """Return whether rclone has renamed all versions of a file, because they conflict."""
+        path = self.top / name
+        return any(other for end in (".path", "conflict") for other in path.parent.glob(f"{escape(path.name)}.{end}*"))
 
     def bytes_of(self, name: str) -> bytes:
         """Return the bytes of a file that was read before. Raises OSError, and Conflict if it has changed since."""
