@@ -42,6 +42,7 @@ FORMER_NAMES = {"settings": "login"}  # earlier names of commands
 GUNICORN = "import blogapi; from gunicorn.app.wsgiapp import run; run(prog='gunicorn')"
 SECRET_NAME = re.compile(r"BLOGAPI_KEY|PG\w*PASSWORD")
 SECRET = re.compile(r"(?<=//)([^:/?]*:).*(?=@)|(password=)[^&]*", re.IGNORECASE | re.DOTALL)  # in a URL
+GENERATED_SECRET = re.compile(rf"{api_keys.KEY_PATTERN}|whsec_[\w+/=-]+")  # an API key, or the secret of a webhook
 EXIT_STATUSES = "Exit status: 0 for success, 1 for a failure, 2 for wrong usage, unless the command says otherwise."
 ITEMS_A_LINE = 1000  # without a terminal, progress is shown after this many items
 WELCOME = """\
@@ -91,13 +92,20 @@ def command_line(config: str | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; a failure is one line and the exit status 1."""
+    """Run the command line; a failure is one line and the exit status 1. No message repeats a secret."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # It is None if it is closed.
         sys.stdout.reconfigure(errors="replace")  # A title can have characters that the locale lacks.
     try:
-        command_line()
+        sys.exit(command_line(standalone_mode=False))
+    except click.Abort:
+        sys.exit("Aborted!")
+    except click.ClickException as error:
+        message = io.StringIO()
+        error.show(message)
+        click.echo(GENERATED_SECRET.sub("…", message.getvalue()), nl=False, err=True)
+        sys.exit(error.exit_code)
     except (OSError, Unavailable, ValueError) as error:
-        sys.exit(f"blogapi: {error}")
+        sys.exit(GENERATED_SECRET.sub("…", f"blogapi: {error}"))
 
 
 @contextmanager

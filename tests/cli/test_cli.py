@@ -238,6 +238,30 @@ def test_the_program_ends_with_one_line_and_a_status(monkeypatch, tmp_path):
     assert ended.value.code == f"blogapi: cannot set up the database {path}: the folder {path.parent} is missing"
 
 
+@cases(
+    "line",
+    [
+        "keys list {}",
+        "undo --since 2026-01-01 {}",
+        "login --days={}",
+        "--{}",
+        "{}",
+        "push {}/nowhere",
+        "keys revoke {}",
+        "--config {} keys list",
+    ],
+)
+def test_no_message_repeats_a_secret(line, missing, monkeypatch, capsys):
+    for secret in (f"blog_{'a-_Z' * 10}b2c", f"whsec_{'a+/Z' * 10}b2c="):
+        monkeypatch.setattr("sys.argv", ["blogapi", *line.format(secret).split()])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        output = f"{ended.value.code} {capsys.readouterr().err}"
+        assert "a-_Z" not in output
+        assert "a+/Z" not in output
+        assert ended.value.code not in (0, None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "unwanted"),

@@ -9,6 +9,7 @@ from marshmallow import ValidationError
 
 from blogapi.api.schemas import URL
 from blogapi.documents import MAX_CONTENT, MAX_TITLE, MAX_URL
+from blogapi.posts.publication import FUTURE
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
@@ -31,6 +32,7 @@ FIELDS_BY_PROPERTY = {
 PROPERTIES_BY_FIELD = {field: name for name, field in FIELDS_BY_PROPERTY.items()} | {"tags": "category"}
 CLEARED = ("summary", "featured")  # All other single-valued fields are required.
 KNOWN = {*FIELDS_BY_PROPERTY, "category", "photo", "mp-photo-alt", "visibility"}
+NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
 CUT_TITLE = 80  # characters of a title made from the first line
@@ -51,7 +53,7 @@ def property_names() -> Iterator[None]:
             {PROPERTIES_BY_FIELD.get(name, name): texts for name, texts in messages.items()}
         ) from None
     except Rejected as error:
-        reason = str(error).partition(": ")[2].replace("the status is", "post-status is")
+        reason = str(error).partition(": ")[2].replace(FUTURE, NOT_SCHEDULED)
         raise Rejected(PROPERTIES_BY_FIELD.get(error.field, error.field), reason) from None
 
 
