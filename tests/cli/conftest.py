@@ -43,6 +43,12 @@ def run(path):
     return run
 
 
+def invoke(*arguments):
+    """Run the command line; return the exit status, standard output and the error."""
+    result = CliRunner().invoke(cli.command_line, arguments)
+    return result.exit_code, result.stdout, str(result.exception or "")
+
+
 @pytest.fixture
 def write(tmp_path):
     """Write files below a folder; return it."""

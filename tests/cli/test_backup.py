@@ -43,11 +43,8 @@ def test_only_names_of_backups_are_looked_at():
     assert superfluous([*others, at("2026-11-20")], {"d": 1}) == set()
 
 
-def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, tmp_path):
-    folder = tmp_path / "backups"
-    folder.mkdir()
-    for name in (at("2020-01-01"), at("2020-01-02"), "mine.db"):
-        (folder / name).write_text("old")
+def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, write):
+    folder = write(dict.fromkeys((at("2020-01-01"), at("2020-01-02"), "mine.db"), "old"))
     (folder / at("2020-01-03")).mkdir()
     (folder / at("2020-01-04")).symlink_to("mine.db")
     status, (line,), error = run("backup", folder, "--keep", "1d")
@@ -82,21 +79,15 @@ def test_an_address_that_does_not_answer_is_a_failure_of_its_own(storage, tmp_pa
     assert str(result.exception).startswith(f"the backup is written, but {address} does not answer: ")
 
 
-def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, tmp_path):
-    folder = tmp_path / "backups"
-    folder.mkdir()
-    (folder / at("2999-01-01")).write_text("wrong clock")
-    (folder / at("2020-01-01")).write_text("old")
+def test_a_backup_from_the_future_does_not_remove_the_new_one(run, storage, write):
+    folder = write({at("2999-01-01"): "wrong clock", at("2020-01-01"): "old"})
     assert run("backup", folder, "--keep", "1d")[1][0].endswith(" bytes; removed 1 old one")
     assert len(list(folder.iterdir())) == 2
 
 
-def test_a_backup_that_fails_removes_nothing_and_announces_nothing(storage, tmp_path, monkeypatch):
-    folder = tmp_path / "backups"
-    folder.mkdir()
+def test_a_backup_that_fails_removes_nothing_and_announces_nothing(storage, write, tmp_path, monkeypatch):
     old = {at("2020-01-01"), at("2020-01-02")}
-    for name in old:
-        (folder / name).write_text("old")
+    folder = write(dict.fromkeys(old, "old"))
     (tmp_path / "damaged.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "damaged.db"))
     with Receiver() as receiver:
@@ -104,17 +95,14 @@ def test_a_backup_that_fails_removes_nothing_and_announces_nothing(storage, tmp_
         result = CliRunner().invoke(command_line, ["backup", str(folder), *options])
     assert (result.exit_code, result.output, receiver.messages) == (1, "", [])
     assert isinstance(result.exception, Unavailable)
-    assert {each.name for each in folder.iterdir()} == old
+    assert {path.name for path in folder.iterdir()} == old
     assert not (tmp_path / "stamp").exists()
 
 
 def test_an_impossible_option_is_refused_before_anything_is_written(run, storage, tmp_path):
-    folder = str(tmp_path)
+    folder, no_periods = str(tmp_path), ("", "7", "d", "0d", "7d,", "7x", "7d 4w", "12345d", "-1d", "٧d", "7d" * 9)
     for arguments in (
-        *(
-            (folder, "--keep", text)
-            for text in ("", "7", "d", "0d", "7d,", "7x", "7d 4w", "12345d", "-1d", "٧d", "7d" * 9)
-        ),
+        *((folder, "--keep", text) for text in no_periods),
         (f"{folder}/none", "--keep", "7d"),
         (folder, "--touch", folder),
         ("",),

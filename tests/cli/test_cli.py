@@ -17,6 +17,7 @@ from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
 from tests.cases import cases
+from tests.cli.conftest import invoke
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
@@ -31,13 +32,7 @@ def missing(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(missing):
-    """Run the command line; return the exit status, standard output and the error."""
-
-    def run(*arguments):
-        result = CliRunner().invoke(cli.command_line, arguments)
-        return result.exit_code, result.stdout, str(result.exception or "")
-
-    return run
+    return invoke
 
 
 @contextmanager

@@ -7,12 +7,12 @@ import time
 from contextlib import suppress
 
 import pytest
-from click.testing import CliRunner
 
-from blogapi import cli, env_file
+from blogapi import env_file
 from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
+from tests.cli.conftest import invoke
 from tests.pages import Page
 from tests.service import BIN, add_key, slowness
 
@@ -31,13 +31,7 @@ def environ(monkeypatch, tmp_path):
 
 @pytest.fixture
 def run(environ):
-    """Run the command line; return the exit status, standard output and the error."""
-
-    def run(*arguments):
-        result = CliRunner().invoke(cli.command_line, arguments)
-        return result.exit_code, result.stdout, str(result.exception or "")
-
-    return run
+    return invoke
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
-from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.storage.database import Database
 from blogapi.storage.models import Author
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.transfer import importer
@@ -180,13 +180,12 @@ def test_a_file_that_cannot_be_written_is_named_and_counted(run, folder, tmp_pat
     )
 
 
-def test_a_scheduled_post_that_is_due_is_exported_as_published(database, clock, client):
-    fields = {"title": "A", "content": "B", "status": "scheduled", "published_at": "2026-11-20T13:00:00Z"}
-    client.put("/v1/posts/by-slug/a", json=fields)
-    assert [post["status"] for post in lists.every(database)] == ["scheduled"]
-    clock.now += 3600
-    assert [post["status"] for post in client.get("/v1/posts").json] == ["published"]
-    assert [post["status"] for post in lists.every(database)] == ["published"]
+def test_a_scheduled_post_that_is_due_is_exported_as_published(run, storage, tmp_path):
+    fields = {"title": "A", "content": "B", "tags": [], "status": "scheduled", "published_at": "2020-10-01T00:00:00Z"}
+    Database(storage.engine, lambda: 1_600_000_000).write(posts.add, fields, Author("tests"))
+    assert stored(storage)["a"]["status"] == "scheduled"
+    run("export", tmp_path)
+    assert "\nstatus: published\n" in (tmp_path / "a.md").read_text()
 
 
 def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):

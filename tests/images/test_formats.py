@@ -101,25 +101,6 @@ def test_changed_bytes_never_crash(name, scale):
             kept(bytes(content))
 
 
-@cases(
-    "content",
-    [
-        b"",
-        b"\xff",
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
-        b"%PDF-1.7",
-        b"PK\x03\x04",
-        b"\0\0\0\x18ftypheic\0\0\0\0",
-        b"GIF88a" + bytes(100),
-        save(photograph(), "BMP"),
-        save(photograph(), "TIFF"),
-    ],
-)
-def test_other_files_are_not_supported(content):
-    with pytest.raises(UnsupportedImage):
-        read_image(io.BytesIO(content))
-
-
 PNG = save(photograph(), "PNG")
 AVIF = b"\0\0\0\x10ftypavif" + bytes(4)
 

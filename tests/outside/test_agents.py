@@ -15,19 +15,8 @@ AGENTS, SKILL = Page("docs/agents.md"), Page("examples/skill/SKILL.md")
 (AGENT_KEY,), (AGENT_UNDO,), (AGENT_EXPORTS,) = map(AGENTS.take, ("Agents", "Undoing what it did", "A skill"))
 ANNOUNCE, PROPOSE, APPLY = AGENTS.take("Proposing changes")
 (AGENT,) = AGENTS.take("The Model Context Protocol", "python")
-SKILLS = [
-    *map(
-        SKILL.take,
-        (
-            "Read",
-            "Create a draft",
-            "Change a draft",
-            "Propose a change to a published post",
-            "Images",
-            "Remove a draft",
-        ),
-    )
-]
+STEPS = "Read", "Create a draft", "Change a draft", "Propose a change to a published post", "Images", "Remove a draft"
+SKILLS = [*map(SKILL.take, STEPS)]
 HELLO = {"title": "Hello", "content": "A", "status": "published"}
 SOURDOUGH = {"title": "Sourdough", "content": "Flour.", "status": "published"}
 
