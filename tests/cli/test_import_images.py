@@ -190,10 +190,7 @@ def test_the_option_no_images_leaves_links_as_they_are(run, storage, write):
 
 
 def test_a_file_that_is_not_an_image_is_reported_and_its_link_stays(run, storage, write):
-    files = {f"{name}.svg": "<svg/>" for name in "abcde"} | {
-        "cut.jpg": LOAF[:300],
-        "big.png": b"",
-    }
+    files = {f"{name}.svg": "<svg/>" for name in "abcde"} | {"cut.jpg": LOAF[:300], "big.png": b""}
     content = " ".join(f"![]({name})" for name in files)
     top = write(files | {"a.md": content})
     os.truncate(top / "big.png", 1024**3)

@@ -30,7 +30,8 @@ def form(**parts):
     lines = []
     for name, values in parts.items():
         for value in values if isinstance(values, list) else [values]:
-            file, content = value if isinstance(value, tuple) else (None, value.encode())
+            file, content = value if isinstance(value, tuple) else (None, value)
+            content = content.encode() if isinstance(content, str) else content
             disposition = f'form-data; name="{name}"' + ("" if file is None else f'; filename="{file}"')
             lines.append(f"--b\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + content + b"\r\n")
     return {"data": b"".join([*lines, b"--b--\r\n"]), "content_type": "multipart/form-data; boundary=b"}
