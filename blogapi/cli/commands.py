@@ -160,7 +160,7 @@ def set_up() -> None:
 @click.option("--host", help="The address to listen on, instead of HOST.")
 @click.option("--port", help="The port to listen on, instead of PORT.")
 @click.option("--existing", is_flag=True, help="Refuse to set up a missing or empty database: BLOGAPI_CREATE=false.")
-@click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Log this and what is worse: BLOGAPI_LOG_LEVEL.")
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), help="The lowest level to log: BLOGAPI_LOG_LEVEL.")
 @click.option("--log-format", type=click.Choice(LOG_FORMATS), help="How each line is logged: BLOGAPI_LOG_FORMAT.")
 def serve(host: str | None, port: str | None, existing: bool, log_level: str | None, log_format: str | None) -> None:
     """Set up the database like init, and run the server."""

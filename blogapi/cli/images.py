@@ -41,7 +41,7 @@ def given_path(value: str) -> Path:
 
 
 def given_url(value: str) -> str:
-    """Return a URL without a slash at its end."""
+    """Return a URL without its trailing slash."""
     if len(value) > MAX_URL or not re.fullmatch(URL, value):
         raise click.BadParameter("must be an absolute http or https URL without white space")
     return value.rstrip("/")

@@ -172,8 +172,9 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
 
 
 def _with_free_slugs(tx: Transaction, post_id: int, present: Fields, target: Fields) -> tuple[Fields, str]:
-    """Return the earlier state of a post with slugs that are free, and what differs. Instead of a taken slug, it keeps
-    or gets one with a number, so that another post can have its present one.
+    """Return the earlier state of a post with slugs that are free, and what differs.
+
+    If its slug is taken, it gets or keeps a numbered one, so that another post can have its present slug.
     """
     slug, former = target["slug"], target.get("former_slugs", [])
     kept, differences = slugs.still_free(tx, former, post_id), []

@@ -199,7 +199,7 @@ ADD_PART = Compiled(ImagePart.insert(placeholders(ImagePart)))
 
 
 def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> StoredImage:
-    """Finish an upload; return its image, or the existing one with the same content. Raises Unavailable."""
+    """Finish an upload; return its image, or an existing one with the same content. Raises Unavailable."""
     if known := find_any(tx, image.id):
         return known
     (parts,) = tx.one(ImagePart.select(fn.count(ImagePart.number)).where(ImagePart.upload == image.upload))
@@ -229,7 +229,7 @@ def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
 
 
 def sha256(text: str) -> bytes:
-    """Return a digest of a text."""
+    """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -23,8 +23,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import PART_BYTES, StoredImage
 
-FORM_BYTES = 64 * 1024  # limit for a form besides its file
-MAX_PARTS = 8  # limit for a form
+FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes besides its file, and parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"

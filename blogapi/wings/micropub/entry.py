@@ -36,7 +36,7 @@ NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
 CUT_TITLE = 80  # characters of a title made from the first line
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # characters of the content, and of a line, that are searched
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # at most this many characters of the content, and of a line, are searched
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]

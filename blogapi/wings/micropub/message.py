@@ -29,7 +29,7 @@ MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)
 FIELD_NAME = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
-BY_POSITION = "mp-photo-alt"  # Here, empty values count, too.
+BY_POSITION = "mp-photo-alt"  # keeps its empty values, because each belongs to the photo at its position
 RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
 
 
