@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from http.client import HTTPException
@@ -26,8 +26,8 @@ from blogapi.wings.webhooks import endpoint
 
 
 @contextmanager
-def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None]]:
-    """Raise `late` if the block takes longer than `seconds`. Yield a function that sets a new limit.
+def deadline(seconds: float, late: Exception) -> Iterator[None]:
+    """Raise `late` if the block takes longer than `seconds`.
 
     This interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
     """
@@ -35,14 +35,10 @@ def deadline(seconds: float, late: Exception) -> Iterator[Callable[[float], None
     def end(*_: object) -> None:
         raise late
 
-    def set_to(seconds: float) -> None:
-        left = begun + seconds - time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), 1)  # again if a destructor swallows the exception
-
-    begun, before = time.monotonic(), signal.signal(signal.SIGALRM, end)
+    before = signal.signal(signal.SIGALRM, end)
     try:
-        set_to(seconds)
-        yield set_to
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # again if a destructor swallows the exception
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
