@@ -47,7 +47,7 @@ from blogapi.server.requests import (
 from blogapi.server.start import OTHER_WORKERS
 from blogapi.server.threads import EventLoop, SharedDatabase
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
-from blogapi.wings.cors import cors_headers, is_covered
+from blogapi.wings.cors import cors_headers
 
 MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits for its client
 MAX_ACCEPT = 1 / 16  # share of these connections accepted per turn of the loop, in which the evicted ones end
@@ -168,8 +168,7 @@ class Handler:
         """Answer a request with an Error instead of calling the application, and end the connection."""
         head = exchange.head
         path, origin = self.config.without_prefix(head.path or "/v1"), head.fields.get("HTTP_ORIGIN")
-        cors = cors_headers(self.config.cors_origins, origin) if is_covered(path) else {}
-        headers = [*self.service.limiter.peek().headers, *cors.items()]
+        headers = [*self.service.limiter.peek().headers, *cors_headers(self.config, path, origin).items()]
         line, headers, content = refusal_response(status, message, headers)
         exchange.info.cause = message
         self.send(exchange, (line, headers, b"" if head.method == "HEAD" else content), keep=False)

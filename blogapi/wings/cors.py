@@ -1,11 +1,10 @@
 """CORS: letting pages from other origins call the API (the CORS protocol of the Fetch standard)."""
 
-from collections.abc import Collection
-
 from flask import Blueprint, Response
 
 from blogapi.api.request import Request, current_request
 from blogapi.api.responses import no_content
+from blogapi.config import Config
 
 ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 EXPOSED = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Link, ETag, Location, Retry-After"
@@ -30,26 +29,22 @@ def answer_preflight() -> Response | None:
 @cors.after_app_request
 def allow(response: Response) -> Response:
     """Add the headers that let a page read the response."""
-    found = headers_for(current_request())
-    if vary := found.pop("Vary", ""):
+    headers = headers_for(current_request())
+    if vary := headers.pop("Vary", ""):
         response.vary.add(vary)
-    response.headers.extend(found)
+    response.headers.extend(headers)
     return response
 
 
 def headers_for(request: Request) -> dict[str, str]:
-    """Return the CORS headers for a request's origin."""
-    origins, origin = request.service.config.cors_origins, request.environ.get("HTTP_ORIGIN")
-    return cors_headers(origins, origin) if is_covered(request.path) else {}
+    return cors_headers(request.service.config, request.path, request.environ.get("HTTP_ORIGIN"))
 
 
-def is_covered(path: str) -> bool:
-    """Return whether a path belongs to the API itself or to Micropub."""
-    return f"{path}/".startswith(("/v1/", "/micropub/"))
-
-
-def cors_headers(origins: Collection[str], origin: str | None) -> dict[str, str]:
-    """Return the headers that let pages from an origin read an answer; "*" in `origins` means all."""
+def cors_headers(config: Config, path: str, origin: str | None) -> dict[str, str]:
+    """Return the headers that let pages from an origin read an answer of the API or of Micropub."""
+    origins = config.cors_origins
+    if not f"{path}/".startswith(("/v1/", "/micropub/")):
+        return {}
     if "*" in origins:
         return {ALLOW_ORIGIN: "*", "Access-Control-Expose-Headers": EXPOSED}
     vary = {"Vary": "Origin"} if origins else {}

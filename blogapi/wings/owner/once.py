@@ -23,8 +23,8 @@ def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
 def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWebhook, str]:
     """Create the webhook of a form with its secret, or return it if it exists. Raises Rejected."""
     text = webhooks.SECRET_PREFIX + b64encode(secret).decode()
-    if found := webhooks.find_by_secret(tx, text):
-        return found, text
+    if webhook := webhooks.find_by_secret(tx, text):
+        return webhook, text
     claim(tx, text)
     return webhooks.add(tx, **fields, secret=text)
 

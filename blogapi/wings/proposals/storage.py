@@ -145,15 +145,12 @@ def add(
     document = b'%b,"changes":%b}' % (documents.dump(shown)[:-1].encode(), text)
     new = StoredProposal(*columns, _base(old, changes), document, changes)
     if new != same:
-        tx.execute(Proposal.update(_texts(new)).where(Proposal.id == proposal_id))
+        tags = documents.dump(changes["tags"]) if "tags" in changes else ""
+        texts = {"base": documents.dump(new.base), "tags": tags, "document": document.decode()}
+        tx.execute(Proposal.update(texts).where(Proposal.id == proposal_id))
     if same is None:
         webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, "post.proposed")
     return new, same is None
-
-
-def _texts(proposal: StoredProposal) -> dict[str, str]:
-    tags = documents.dump(proposal.changes["tags"]) if "tags" in proposal.changes else ""
-    return {"base": documents.dump(proposal.base), "tags": tags, "document": proposal.document.decode()}
 
 
 def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
@@ -193,7 +190,7 @@ def _insert(tx: Transaction, post_id: int, author: str, size: int) -> int:
     if count >= MAX_PROPOSALS:
         raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}{IN_TRASH}")
     if total + size > MAX_BYTES:
-        raise Rejected("proposals", f"can have {MAX_BYTES:,} bytes in all{IN_TRASH}")
+        raise Rejected("proposals", f"can be {MAX_BYTES:,} bytes in all{IN_TRASH}")
     row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
     return tx.insert(Proposal.insert(row))
 
@@ -218,11 +215,11 @@ def apply(
 
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
-    """Withdraw or refuse a proposal. Raises DoesNotExist; NotPermitted if a drafts-only key did not make it."""
-    found = tx.row(_of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id)))
-    if found is None:
+    """Withdraw or refuse a proposal. Raises DoesNotExist; NotPermitted if a drafts-only author did not make it."""
+    proposer = tx.row(_of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id)))
+    if proposer is None:
         raise DoesNotExist("proposal")
-    if author.drafts_only and found[0] != author.name:
+    if author.drafts_only and proposer != (author.name,):
         raise NotPermitted("another key made this proposal")
     withdraw(tx, proposal_id)
 
