@@ -120,6 +120,9 @@ class Firefox(webdriver.Firefox):
     def run_scripts(self, is_on):
         self.chrome("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)
 
+    def resize(self, width, height):
+        self.set_window_size(width, height)  # Its windows are at least 500 pixels wide.
+
     def move_to(self, zone):
         self.chrome("context.timezoneOverride = arguments[0]", zone)
 

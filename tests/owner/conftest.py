@@ -18,7 +18,8 @@ def owner(app, database):
 
 @pytest.fixture
 def visitor(browser, blog_in_browser):
-    """A window for somebody without a session."""
+    """A window for somebody without a session, which is wide enough for the settings beside a text."""
+    browser.resize(1280, 900)
     return Window(browser, *blog_in_browser)
 
 

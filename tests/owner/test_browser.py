@@ -28,7 +28,7 @@ def status(service, key):
 
 
 def test_a_new_key_and_the_command_shown_with_it_can_be_copied_and_work(window):
-    window.fill(name="laptop")
+    window.fill(name="laptop", scope="do everything")
     window.click("Create key")
     key, line = window.shown
     rights = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": window.url}

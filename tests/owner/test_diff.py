@@ -4,7 +4,7 @@ import random
 import time
 import tracemalloc
 
-from blogapi.wings.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines
+from blogapi.wings.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines, marked
 from tests.cases import cases
 
 SIGNS = {"same": " ", "removed": "-", "added": "+", "skipped": "~"}
@@ -75,3 +75,20 @@ def test_the_worst_texts_are_compared_quickly():
     shown(old, new)
     shown(["x"] * 199, ["x" if number % 2 else str(number) for number in range(199)])
     assert time.process_time() - started < 1
+
+
+@cases(
+    ("old", "new", "expected"),
+    [
+        ("a bad day", "a good day", ["a <mark>bad</mark> day", "a <mark>good</mark> day"]),
+        ("a day", "a <b> day", ["a day", "a <mark>&lt;b&gt;</mark> day"]),
+        ("all new", "other words", ["all new", "other words"]),
+    ],
+)
+def test_the_words_that_differ_in_a_line_are_marked(old, new, expected):
+    assert [str(line) for _, line in marked([("removed", old), ("added", new)])] == expected
+
+
+def test_lines_of_which_more_were_added_than_removed_are_not_marked():
+    lines = [("removed", "a b"), ("added", "a c"), ("added", "d")]
+    assert marked(lines) == lines

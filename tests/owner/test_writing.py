@@ -1,6 +1,7 @@
 """Writing posts on the owner's page: validated as the API does."""
 
 import pytest
+from urllib3.filepost import encode_multipart_formdata
 
 from blogapi.config import zone_named
 from blogapi.storage.models import Post
@@ -316,3 +317,18 @@ def test_after_a_new_slug_the_page_says_that_the_old_one_is_kept(owner, post):
     assert "former slug" not in view(owner, "/settings/posts/1/edit").press("Update", title="B").said[0]
     draft = post(slug="c")["id"]
     assert "former" not in view(owner, f"/settings/posts/{draft}/edit").press("Save draft", slug="d").said[0]
+
+
+def test_publishing_a_new_post_can_be_undone(owner, client):
+    page = view(owner, "/settings/posts/new").press("Publish now", title="Hello", content="Words.")
+    assert client.get("/v1/posts/1").json["status"] == "published"
+    page.press("Undo")
+    assert client.get("/v1/posts/1").json["status"] == "draft"
+
+
+def test_a_form_learns_the_slug_that_it_would_get(owner):
+    fields = view(owner, "/settings/posts/new").form("Save draft")[1]
+    fields |= {"title": "Rye bread", "number": "1"}
+    body, content_type = encode_multipart_formdata([*fields.items()])
+    answer = owner.put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
+    assert answer.json["slug"] == "rye-bread"

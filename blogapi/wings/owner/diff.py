@@ -3,7 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Iterable
 from difflib import unified_diff
-from itertools import chain, islice
+from itertools import chain, groupby, islice, pairwise
+
+from markupsafe import Markup
 
 CONTEXT = 2  # equal lines that are shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows quadratically
@@ -49,3 +51,32 @@ def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
     start = old.rfind(b"\n", 0, equal)
     equal = bisect_left(range(1, most - start + 1), True, key=lambda size: old[-size:] != new[-size:])
     return start, len(old) - old.find(b"\n", len(old) - equal)
+
+
+def marked(lines: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Mark what is between equal words at both ends, where as many lines were added as removed."""
+    runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
+    for (old_kind, old), (new_kind, new) in pairwise(runs):
+        if (old_kind, new_kind, len(old)) == ("removed", "added", len(new)):
+            old[:], new[:] = zip(*map(_mark_words, old, new), strict=True)
+    return [(kind, line) for kind, run in runs for line in run]
+
+
+def _mark_words(old: str, new: str) -> tuple[str, str]:
+    before, after = old.split(" "), new.split(" ")
+    most = min(len(before), len(after))
+    start = next((at for at in range(most) if before[at] != after[at]), most)
+    end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
+    if not start and not end:
+        return old, new
+    return _with_mark(before, start, end), _with_mark(after, start, end)
+
+
+def _with_mark(words: list[str], start: int, end: int) -> str:
+    middle = " ".join(words[start : len(words) - end])
+    parts = [
+        " ".join(words[:start]),
+        Markup("<mark>{}</mark>").format(middle) if middle else "",
+        " ".join(words[len(words) - end :]),
+    ]
+    return Markup(" ").join(part for part in parts if part)

@@ -8,6 +8,7 @@ from blogapi.api.access import guards_itself
 from blogapi.posts import due
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, posts, preview, proposals, tags, views, webhooks, writing
+from blogapi.wings.owner.diff import marked
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS
 
 owner = guards_itself(Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates"))
@@ -23,4 +24,5 @@ for path in ("", "/"):
 owner.add_url_rule("/<path:path>", "unknown", frame.unknown, methods=["GET", *frame.UNSAFE_METHODS])
 owner.add_app_template_filter(json.loads, "from_json")
 owner.add_app_template_filter(block, "yaml")
+owner.add_app_template_filter(marked)
 owner.record(lambda state: state.app.jinja_env.globals.update(labels=LABELS, more_fields=MORE_FIELDS))

@@ -36,7 +36,7 @@ MAX_QUERY = 200  # characters of a search
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
 SEARCHED_VERSIONS = 5  # how many recent versions are searched for the version shown in a form
-LIST_FIELDS = "id,title,status,tags,published_at,updated_at"
+LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
 
@@ -201,6 +201,8 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, d
         found[version] = {name: "" for name in FORM_FIELDS if older[name] != newer[name]}
         if "content" in found[version]:
             found[version]["content"] = words_changed(older["content"], newer["content"])
+        if "status" in found[version]:
+            found[version]["status"] = f" ({older['status']} → {newer['status']})"
         newer = older
     return found
 

@@ -83,6 +83,8 @@ def align_by_class(state: StateCore) -> None:
     for token in state.tokens:
         if token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # They scroll inside themselves.
+        if token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
+            token.attrSet("dir", "auto")  # Bullets and bars stand where their text begins.
         style = token.attrs.pop("style", "")
         if isinstance(style, str) and style.startswith("text-align:"):
             token.attrSet("class", style.removeprefix("text-align:"))

@@ -14,13 +14,14 @@ from blogapi.api.access import for_strangers
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.storage import keys
-from blogapi.storage.models import SCOPES
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES
 from blogapi.wings.owner import once, sessions
 from blogapi.wings.owner.frame import address, done, form_secret, set_cookie, shows_errors
 from blogapi.wings.pages import send_static
 
 STATIC = Path(__file__).resolve().parent / "static"
 KEYS_PER_PAGE = 100
+LEAST_FIRST = (PUBLISHED_ONLY, READ_ONLY, DRAFTS_ONLY, FULL)
 # Words in a User-Agent and what they stand for; the first that it contains counts, because many also send later ones.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
@@ -92,7 +93,7 @@ def show_keys(**shown: Any) -> str:
     peek = request.service.limiter.peek
     rows = [(key, peek(key.name, request.database.engine.hits(key.digest))) for key in found[:KEYS_PER_PAGE]]
     last = rows[-1][0].name if len(found) > KEYS_PER_PAGE else None
-    return render_template("owner/keys.html", keys=rows, last=last, scopes=SCOPES, **shown)
+    return render_template("owner/keys.html", keys=rows, last=last, scopes=LEAST_FIRST, **shown)
 
 
 @views.post("/keys/create")

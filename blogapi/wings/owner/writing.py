@@ -73,7 +73,11 @@ def create_post() -> Any:
         return show_form(added=added)
     fields = load(new_post, *typed_fields())
     post, is_new = request.database.write(copies.create, sent_form(), fields, request.author)
-    return done(f"/posts/{post.id}", outcome("was created."), fields["title"]) if is_new else save_post(post_id=post.id)
+    if not is_new:
+        return save_post(post_id=post.id)
+    etag = etag_of(post.document)
+    undo = (f"/posts/{post.id}/status", {"to": "draft", "etag": etag}) if g.form.get("to") else None
+    return done(f"/posts/{post.id}", outcome("was created."), fields["title"], undo=undo)
 
 
 @views.post(f"{POST}/edit")
@@ -144,7 +148,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     post_id = copies.post_of(request.database, draft)
     path = form_of(post_id)
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
-    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id)
+    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id) | suggested(post_id)
     now, rival = copies.current(request.database, draft), copies.newer(request.database, sent)
     if now and now.id == copy_id and now.state == SAVED:
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
@@ -153,6 +157,13 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
         answer |= {"over": now.instead, "at": now.saved_at, "browser": now.browser, "mine": mine.id if mine else ""}
         answer["is_untouched"] = rival == UNTOUCHED
     return jsonify(answer), 409 if rival else 200
+
+
+def suggested(post_id: int | None) -> dict[str, str]:
+    """Return the slug that an empty field of the form stands for, unless it is public, and the address of the post."""
+    slug = "" if g.form.get("published_at") else slug_of(g.form.get("title", "")[: documents.MAX_TITLE])
+    shown = {"slug": g.form.get("slug", "")[: documents.MAX_SLUG] or slug or "…", "id": str(post_id or "…")}
+    return {"slug": slug, "address": request.service.config.url_on_site(shown)} if "content" in g.form else {}
 
 
 def news_of(post_id: int | None) -> dict[str, str]:
@@ -164,7 +175,9 @@ def news_of(post_id: int | None) -> dict[str, str]:
     except DoesNotExist:
         return {"etag": ""}
     post = documents.load(document)
-    return {"etag": etag_of(document), "status_of_post": post["status"], "published_at": post.get("published_at", "")}
+    url = request.service.config.url_on_site(post) if post["status"] == "published" else ""
+    news = {"etag": etag_of(document), "status_of_post": post["status"], "url": url}
+    return news | {"published_at": post.get("published_at", "")}
 
 
 @views.get(f"{COPY}/compare")

@@ -13,7 +13,7 @@ export const openEditor = (area) => {
     const [end, added] = [area.selectionEnd, area.textLength - length];
     const start = Math.min(end, end - added);
     length += added;
-    places.forEach((each) => each.at >= start && (each.at = Math.max(each.at + added, start)));
+    places.forEach((each) => each.at >= start + each.stays && (each.at = Math.max(each.at + added, start)));
     listeners.forEach((listener) => listener());
   });
   const insert = (text, from = area.selectionStart, to = area.selectionEnd, selected = [from + text.length]) => {
@@ -35,8 +35,8 @@ export const openEditor = (area) => {
     focused !== area && focused?.focus({ preventScroll: true });
     [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
   };
-  const place = (at) => {
-    const kept = { at, end: () => places.delete(kept) };
+  const place = (at, stays = false) => { // `stays`: in front of what is typed there
+    const kept = { at, stays, end: () => places.delete(kept) };
     places.add(kept);
     return kept;
   };

@@ -40,6 +40,7 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   field.addEventListener("input", () => {
     sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
   });
+  field.addEventListener("set", ({ detail }) => (detail ? show(new Date(detail)) : (field.value = "")));
   field.removeAttribute("name");
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);

@@ -1,11 +1,29 @@
 // Tools for the text of a post: buttons and keys that format it, pasting, the preview, and the number of words.
+import { isWide, sheet, toggleBeside } from "./form.js";
 import { button, create, load, root } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
+const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // without spaces between words
+const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // characters of HTML, and of a part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
 
-export const openTools = (editor, { post, alarm, images }) => {
+// Passes the blocks of a document on in parts that are short enough, one after the other.
+const inParts = async (html, convert) => {
+  const [parts, { body }] = [[""], new DOMParser().parseFromString(html, "text/html")];
+  const blocks = body.children.length === 1 && html.length > MAX_PART ? body.firstChild.childNodes : body.childNodes;
+  for (const block of blocks) {
+    const text = block.outerHTML ?? new Option(block.textContent).innerHTML;
+    parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
+  }
+  const converted = [];
+  for (const part of parts.filter((each) => each.trim())) {
+    converted.push(await convert(part));
+  }
+  return converted;
+};
+
+export const openTools = (editor, { post, say, alarm, images }) => {
   const area = editor.area;
   const selection = () => { // without spaces at its ends, next to which Markdown has no marks
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
@@ -35,6 +53,11 @@ export const openTools = (editor, { post, alarm, images }) => {
     const at = from + text.length + 3;
     editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // A pasted address replaces it.
   };
+  const addBlock = (text, from, to) => { // after the line of the caret; selects a part of it
+    const at = `${editor.doc}\n`.indexOf("\n", editor.selection[1]);
+    const start = editor.doc.slice(0, at).trimEnd() ? "\n\n" : "";
+    editor.insert(`${start}${text}\n\n`, at, at, [at + start.length + from, at + start.length + to]);
+  };
   const actions = {
     Bold: () => wrap("**", "**"),
     Italic: () => wrap("*", "*"),
@@ -42,7 +65,14 @@ export const openTools = (editor, { post, alarm, images }) => {
     Heading: () => begin("## ", /^#{1,6} /),
     Quote: () => begin("> "),
     List: () => begin("- ", /^([-*+]|\d+[.)]) /),
+    Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
     Code: () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`")),
+    Table: () => addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |", 2, 7),
+    Footnote: () => {
+      const name = Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1]))) + 1;
+      const [at, end] = [editor.selection[1], editor.doc.trimEnd().length];
+      editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
+    },
     Image: images.open,
   };
   const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
@@ -72,9 +102,21 @@ export const openTools = (editor, { post, alarm, images }) => {
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
     const { body } = new DOMParser().parseFromString(inert, "text/html");
     body.querySelectorAll("style, script, meta, link, title").forEach((each) => each.remove());
+    for (const each of body.querySelectorAll("p[data-style*=mso-list]")) { // an item of a list in Word
+      const mark = each.querySelector("[data-style*=Ignore]");
+      const kind = /^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "OL" : "UL";
+      mark?.remove();
+      let list = each.previousElementSibling;
+      if (!list?.isOfWord || list.tagName !== kind) {
+        each.before((list = Object.assign(create(kind), { isOfWord: true })));
+      }
+      list.append(create("li", { innerHTML: each.innerHTML }));
+      each.remove();
+    }
     for (const each of body.querySelectorAll("*")) {
       const style = each.getAttribute("data-style") ?? "";
-      [...each.attributes].forEach(({ name }) => KEPT.includes(name) || each.removeAttribute(name));
+      const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /\blang(uage)?-/.test(value)); // of code
+      [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
       const isMark = ["B", "STRONG", "I", "EM"].includes(each.tagName);
       if (isMark && /font-weight:\s*(normal|400)/.test(style)) {
         each.replaceWith(...each.childNodes); // Google Docs wraps everything in a <b> that is not bold.
@@ -90,25 +132,28 @@ export const openTools = (editor, { post, alarm, images }) => {
     }
     return body.innerHTML;
   };
-  // What is pasted from a page or a word processor becomes Markdown; the server converts it. Until then its text holds its
-  // place: nothing is lost, and what is typed meanwhile stays behind it. Ctrl+Shift+V pastes its text.
-  let pastes = Promise.resolve();
-  const pasteHtml = async (html, pasted) => {
-    const text = pasted.replace(/\r\n?/g, "\n");
-    const start = editor.place(editor.selection[0]);
-    const from = start.at;
-    editor.insert(text);
-    start.at = from;
+  // What is pasted from a page or a word processor becomes Markdown; the server converts it, a long text in parts. Its
+  // place is kept, so what is typed meanwhile stays behind it. Ctrl+Shift+V pastes its text.
+  let [pastes, pasting] = [Promise.resolve(), 0];
+  const convert = async (html) => {
     const body = new FormData();
-    body.set("html", cleaned(html));
-    const answer = await fetch(`${root}/markdown`, { method: "PUT", body, signal: AbortSignal.timeout(10000) }).catch(() => null);
-    const markdown = answer?.ok ? (await answer.text().catch(() => "")).trim() : "";
+    body.set("html", html);
+    const answer = await fetch(`${root}/markdown`, { method: "PUT", body, signal: AbortSignal.timeout(20000) });
+    return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
+  };
+  const pasteHtml = async (html, text) => {
+    pasting += 1;
+    say("Pasting…");
+    editor.selection[0] === editor.selection[1] || editor.insert("");
+    const place = editor.place(editor.selection[0], true);
+    const markdown = html.length > MAX_PASTED ? [] : await inParts(cleaned(html), convert).catch(() => []);
     await editor.settled();
-    const end = start.at + text.length;
-    const isThere = markdown && editor.doc.slice(start.at, end) === text;
-    isThere && editor.replace(markdown, start.at, end);
-    start.end();
-    alarm("paste", isThere ? "" : "Pasted as text: its formatting could not be read.");
+    const isHere = document.activeElement === area && editor.selection[1] === place.at;
+    const added = markdown.join("\n\n") || text.replace(/\r\n?/g, "\n");
+    isHere ? editor.insert(added, place.at, place.at) : editor.replace(added, place.at);
+    place.end();
+    pasting -= 1;
+    alarm("paste", markdown.length ? "" : "Pasted as text: its formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
     const data = event.clipboardData;
@@ -131,26 +176,29 @@ export const openTools = (editor, { post, alarm, images }) => {
     files.length && images.add(files, editor.selection[1], event.preventDefault());
   });
 
-  // The preview stands beside the text, or below it, and follows it.
-  const shown = create("section", { className: "preview shown", hidden: true, tabIndex: 0 }, { "aria-label": "Preview" });
+  // The preview stands beside the text, or on a narrow screen in its place, and follows it.
+  const shown = create("section", { className: "preview shown", tabIndex: 0 }, { "aria-label": "Preview" });
   document.getElementById("page").after(shown);
   const toggle = document.getElementById("preview");
+  const isShown = () => sheet.dataset.side === "preview";
   let [drawing, isLate] = [null, false];
   const draw = async () => {
     const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
     shown.replaceChildren(...(page.querySelector("main")?.childNodes ?? ["The preview cannot be shown now."]));
-    shown.scrollTop = (editor.selection[1] / area.textLength) * shown.scrollHeight - shown.clientHeight / 2; // where the caret is
+    const [at, text] = [editor.selection[1], editor.doc];
+    const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, `${text}\n`.indexOf("\n", at));
+    const words = (line.match(/[\p{L}\p{N}][\p{L}\p{N} ,;’-]*/gu) ?? []).sort((one, other) => other.length - one.length)[0]?.trim();
+    const block = [...shown.querySelectorAll("p, li, h1, h2, h3, h4, pre, td")].find((each) => words && each.textContent.includes(words));
+    block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" }); // what the caret is in
   };
   const follow = () => {
     isLate = Boolean(drawing);
-    drawing ??= shown.hidden ? null : draw().finally(() => ((drawing = null), isLate && follow()));
+    drawing ??= isShown() ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
   };
   toggle.addEventListener("click", (event) => {
     event.preventDefault();
-    shown.hidden = !shown.hidden;
-    toggle.ariaPressed = String(!shown.hidden);
+    toggleBeside("preview");
     follow();
-    shown.hidden || shown.scrollIntoView({ block: "nearest" });
   });
 
   // The number of words, the reading time, and the text direction: `dir=auto` would take minutes for a megabyte.
@@ -159,10 +207,12 @@ export const openTools = (editor, { post, alarm, images }) => {
   const count = () => {
     counting = 0;
     const text = editor.doc;
-    const found = text.match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
+    const letters = text.match(LETTERS)?.length ?? 0;
+    const found = text.replace(LETTERS, " ").match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
     const plural = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
-    words.textContent = `${plural(found, "word")}, ${plural(Math.ceil(found / 230), "minute")} to read`;
+    const counted = [found && plural(found, "word"), letters && plural(letters, "character")].filter(Boolean).join(", ") || "0 words";
+    words.textContent = `${counted}, ${plural(Math.ceil(found / 230 + letters / 500), "minute")} to read`;
     area.classList.toggle("long", text.length > 100_000); // It scrolls inside: laying all of it out takes long.
   };
   editor.changed(() => {
@@ -172,5 +222,5 @@ export const openTools = (editor, { post, alarm, images }) => {
   });
   count();
   area.after(words);
-  return { settled: () => pastes };
+  return { settled: () => pastes, get isBusy() { return pasting > 0; } };
 };

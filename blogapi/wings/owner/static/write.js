@@ -1,6 +1,6 @@
 // The form of a post. What is typed is kept as a copy on the server; the post changes when a button says so.
 import { alarm, bar, content, date, fields, pathOf, post, saveButton, say, show, status, time, typed, upload } from "./form.js";
-import { button, changed, copies, isRefused, load, parse, put, records, rescued, shownTime, sizeOf } from "./owner.js";
+import { button, changed, copies, create, isRefused, load, parse, put, records, rescued, shownTime, sizeOf } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
 import { openTools } from "./tools.js";
@@ -75,7 +75,13 @@ const takeIn = (answer, isNews) => {
     alarm("rival");
     isOther && warn(answer);
     isNews && say(`Kept ${time()}, not in the post yet`, "kept");
+    suggest(answer);
   }
+};
+// An empty slug is made from the title when the post is saved, until it was public.
+const suggest = ({ slug = "", address }) => {
+  post.elements.slug.placeholder = slug;
+  address && [...document.querySelectorAll("#address-on-site")].forEach((each) => (each.textContent = address));
 };
 const warn = (answer) => {
   isLive ||= answer.status_of_post === "published" && status.value !== "published";
@@ -153,7 +159,7 @@ setInterval(() => document.visibilityState === "visible" && look(), 10000);
 // A reload can overtake what the page sent as it was left.
 performance.getEntriesByType("navigation")[0].type === "reload" && [1000, 3000, 9000].forEach((delay) => setTimeout(look, delay));
 addEventListener("beforeunload", (event) => {
-  state !== "leaving" && ((isUnsent() && !isKept) || images.isBusy) && event.preventDefault();
+  state !== "leaving" && ((isUnsent() && !isKept) || images.isBusy || tools.isBusy) && event.preventDefault();
 });
 rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
@@ -179,7 +185,7 @@ const save = async (submitter) => {
     knows = true;
     return alarm("changed", "Readers see this post. Press the button again to show them this text.");
   }
-  say("Saving…");
+  say(images.isBusy || tools.isBusy ? "Saving after what is being added…" : "Saving…");
   await Promise.all([images.settled(), tools.settled()]);
   const answered = await exchange({ saves: true });
   if (answered !== 200 && !isRefused(answered)) {
@@ -219,7 +225,7 @@ const goOn = async (sent, publishes) => {
   history.replaceState(null, "", now.form);
   document.querySelectorAll(".notice, .problem, .wrong").forEach((each) => each.remove()); // about what was unsaved
   document.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
-  document.title = document.title.replace(/^New post|^Not saved: /, () => (page ? "Edit" : ""));
+  document.title = `Edit ${post.elements.title.value} – blogapi`;
   Object.assign(document.querySelector(".heading a"), { href: page, textContent: "Back to the post" });
   had = savedAt = Math.max(had, Number(sent.number));
   if (isLive || (status.value === "published" && !date.value)) {
@@ -228,7 +234,9 @@ const goOn = async (sent, publishes) => {
   [isLive, knows] = [false, false];
   ["changed", "failed", "image", "paste", "rival"].forEach((kind) => alarm(kind));
   rest();
-  say(`${{ published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved"} ${time()}`, `saved ${sent.number}`);
+  const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url, textContent: "View on the site" })] : [];
+  const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
+  say(`${outcome} ${time()}`, `saved ${sent.number}`, ...link);
 };
 post.addEventListener("formdata", ({ formData }) => knows && formData.set("knows", "on"));
 post.addEventListener("submit", (event) => {
@@ -242,7 +250,7 @@ addEventListener("keydown", (event) => {
   isSave && post.requestSubmit(saveButton, event.preventDefault());
 });
 post.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && event.target.tagName === "INPUT" && event.target.form === post && !event.isComposing) {
+  if (event.key === "Enter" && (event.target.tagName === "INPUT" || event.target.name === "title") && event.target.form === post && !event.isComposing) {
     event.preventDefault(); // Otherwise, the first button of the form would be pressed.
     event.target.name === "title" ? content.focus() : ["published", "scheduled"].includes(status.value) || post.requestSubmit(saveButton);
   }
@@ -251,7 +259,7 @@ post.addEventListener("keydown", (event) => {
 const editor = openEditor(content);
 editor.area.setSelectionRange(content.textLength, content.textLength);
 const images = openImages(editor, { post, upload, say, alarm });
-const tools = openTools(editor, { post, alarm, images });
+const tools = openTools(editor, { post, say, alarm, images });
 visualViewport?.addEventListener("resize", () => {
   const hidden = visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height);
   bar.style.bottom = `${hidden}px`;
