@@ -245,8 +245,7 @@ CREATE TABLE image_total (
 -- The labels of tags, which stand for them in the search index: ¶1, ¶2 and so on. A site-wide tag change writes only these.
 CREATE TABLE search_label (
     id INTEGER NOT NULL PRIMARY KEY,
-    tag TEXT NOT NULL,  -- folded; '' if it was deleted site-wide
-    words TEXT NOT NULL  -- of the tag, with a space before and after each
+    tag TEXT NOT NULL  -- folded; '' if it was deleted site-wide
 ) STRICT;
 
 CREATE INDEX search_label_tag ON search_label (tag);

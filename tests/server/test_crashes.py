@@ -92,17 +92,20 @@ def test_a_full_disk_fails_only_the_writes(small_disk):
 
 def test_a_due_post_stays_scheduled_while_the_disk_is_full(small_disk):
     with Server(small_disk / "blog.db") as service:
-        later = POST | {"status": "scheduled", "published_at": rfc3339(time.time() + 3)}
+        later = POST | {"status": "scheduled", "published_at": rfc3339(time.time() + 10)}
         post_id = service.request("PUT", "/v1/posts/by-slug/later", later)[2]["id"]
         with pytest.raises(OSError, match="No space"):
             (small_disk / "ballast").write_bytes(bytes(shutil.disk_usage(small_disk).total))
         fill(service, "the disk is full")
+        with pytest.raises(OSError, match="No space"):
+            (small_disk / "rest").write_bytes(bytes(shutil.disk_usage(small_disk).total))
         while rfc3339(time.time()) <= later["published_at"]:
             time.sleep(0.1)
         shown = [service.request("GET", f"/v1/posts/{post_id}") for _ in range(9)]
         assert {(status, post["status"]) for status, _, post in shown} == {(200, "scheduled")}
         assert ids(service, "status=published&") == set()
         (small_disk / "ballast").unlink()
+        (small_disk / "rest").unlink()
         eventually(lambda: post_id in ids(service, "status=published&"))
         sound_posts(service.database)
 

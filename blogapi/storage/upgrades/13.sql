@@ -22,7 +22,7 @@ DROP TABLE webhook_options;
 
 DROP TABLE search_label;
 
-CREATE TABLE search_label (id INTEGER NOT NULL PRIMARY KEY, tag TEXT NOT NULL, words TEXT NOT NULL) STRICT;
+CREATE TABLE search_label (id INTEGER NOT NULL PRIMARY KEY, tag TEXT NOT NULL) STRICT;
 
 CREATE INDEX search_label_tag ON search_label (tag);
 

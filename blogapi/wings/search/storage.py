@@ -13,7 +13,8 @@ from blogapi.storage.engine import Compiled, Reader
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
-from blogapi.wings.search.labels import MatchingTags, last_label, look_up, spaced
+from blogapi.wings.search.index import rebuild_position
+from blogapi.wings.search.labels import MatchingTags, look_up, spaced
 
 FIRST_READ = 200  # posts that are read in order before the index
 QUICK_READ = 500  # a quick search for published posts looks at this many posts with the word, whatever their status
@@ -22,6 +23,11 @@ QUICK_TAGS = 2000  # and looks at no more than this many
 REBUILD_SECONDS = 5  # a client should try again after this time
 TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
 UNION = " UNION ALL "
+# Whether the index is complete, and has few labels, of which the last is about the number
+IS_SMALL = Compiled(f"""
+    SELECT NOT EXISTS (SELECT 1 FROM search_rebuild)
+    AND (SELECT coalesce(max(id), 0) FROM search_label) <= {QUICK_TAGS}
+""")
 
 
 class Rebuilding(Unavailable):
@@ -32,12 +38,12 @@ class Rebuilding(Unavailable):
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page as `page` does, in a thread unless the search is quick. Raises Rejected, Rebuilding."""
-    if is_quick(query) and last_label(database) <= QUICK_TAGS:
+    if is_quick(query) and database.one(IS_SMALL)[0]:
         matching = look_up(database, query)
-        if len(matching.labels[0]) <= QUICK_LABELS and not matching.rebuild_below:
-            found = page(database, query, matching)
-            if found.next is not None or query.status is None or not _has_more(database, query, matching):
-                return found
+        if len(matching.phrases[0]) <= QUICK_LABELS:
+            posts = page(database, query, matching)
+            if posts.next is not None or query.status is None or not _has_more(database, query, matching):
+                return posts
     return database.read_in_thread(client, page, query)
 
 
@@ -61,7 +67,7 @@ def page(reader: Reader, query: ListQuery, quick: MatchingTags | None = None) ->
     `look_up` found, the search is quick, and looks at QUICK_READ posts only.
     """
     matching = quick or look_up(reader, query)
-    below = matching.rebuild_below
+    below = 0 if quick else rebuild_position(reader)
     if query.sort == "created_at":
         rows = _rows(reader, query, matching, Cursor("", query.before_id), is_quick=bool(quick))
         return page_of(_indexed(rows, query, below) if below else rows, query, id_of)
@@ -110,7 +116,7 @@ def _rows(
     is_file = reader.dialect == "sqlite"
     values = _sqlite_words(query, matching, part) if is_file else _postgresql_words(query, matching, part)
     values |= {"key": before.key, "id": before.id, "after": query.published_after}
-    has_labels = any(matching.labels) and part != TITLE
+    has_labels = any(matching.phrases) and part != TITLE
     rows = rows_query(query.sort, query.status, part, query.tag is not None, has_labels, is_quick)
     return reader.rows(rows, limit=query.limit + 1, **values)
 
@@ -152,17 +158,17 @@ def _sqlite_words(query: ListQuery, matching: MatchingTags, part: str) -> dict[s
     phrases = words.of_search(query.q)
     plain = [f'"{text}"{" *" if is_prefix else ""}' for text, is_prefix in phrases]
     in_title = f"title : ({' AND '.join(plain)})"
-    match = " AND ".join(map(_either, plain, matching.labels))
+    match = " AND ".join(map(_either, plain, matching.phrases))
     match = {TITLE: in_title, TEXT: f"({match}) NOT ({in_title})"}.get(part, match)
     if query.tag is not None:
-        match = f"({match}) AND {_either(_quoted(0), matching.of_tag)}"  # No tag has the label 0.
-    labels = [f"{number}{words.LABEL}{label}" for number, found in enumerate(matching.labels) for label in found]
-    labels += [f"{words.LABEL}{label}" for label in matching.of_tag]
+        match = f"({match}) AND {_either(_quoted(0), matching.tag)}"  # No tag has the label 0.
+    labels = [f"{number}{words.LABEL}{label}" for number, found in enumerate(matching.phrases) for label in found]
+    labels += [f"{words.LABEL}{label}" for label in matching.tag]
     texts = [spaced(*phrase) for phrase in phrases]
     return {"match": match, "texts": dump(texts), "labels": f" {' '.join(labels)} ", "read": QUICK_READ}
 
 
-def _either(text: str, labels: set[int]) -> str:
+def _either(text: str, labels: list[int]) -> str:
     return f"({' OR '.join([text, *map(_quoted, labels)])})"
 
 
@@ -220,8 +226,8 @@ def _postgresql_words(query: ListQuery, matching: MatchingTags, part: str) -> di
     every: list[str] = []
     plain: list[str] = []
     labelled: list[dict[str, Any]] = []
-    for (text, is_prefix), found in zip(words.of_search(query.q), matching.labels, strict=True):
-        labels = [] if part == TITLE else sorted(found)
+    for (text, is_prefix), found in zip(words.of_search(query.q), matching.phrases, strict=True):
+        labels = [] if part == TITLE else found
         lexemes = f"'{text}'{':*' if is_prefix else ''}".replace(" ", "' & '")
         every.append(" | ".join([f"({lexemes})", *(f"'{words.LABEL}{label}'" for label in labels)]))
         if labels:
@@ -235,8 +241,8 @@ def _postgresql_words(query: ListQuery, matching: MatchingTags, part: str) -> di
         "labelled": dump(labelled),
         "texts": [f"%{spaced(*each)}%" for each in words.of_search(query.q)],
         "lexemes": " & ".join(f"({each})" for each in every),
-        "tags": sorted(matching.of_tag),
-        "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in sorted(matching.of_tag) or [0]),
+        "tags": matching.tag,
+        "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in matching.tag or [0]),
     }
 
 

@@ -114,6 +114,7 @@ def of_content(content: str) -> str:
     return _of_large(content) if len(content) > LARGE else _indexed(content)
 
 
+@lru_cache(maxsize=4000)
 def of_tag(tag: str) -> str:
     """Return the words of a tag, with a space before and after each."""
     return f" {_indexed(tag)} "
@@ -123,12 +124,6 @@ def of_tag(tag: str) -> str:
 def folded(*tags: str) -> str:
     """Return the folded tags as a JSON array."""
     return dump([*map(fold, tags)])
-
-
-@lru_cache(maxsize=1000)
-def tag_as_json(tag: str) -> str:
-    """Return a JSON array of a folded tag and its words."""
-    return dump([fold(tag), of_tag(tag)])
 
 
 def _indexed(text: str) -> str:
