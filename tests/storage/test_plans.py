@@ -4,7 +4,7 @@ from blogapi.documents import STATUSES
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
-from blogapi.wings.webhooks import outbox
+from blogapi.wings.webhooks import sender
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import Delivery
 from tests.cases import cases
@@ -12,7 +12,7 @@ from tests.cases import cases
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
 INDEXED = [posts.HAS_DUE, posts.NEXT_DUE, *posts.PUBLISHED.values(), *posts.TO_CHANGE.values(), DELIVERIES]
-INDEXED += [webhooks.REMOVE_EVENT, outbox.FIRST_MESSAGES, outbox.TIMED_MESSAGES]
+INDEXED += [webhooks.REMOVE_EVENT, sender.FIRST_MESSAGES, sender.TIMED_MESSAGES]
 INDEXED += [
     lists.time_query("published_at", status, by_tag, of_second)
     for status in EACH
@@ -27,7 +27,7 @@ INDEXED += [
         *((lists.created_query(status, by_tag), []) for status in EACH for by_tag in (0, 1)),
         *((search.rows_query("created_at", status, "", False), []) for status in EACH),
         *((query, []) for query in INDEXED),
-        (outbox.DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
+        (sender.DUE_WEBHOOKS, ["SCAN t1"]),  # reads the few webhooks
     ],
 )
 def test_no_query_scans_or_sorts(plan, query, exceptions):

@@ -20,7 +20,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote_to_bytes
 
 from urllib3 import HTTPHeaderDict
@@ -30,7 +30,6 @@ from urllib3.util import Url, parse_url
 from urllib3.util.ssltransport import SSLTransport
 
 from blogapi.documents import dump
-from blogapi.wings.webhooks.outbox import AttemptResult
 from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # at most this much from a receiver: header, content and TLS overhead
@@ -58,6 +57,14 @@ log = logging.getLogger(__name__)
 
 class AddressError(OSError):
     """No address of a host may be called. The message says why."""
+
+
+class AttemptResult(NamedTuple):
+    """The result of an attempt: the status of the answer, or an error."""
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: int = 0  # seconds
 
 
 class ShortSocket(socket.socket):

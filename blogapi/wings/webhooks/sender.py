@@ -1,4 +1,4 @@
-"""The webhook sender: sends the events in the outbox and records the results."""
+"""The webhook sender: sends the deliveries that are due, and records the results of attempts."""
 
 import logging
 import math
@@ -6,12 +6,17 @@ import random
 import threading
 import time
 from collections import Counter
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+from peewee import Case, fn
 
 from blogapi.api.service import Service
 from blogapi.clock import rfc3339
-from blogapi.wings.webhooks import outbox
-from blogapi.wings.webhooks.endpoint import Endpoint
-from blogapi.wings.webhooks.outbox import GONE, Attempt, AttemptResult, Message
+from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction
+from blogapi.storage.models import Webhook
+from blogapi.wings.webhooks.endpoint import AttemptResult, Endpoint
+from blogapi.wings.webhooks.storage import Delivery, Event
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # between attempts
@@ -20,8 +25,20 @@ PACE_SECONDS = 0.004  # pause between attempts, so that requests keep most of th
 BATCH = 10  # messages of a webhook read at once
 BATCH_SECONDS = 0.5  # after this time, the rest is read again, because the webhook may have changed
 STOP_SECONDS = 2.0  # wait for attempts in progress
+RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
+GONE = 410  # status with which a receiver turns its webhook off
 
 log = logging.getLogger(__name__)
+
+
+class Message(NamedTuple):
+    """An event to send to a webhook."""
+
+    event_id: int
+    id: str
+    payload: bytes | None  # None if it is damaged
+    attempts: int  # attempts so far
+    repeats: int
 
 
 class Sender:
@@ -36,7 +53,7 @@ class Sender:
         self.wake = threading.Event()  # set when a thread ends, or at the stop; the background work waits for it
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads, by webhook
-        self.attempts: list[Attempt] = []  # not recorded yet
+        self.attempts: list[dict[str, Any]] = []  # not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
 
     def finish(self) -> None:
@@ -51,9 +68,10 @@ class Sender:
         """Record the results of attempts, and start sending what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
         self.save()  # first, because a message without a recorded result would be sent again
-        for webhook_id, url, secret, headers, body_format in outbox.due_webhooks(self.database):
+        due_webhooks = list(self.database.rows(DUE_WEBHOOKS, now=self.database.now))
+        for webhook_id, url, secret, headers, body_format in due_webhooks:
             if webhook_id not in self.sending:
-                messages = outbox.due(self.database, webhook_id, BATCH, self.sent[webhook_id])
+                messages = due(self.database, webhook_id, self.sent[webhook_id])
                 private, seconds = self.config.webhook_private, self.config.webhook_seconds
                 endpoint = Endpoint(url, secret, private, seconds, self.timeout, headers, body_format)
                 thread = threading.Thread(target=self.send, args=(webhook_id, endpoint, messages), daemon=True)
@@ -63,7 +81,7 @@ class Sender:
     def save(self) -> None:
         """Record the results of the attempts so far, in one transaction."""
         if attempts := self.attempts[:]:
-            self.database.write(outbox.record_attempts, attempts)
+            self.database.write(record_attempts, attempts)
             del self.attempts[: len(attempts)]
 
     def send(self, webhook_id: int, endpoint: Endpoint, messages: list[Message]) -> None:
@@ -78,7 +96,8 @@ class Sender:
             state, next_attempt_at = outcome(message.attempts, result, self.clock())
             if state == "failed":
                 log.warning("webhook %s: a delivery failed for good: %s", webhook_id, why_failed(message, result))
-            self.attempts.append(Attempt(webhook_id, endpoint.url, message, result, state, next_attempt_at))
+            attempt = message._asdict() | result._asdict() | {"webhook_id": webhook_id, "url": endpoint.url}
+            self.attempts.append(attempt | {"state": state, "next_attempt_at": next_attempt_at})
             self.sent[webhook_id] += 1
             if result.status == GONE or time.monotonic() > begun + BATCH_SECONDS:
                 break
@@ -100,3 +119,59 @@ def why_failed(message: Message, result: AttemptResult) -> str:
     if result.status == GONE:
         return f"status {GONE}; it is turned off"
     return f"{message.id} after {message.attempts + 1} attempts, at last {result.error or f'status {result.status}'}"
+
+
+# Queries
+
+
+def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
+    """Return the next BATCH messages for a webhook that has already been sent `sent` messages.
+
+    Messages that are due at once come in the order of their events; retries and merged events, by due time.
+    """
+    values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
+    first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
+    messages: list[Message] = []
+    for number in range(sent + 1, sent + BATCH + 1):
+        sources = (retries, first) if number % RETRY_EVERY == 0 else (first, retries)
+        messages += map(Message._make, islice(chain(*sources), 1))
+    return messages
+
+
+_is_due = (Delivery.state == "pending") & (Delivery.next_attempt_at <= Placeholder("now"))
+_has_due = fn.EXISTS(Delivery.select(Delivery.event_id).where(Delivery.webhook_id == Webhook.id, _is_due))
+_endpoints = Webhook.select(Webhook.id, Webhook.url, Webhook.secret, Webhook.headers, Webhook.body)
+DUE_WEBHOOKS = Compiled(_endpoints.where(Webhook.active == 1, _has_due))
+_messages = (
+    Delivery.select(Event.id, Event.message_id, AsBytes(Event.payload), Delivery.attempts, Delivery.repeats)
+    .join(Event, on=Event.id == Delivery.event_id)
+    .where(Delivery.webhook_id == Placeholder("webhook_id"), Delivery.state == "pending")
+    .limit(Placeholder("limit"))
+)
+FIRST_MESSAGES = Compiled(_messages.where(Delivery.next_attempt_at == "").order_by(Delivery.event_id))
+_by_time = Delivery.next_attempt_at, Delivery.event_id
+TIMED_MESSAGES = Compiled(_messages.where(_is_due, Delivery.next_attempt_at > "").order_by(*_by_time))
+
+
+def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:
+    """Record the results of attempts; 410 turns a webhook off."""
+    for attempt in attempts:
+        tx.defer(RECORD_ATTEMPT, **attempt)
+        if attempt["status"] == GONE:
+            tx.defer(TURN_OFF, **attempt)
+
+
+# If a redelivery was requested during the attempt, the message is sent again even if the attempt succeeded.
+_same = Delivery.repeats == Placeholder("repeats")
+_attempted = Delivery.update(
+    attempts=Delivery.attempts + 1,
+    last_status=Placeholder("status"),
+    last_error=Placeholder("error"),
+    state=Case(None, [(_same, Placeholder("state"))], "pending"),
+    next_attempt_at=Case(None, [(_same, Placeholder("next_attempt_at"))], ""),
+)
+_of_attempt = (Delivery.webhook_id == Placeholder("webhook_id")) & (Delivery.event_id == Placeholder("event_id"))
+_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may have resent it.
+RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
+_of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # A new URL stays active.
+TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))

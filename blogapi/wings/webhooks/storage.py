@@ -245,9 +245,8 @@ def prune(tx: Transaction, webhook_id: int) -> int:
     """Delete some finished deliveries of a webhook beyond the limit, or older than DELIVERY_TTL; return how many."""
     finished = Delivery.select(Delivery.event_id).where(Delivery.webhook_id == webhook_id, Delivery.state != "pending")
     surplus = finished.order_by(Delivery.event_id.desc()).offset(MAX_FINISHED).limit(MAX_PRUNED)
-    old = finished.join(Event, on=Event.id == Delivery.event_id).where(
-        Event.created_at <= earlier(tx.now, DELIVERY_TTL)
-    )
+    is_old = Event.created_at <= earlier(tx.now, DELIVERY_TTL)
+    old = finished.join(Event, on=Event.id == Delivery.event_id).where(is_old)
     is_chosen = Delivery.event_id.in_(surplus) | Delivery.event_id.in_(old.limit(MAX_PRUNED))
     return _remove_deliveries(tx, (Delivery.webhook_id == webhook_id) & is_chosen)
 

@@ -60,9 +60,8 @@ class Headers(fields.Dict):
             raise ValidationError("must not have a name twice")
         for name, text in value.items():
             if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
-                raise ValidationError(
-                    f"{name[:64]}: must be the name of a header, without spaces, that the service does not set itself"
-                )
+                reason = "must be the name of a header, without spaces, that the service does not set itself"
+                raise ValidationError(f"{name[:64]}: {reason}")
             if not HEADER_VALUE.fullmatch(text):
                 raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
         return value
@@ -113,15 +112,8 @@ class WebhookSchema(WebhookChangeSchema):
     class Meta:
         fields = ("id", "url", "events", "active", "created_at", "header_names", "after_seconds", "body")
 
-    example = {
-        "id": "1",
-        **WebhookInputSchema.example,
-        "active": True,
-        "created_at": "2026-11-20T10:10:00Z",
-        "header_names": ["Authorization"],
-        "after_seconds": 60,
-        "body": "event",
-    }
+    example = {"id": "1", **WebhookInputSchema.example, "active": True, "created_at": "2026-11-20T10:10:00Z"}
+    example |= {"header_names": ["Authorization"], "after_seconds": 60, "body": "event"}
     header_names = fields.List(fields.String(), **doc("The names of its own headers; their values are not shown."))
     id = matching(ID, 1, 19, "The id, a number as text.")
     events: Any = fields.List(fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events it gets."))
