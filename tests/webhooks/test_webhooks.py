@@ -86,7 +86,6 @@ def test_events_can_be_chosen_and_a_change_can_leave_out_fields(client, subscrib
         ({"events": ["ping"] * 10}, "events: must have 1 to 9 events"),
         ({"events": "ping"}, "events: must be an array of strings"),
         ({"events": ["ping", "pong"]}, f"events[1]: must be one of {', '.join(EVENTS)}"),
-        ({"secret": "mine"}, f'"secret": {FIELDS}'),
         ({"secret": "2"}, f'"secret": {FIELDS}'),
         ({"headers": []}, "headers: must be an object whose values are strings"),
         ({"headers": {"a": 1}}, "headers: must be an object whose values are strings"),
@@ -123,7 +122,6 @@ def one(subscribe):
         ("POST", "", {}, "url: missing"),
         ("POST", "", {"url": URL, "active": True}, f'"active": {FIELDS}'),
         ("PATCH", "/1", {"active": 1}, "active: must be true or false"),
-        ("PATCH", "/1", {"url": None}, "url: must not be null"),
         ("PATCH", "/1", {"secret": "2"}, f'"secret": {FIELDS}, active'),
     ],
 )
