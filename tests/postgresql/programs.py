@@ -20,9 +20,8 @@ UNPRIVILEGED = "nobody"  # PostgreSQL refuses to run as root
 
 def programs():
     """Return the folder with the newest PostgreSQL programs; None if there are none."""
-    found = shutil.which("postgres")
-    if found:
-        return Path(found).resolve().parent
+    if program := shutil.which("postgres"):
+        return Path(program).resolve().parent
     folders = Path("/usr/lib/postgresql").glob("*/bin/postgres")  # Debian
     return max(folders, key=lambda path: int(path.parts[-3]), default=Path("none/none")).parent
 

@@ -40,7 +40,7 @@ def test_an_operation_refused_before_a_change_does_not_end_the_shared_transactio
         lambda tx: posts.add(tx, fields | {"status": "scheduled"}, Author("first")).id,
     ]
     outcomes = write_together(postgresql, locked(postgresql), add, *refused, add)
-    assert [str(each) for each in outcomes[1:3]] == ["no such webhook", "no such post"]
+    assert [str(outcome) for outcome in outcomes[1:3]] == ["no such webhook", "no such post"]
     assert type(outcomes[3]) is Rejected
     assert (outcomes[0][0], outcomes[4]) == (1, (2, outcomes[0][1]))
 

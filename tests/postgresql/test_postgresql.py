@@ -132,10 +132,10 @@ def test_a_key_revoked_during_a_request_is_unknown(postgresql, connection, chang
     with ThreadPoolExecutor(1) as pool:
         with connection.transaction():
             connection.execute(change)
-            found = pool.submit(keys.authenticate, postgresql, keys.digest_of(key))
+            authenticated = pool.submit(keys.authenticate, postgresql, keys.digest_of(key))
             waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
             eventually(lambda: connection.execute(waits).fetchone())
-        assert found.result(20) is None
+        assert authenticated.result(20) is None
 
 
 # Queries
@@ -183,12 +183,12 @@ def rows_of(plan, table):
     """How many rows of a table the steps of a plan read, including those they discard."""
     names = [name for name in plan if name == "Actual Rows" or name.startswith("Rows Removed")]
     own = sum(plan[name] for name in names) * plan["Actual Loops"] if plan.get("Relation Name") == table else 0
-    return own + sum(rows_of(each, table) for each in plan.get("Plans", []))
+    return own + sum(rows_of(step, table) for step in plan.get("Plans", []))
 
 
 def rows_read(plan):
     """The largest number of rows that a step of a plan returns."""
-    return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(each) for each in plan.get("Plans", [])), 0)
+    return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(step) for step in plan.get("Plans", [])), 0)
 
 
 def explained(engine, connection, query, values):
@@ -280,7 +280,7 @@ def test_a_page_of_the_trash_or_of_proposals_reads_little_more_than_it_shows(url
 
     with closing(Counting(engine_for(url))) as database:
         trash = list(pages(lambda before: revisions.trash(database, 100, before)))
-        assert [each.post_id for each in trash] == list(range(60, 0, -1))
+        assert [entry.post_id for entry in trash] == list(range(60, 0, -1))
         assert len(list(pages(lambda before: proposals.page(database, None, 100, before)))) == 15
     assert max(sizes) <= PAGE_BYTES + 2_100_000
 

@@ -39,9 +39,9 @@ def test_a_lasting_lock_costs_writers_less_than_3_s_and_readers_nothing(service)
     waits = []
     with ThreadPoolExecutor(20) as pool:
         writes = [pool.submit(write, service) for _ in range(20)]
-        while not all(each.done() for each in writes):
+        while not all(write.done() for write in writes):
             waits.append(service.wait("/v1/posts")[0])
-    answers = [each.result() for each in writes]
+    answers = [write.result() for write in writes]
     assert [(status, retry_after) for status, retry_after, _ in answers] == [(503, "1")] * 20
     assert max(seconds for _, _, seconds in answers) < 3
     assert max(waits) < 1.5  # A writer waits two seconds.

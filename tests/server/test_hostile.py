@@ -86,10 +86,10 @@ def attack(service, corpus, number, count):
         data = corpus[turn] if turn < len(corpus) else spoilt(chance, corpus)
         data = data.replace(b"{key}", service.key.encode()).replace(b"{id}", post.encode())
         received = exchange(service, data)
-        found = list(statuses_of(received))
-        assert found or not data.strip(b"\r\n"), data
-        assert set(found) <= STATUSES, (data, received)
-        statuses.update(found)
+        answered = list(statuses_of(received))
+        assert answered or not data.strip(b"\r\n"), data
+        assert set(answered) <= STATUSES, (data, received)
+        statuses.update(answered)
         for created in re.findall(rb"^Location: (/v1/posts/\d+)\r$", received, re.MULTILINE):
             service.request("DELETE", created.decode())
     return statuses, memory
@@ -104,9 +104,5 @@ def test_hostile_requests_cause_no_500_no_restart_and_no_memory_growth(service, 
     assert set(statuses) == STATUSES
     assert max(memory for _, memory in ended) < MEGABYTES
     assert service.worker == worker
-    tracebacks = re.findall("^Traceback", service.log, re.MULTILINE)
-    refusals = re.findall(
-        "^20.*failed with (?:DoesNotExist|Rejected)$", service.log, re.MULTILINE
-    )  # from gevent's threads
-    assert len(tracebacks) == len(refusals)
+    assert "Traceback" not in service.log
     sound_posts(service.database)

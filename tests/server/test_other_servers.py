@@ -29,8 +29,8 @@ def live(threads, number):
 def test_many_clients_take_posts_through_their_life_cycle_at_the_same_time(tmp_path):
     with Server(tmp_path / "blog.db", command=("sh", "-c", GTHREAD)) as threads:
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda number: live(threads, number), range(40)))
-        assert found == [[201, 200, 200, 200, 200, 204, 404]] * 40
+            lives = list(pool.map(lambda number: live(threads, number), range(40)))
+        assert lives == [[201, 200, 200, 200, 200, 204, 404]] * 40
         assert threads.request("GET", "/v1/posts")[2] == []
         assert len(threads.request("GET", "/v1/trash")[2]) == 20
         assert threads.request("GET", "/v1/tags")[2] == []

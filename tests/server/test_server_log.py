@@ -116,8 +116,8 @@ def test_a_log_whose_reader_is_gone_does_not_stop_the_service(piped, reader):
 def test_lines_in_the_journal_of_systemd_have_no_time_of_their_own(tmp_path):
     log = tmp_path / "blog.log"
     log.touch()
-    found = log.stat()
-    with Server(tmp_path / "blog.db", JOURNAL_STREAM=f"{found.st_dev}:{found.st_ino}") as service:
+    status = log.stat()
+    with Server(tmp_path / "blog.db", JOURNAL_STREAM=f"{status.st_dev}:{status.st_ino}") as service:
         service.request("GET", "/v1/posts")
         eventually(lambda: '127.0.0.1 tests "GET /v1/posts" 200' in service.log)
     assert all(re.match(r"127\.0\.0\.1 |\[\d+\] \[[A-Z]+\] ", line) for line in log.read_text().splitlines())
@@ -137,8 +137,8 @@ def test_each_line_can_be_json(tmp_path):
     requests = [line for line in lines if "status" in line and line.get("target") != "/healthz"]
     assert all(line.pop("milliseconds") >= 0 for line in requests)
     common = {"level": "info", "address": "127.0.0.1"}
-    found = common | {"key": "tests", "method": "GET", "target": "/v1/posts/x", "status": 404}
-    assert requests[0] == found | {"bytes": requests[0]["bytes"]}
+    expected = common | {"key": "tests", "method": "GET", "target": "/v1/posts/x", "status": 404}
+    assert requests[0] == expected | {"bytes": requests[0]["bytes"]}
     assert requests[1]["cause"].startswith("the request line must be")
     assert not {"key", "method", "target"}.intersection(requests[1])
     assert (requests[2]["status"], requests[2]["target"]) == (400, "/\x1b\x7f%22%E2%80%AE")

@@ -55,7 +55,7 @@ def test_a_write_acknowledged_by_one_process_is_visible_in_all(two):
 def test_the_same_title_slug_key_or_deletion_sent_to_all_at_once(two):
     before = len(sound_posts(two[0].database))
     answers = at_once(two, 40, "POST", "/v1/posts", {"title": "One title", "content": "x"})
-    assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{each}" for each in range(2, 41))}
+    assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{number}" for number in range(2, 41))}
     assert len({body["id"] for _, _, body in answers}) == 40
     answers = at_once(two, 40, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
     assert sorted(status for status, _, _ in answers) == [201] + [400] * 39
@@ -88,19 +88,19 @@ def leading_worker(services):
         "SELECT client_port FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database()"
         " AND locktype = 'advisory' AND objid = %s AND granted"
     )
-    found = []
+    leaders = []
 
     def is_found():  # The lock of a killed worker stays until the database notices.
         ports = [f":{port:04X}" for (port,) in connection.execute(query, [LEADER])]
         rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()]
         sockets = {f"socket:[{row[9]}]" for row in rows if row[1][-5:] in ports and row[3] == ESTABLISHED}
         pids = [pid for service in services for pid in service.workers]
-        found.extend(int(pid) for pid in pids if sockets.intersection(open_files(pid)))
-        return found
+        leaders.extend(int(pid) for pid in pids if sockets.intersection(open_files(pid)))
+        return leaders
 
     with psycopg.connect(services[0].database, autocommit=True) as connection:
         eventually(is_found)
-    return found[0]
+    return leaders[0]
 
 
 def open_files(pid):

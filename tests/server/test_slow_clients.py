@@ -53,7 +53,7 @@ def test_a_thousand_slow_clients_do_not_slow_down_another(quick, opened):
     waits = [quick.wait("/v1/posts") for _ in range(200)]
     ended.set()
     thread.join()
-    seconds, worked = (statistics.quantiles(each, n=100)[98] for each in zip(*waits, strict=True))
+    seconds, worked = (statistics.quantiles(times, n=100)[98] for times in zip(*waits, strict=True))
     assert seconds < 2  # The server waits that long for a slow client.
     assert worked < 0.1
     eventually(lambda: quick.open_files <= files, 10)

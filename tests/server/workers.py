@@ -246,10 +246,10 @@ class Renamer:
         self.doubt = False
 
     def check(self, stored):
-        found = {stored[number]["tags"][1] for number in self.posts}
+        names = {stored[number]["tags"][1] for number in self.posts}
         possible = {f"Tag {self.number}", f"Tag {self.number + self.doubt}"}
-        assert len(found) <= 1
-        assert found <= possible
+        assert len(names) <= 1
+        assert names <= possible
 
 
 class Undoer:
