@@ -148,7 +148,7 @@ class Handler:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
             has_failed = True
-        if has_failed:  # outside `except`, whose traceback would keep what has arrived
+        if has_failed:  # outside `except`, whose traceback would keep received bytes alive
             connection.wait_turn()  # Many can be overdue at once.
         exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
@@ -178,12 +178,10 @@ class Handler:
         """Answer a request with the application; return whether another may follow."""
         connection = exchange.connection
         body = Body(exchange.head, exchange.info, connection, unreader)
-        needs_no_place = not connection.client.is_known or exchange.head.method in READ_METHODS
-        if needs_no_place or self.closing:  # When stopping, all requests that have arrived get answers.
-            return self.call_application(exchange, body)
-        body.is_change = True
+        is_change = connection.client.is_known and exchange.head.method not in READ_METHODS
+        body.is_change = is_change and not self.closing  # When stopping, all requests that have arrived get answers.
         try:
-            if body.is_complete:  # It has no body.
+            if body.is_change and body.is_complete:  # It has no body.
                 connection.take_places()
         except TimeoutError:
             return self.refuse(exchange, BUSY[0], MANY_REQUESTS)
@@ -198,7 +196,7 @@ class Handler:
         response: list[Any] = []
         chunks = self.wsgi(environ, lambda status, headers, exc_info=None: response.extend((status, headers)))
         status, headers, content = *response, chunks
-        is_streamed = type(chunks) is not list
+        is_streamed = not isinstance(chunks, (list, tuple))
         if not is_streamed:
             content = b"".join(chunks)
             environ.clear()  # breaks a cycle through Werkzeug's request
@@ -259,6 +257,8 @@ class Handler:
                 connection.send(head, piece)
                 head = b""
                 size += len(piece)
+            if head:  # A stream without a piece
+                connection.send(head)
         except OSError:
             info.cause = info.cause or "the client did not read it"
             raise
@@ -299,19 +299,15 @@ class Exchange:
 
 def pieces(connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
     """Yield the pieces of a response, letting other requests run in between. Raises ConnectionAbortedError."""
-    sent = False
     try:
         for piece in content:
             yield piece
-            sent = True
             connection.wait_turn()
     except Unavailable as error:
         info.cause = str(error)
         raise ConnectionAbortedError from error
     finally:
         close(content)
-    if not sent:
-        yield b""
 
 
 def close(content: Content) -> None:
