@@ -55,7 +55,7 @@ def test_a_write_acknowledged_by_one_process_is_visible_in_all(two):
 def test_the_same_title_slug_key_or_deletion_sent_to_all_at_once(two):
     before = len(sound_posts(two[0].database))
     answers = at_once(two, 40, "POST", "/v1/posts", {"title": "One title", "content": "x"})
-    assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{number}" for number in range(2, 41))}
+    assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{n}" for n in range(2, 41))}
     assert len({body["id"] for _, _, body in answers}) == 40
     answers = at_once(two, 40, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
     assert sorted(status for status, _, _ in answers) == [201] + [400] * 39
