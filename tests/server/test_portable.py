@@ -1,6 +1,6 @@
 """Systems other than Linux: the server runs without Linux-only functions, which this removes."""
 
-from tests.server.test_server import refusal
+from tests.server.test_start import refusal
 
 ELSEWHERE = """
 import fcntl, resource, socket
