@@ -63,27 +63,24 @@ def time_of(name: str) -> datetime | None:
 @click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="A file to touch after success.")
 @click.option("--ping", metavar="URL", type=given_url, help="An address to request after success.")
 def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | None, ping: str | None) -> None:
-    """Write a consistent copy of the database to FILE, or into DIR, named by the time.
+    """Write a consistent copy of the database to FILE, or into DIR, named after the time.
 
     FILE must not exist yet, and DIR must exist. The copy is checked. The server can keep running.
     """
     if keep and not path.is_dir():
         raise click.BadParameter("must be a folder that exists, because of --keep", param_hint="'DIR'")
-    is_folder, file = path.is_dir(), path
-    if is_folder:
-        file = path / datetime.now(UTC).strftime(BACKUP_NAME)
+    is_folder = path.is_dir()
+    file = path / datetime.now(UTC).strftime(BACKUP_NAME) if is_folder else path
     engine = engine_for(Config.from_environ(os.environ).database)
     try:
         copy.backup(engine, file)
     except OSError as error:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
     record(engine)
-    old = (
-        superfluous((entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)), keep)
-        if keep
-        else set()
-    )
-    old -= {file.name}  # if the others are from the future
+    old: set[str] = set()
+    if keep:
+        names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
+        old = superfluous(names, keep) - {file.name}  # The others can be from the future.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:

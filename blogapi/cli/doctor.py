@@ -175,12 +175,6 @@ def _proxies(config: Config) -> str:
 
 
 FILE_CHECKS = {"access": _access, "permissions": _permissions, "free space": _space}
-DATABASE_CHECKS = {
-    "database": _database,
-    "contents": _contents,
-    "clock": _clock,
-    "search": _search,
-    "images": _images,
-}
+DATABASE_CHECKS = {"database": _database, "contents": _contents, "clock": _clock, "search": _search, "images": _images}
 BLOCKING_CHECKS = {"access", "database"}
 CHECKS = {"Python": python_build, "BLOGAPI_URL": _url, "proxies": _proxies}

@@ -50,25 +50,19 @@ def given_url(value: str) -> str:
 @click.command("images")
 @click.option("--unused", is_flag=True, help="Only images older than a day that nothing uses.")
 @click.option("--delete", "deletes", is_flag=True, help="Delete them; needs --unused.")
-@click.option(
-    "--rebase",
-    "former",
-    metavar="URL",
-    type=given_url,
-    help="Replace this former BLOGAPI_URL in the posts' addresses of images.",
-)
-def list_images(unused: bool, deletes: bool, former: str | None) -> None:
+@click.option("--rebase", "old", metavar="URL", type=given_url, help="Replace this old BLOGAPI_URL in image addresses.")
+def list_images(unused: bool, deletes: bool, old: str | None) -> None:
     """List the images: id, size in bytes, time of the upload, name.
 
     With --rebase, change their addresses in all posts to the current ones. One undo reverts that.
     """
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")
-    if former and unused:
+    if old and unused:
         raise click.UsageError("--rebase goes without --unused")
     with opened() as database:
-        if former:
-            sys.exit(rebase_images(database, former))
+        if old:
+            sys.exit(rebase_images(database, old))
         used = images.used_ids(database) if unused else ()
         write, a_day_ago = database.write_freeing, earlier(database.now, images.UPLOAD_TIME)
         for image in images.every(database):

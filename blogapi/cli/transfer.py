@@ -52,15 +52,11 @@ def names(value: str) -> set[str]:
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs that nothing hides.")
 @click.option("--pages", is_flag=True, help="Also import the pages of an export.")
 @click.option("--base-url", "site", metavar="URL", type=given_url, help="Make relative images absolute.")
-@click.option(
-    "--static", metavar="DIR", type=FOLDER_PATH, help="The folder of images whose addresses begin with a slash."
-)
+@click.option("--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash.")
 @click.option("--fetch-images", is_flag=True, help="Also store images that are on other hosts.")
 @click.option("--no-images", is_flag=True, help="Store no images, and leave their addresses as they are.")
 @click.option("--drop", metavar="NAME,...", default="", type=names, help="Names of values to leave out of params.")
-@click.option(
-    "--date-from", metavar="NAME", default="", help="A name in front matter that gives the date of files without one."
-)
+@click.option("--date-from", metavar="NAME", default="", help="A name in front matter that dates files without a date.")
 @click.option("--permalink", metavar="PATTERN", default="", type=pattern, help="How the old site formed addresses.")
 @click.option(
     "--redirects", metavar="FILE", type=click.File("w", "utf-8", lazy=True), help="List old addresses and slugs."

@@ -67,6 +67,5 @@ def stored(database):
 
 
 def many(folder, count):
-    return folder(
-        **{f"post-{number:05}": f"---\ntitle: Post\ntags: [a, b]\n---\n\nWords {number}.\n" for number in range(count)}
-    )
+    head = "---\ntitle: Post\ntags: [a, b]\n---\n\n"
+    return folder(**{f"post-{number:05}": f"{head}Words {number}.\n" for number in range(count)})

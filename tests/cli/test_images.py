@@ -38,9 +38,8 @@ def add(storage):
 
 def test_images_are_listed_newest_first_and_unused_ones_are_deleted_after_a_day(run, storage, add):
     used, unused, new = add(1, days=3), add(2), add(3, days=0)
-    storage.write(
-        posts.add, {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}, Author("")
-    )
+    fields = {"title": "A", "content": f"![](/images/{1:032x}.jpg)", "tags": [], "status": "draft"}
+    storage.write(posts.add, fields, Author(""))
     assert run("images") == (0, [new, unused, used], [])
     assert run("images", "--unused") == (0, [unused], [])
     assert run("images", "--unused", "--delete") == (0, [unused], [])

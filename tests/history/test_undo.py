@@ -44,11 +44,7 @@ def test_an_undo_can_be_undone(blog):
 
 @pytest.mark.parametrize(
     ("before", "since", "done"),
-    [
-        ([], ["change", "delete"], RESTORED),
-        ([], ["delete", "restore"], None),
-        (["delete"], ["restore"], DELETED),
-    ],
+    [([], ["change", "delete"], RESTORED), ([], ["delete", "restore"], None), (["delete"], ["restore"], DELETED)],
     ids=["changed and deleted", "deleted and restored", "restored"],
 )
 def test_a_post_returns_to_its_state_before_several_changes(blog, before, since, done):
@@ -141,13 +137,9 @@ def test_a_post_whose_slug_is_taken_gets_a_number_which_a_dry_run_does_not_fores
     told = {moved: CHANGED, exchanged: CHANGED, spam: DELETED}
     assert blog.undo(key="bad", dry_run=True) == told | {changed: CHANGED, deleted: RESTORED}
     assert blog.state() == before
-    reasons = {
-        post_id: f"its slug {slug} is taken, so it has {slug}-2" for post_id, slug in ((changed, "a"), (deleted, "b"))
-    }
-    assert blog.undo(key="bad") == told | {
-        changed: ("changed back", reasons[changed]),
-        deleted: ("restored", reasons[deleted]),
-    }
+    reasons = {post: f"its slug {slug} is taken, so it has {slug}-2" for post, slug in ((changed, "a"), (deleted, "b"))}
+    inexact = {changed: ("changed back", reasons[changed]), deleted: ("restored", reasons[deleted])}
+    assert blog.undo(key="bad") == told | inexact
     kept = [revisions.page(database, post_id, 50) for post_id in (changed, deleted)]
     assert blog.undo(key="bad") == {post_id: ("left", reason) for post_id, reason in reasons.items()}
     assert [revisions.page(database, post_id, 50) for post_id in (changed, deleted)] == kept

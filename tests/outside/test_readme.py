@@ -71,6 +71,7 @@ BACKUPS = Page("docs/backups.md")
 
 UPGRADING = Page("docs/upgrading.md")
 
+BLOGGER = "http://schemas.google.com/blogger/2018"
 TIMES = dict.fromkeys(("created_at", "published_at", "updated_at"), "")
 
 
@@ -83,9 +84,7 @@ def home(tmp_path):
         (home / "exports" / name).rename(home / name)
     post = TAKEOUT.format(number=1, kind="POST", status="LIVE")
     files = {
-        "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(
-            more=" xmlns:blogger='http://schemas.google.com/blogger/2018'", entries=post
-        ),
+        "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(more=f" xmlns:blogger='{BLOGGER}'", entries=post),
         "medium-export/posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
         "substack-export/posts/1.rye.html": "<p>Text.</p>",
         "substack-export/posts.csv": "".join(TABLE.splitlines(keepends=True)[:2]).replace('"Rye, bread"', "Rye rolls"),
@@ -100,9 +99,8 @@ def test_the_readme_commands_for_posts_work(sh):
     assert list(created) == list(example)
     assert created | TIMES == example | TIMES
     assert sh(LISTING) == (json.dumps([created], separators=(",", ":")) + "\n") * 2
-    assert json.loads(sh(BY_DATE)) == [
-        {name: created[name] for name in ("id", "title", "status", "slug", "published_at")}
-    ]
+    listed = "id", "title", "status", "slug", "published_at"
+    assert json.loads(sh(BY_DATE)) == [{name: created[name] for name in listed}]
 
     content = (CHECKOUT / "tests/articles/sourdough.md").read_text()
     assert sh(SEND) == "201 tests/articles/sourdough.md\n"
@@ -279,10 +277,8 @@ def test_every_block_is_run(page):
 
 def test_an_image_is_uploaded_and_posts_are_sent_with_micropub(sh, service, tmp_path):
     (tmp_path / "loaf.jpg").write_bytes(jpeg())
-    answers = [
-        sh(block.replace("@loaf", f"@{tmp_path}/loaf").replace("-T loaf", f"-T {tmp_path}/loaf"))
-        for block in (UPLOAD, *UPLOADS)
-    ]
+    uploads = [re.sub("(@|-T )loaf", rf"\1{tmp_path}/loaf", block) for block in (UPLOAD, *UPLOADS)]
+    answers = [sh(block) for block in uploads]
     assert len(set(answers)) == 1
     image = json.loads(answers[0])
     (described,) = map(json.loads, IMAGES.take("Images", "json"))

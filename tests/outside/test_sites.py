@@ -23,11 +23,8 @@ pytestmark = pytest.mark.slow
 EXAMPLES = CHECKOUT / "examples"
 BUILT = {"eleventy": "_site", "hugo": "public", "astro": "dist"}
 GENERATORS = {name: pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in BUILT}
-SITE = {
-    "ASTRO_TELEMETRY_DISABLED": "1",
-    "SITE_URL": "https://blog.example.org",
-    "HUGO_BASEURL": "https://blog.example.org/",
-}
+URL = "https://blog.example.org"
+SITE = {"ASTRO_TELEMETRY_DISABLED": "1", "SITE_URL": URL, "HUGO_BASEURL": f"{URL}/"}
 CONTENT = """# Rye & spelt
 
 Patience.[^1] ![A loaf]({image})
@@ -68,10 +65,8 @@ def blog(tmp_path_factory):
         posts[-1] |= {"content": LOCAL, "tags": LEADING}
         for post in [last, *posts]:
             assert service.request("POST", "/v1/posts", post | {"status": "published"})[0] == 201
-        assert service.request("PATCH", "/v1/posts/by-slug/post-7", {"slug": "seven"})[0] == 200
-        assert (
-            service.request("PATCH", "/v1/posts/by-slug/seven", {"slug": "post-7", "former_slugs": ["old-7"]})[0] == 200
-        )
+        for slug, change in (("post-7", {"slug": "seven"}), ("seven", {"slug": "post-7", "former_slugs": ["old-7"]})):
+            assert service.request("PATCH", f"/v1/posts/by-slug/{slug}", change)[0] == 200
         assert service.request("POST", "/v1/posts", {"title": "Not yet", "content": "A draft."})[0] == 201
         yield service
 
@@ -104,9 +99,8 @@ def with_hugo(folder):
 def generator(request, tmp_path_factory):
     """A copy of a site from examples/, and the command that builds it."""
     source, folder = EXAMPLES / request.param, tmp_path_factory.mktemp("sites") / request.param
-    shutil.copytree(
-        source, folder, ignore=lambda *_: {"node_modules", ".cache", ".astro", "resources", BUILT[request.param]}
-    )
+    ignored = {"node_modules", ".cache", ".astro", "resources", BUILT[request.param]}
+    shutil.copytree(source, folder, ignore=lambda *_: ignored)
     return folder, with_hugo(folder) if request.param == "hugo" else with_npm(folder)
 
 
@@ -114,10 +108,8 @@ def build(blog, generator, scope="published-only", name="", **environ):
     """Build a site with a new key; return a folder with its pages."""
     folder, command = generator
     shutil.rmtree(folder / BUILT[folder.name], ignore_errors=True)  # what a failed build has left
-    service = {
-        "BLOG_URL": f"http://127.0.0.1:{blog.port}",
-        "BLOG_KEY": blog.write(add_key, f"{folder.name} {scope}{name}", scope),
-    }
+    key = blog.write(add_key, f"{folder.name} {scope}{name}", scope)
+    service = {"BLOG_URL": f"http://127.0.0.1:{blog.port}", "BLOG_KEY": key}
     output = run(*command, cwd=folder, **(SITE | service | environ))
     (folder / "output").write_text(output)
     return (folder / BUILT[folder.name]).rename(folder.parent / f"site-{scope}{name}")

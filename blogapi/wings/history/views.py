@@ -64,9 +64,7 @@ class PostWithoutContentSchema(PostSchema):
 class KeptPostSchema(StrictSchema):
     """An earlier version of a post."""
 
-    by = fields.String(
-        required=True, **doc("The name of the key, or `settings`, `autosave`, `import`, `rebase` or `undo`.")
-    )
+    by = fields.String(required=True, **doc("The key's name, or `settings`, `autosave`, `import`, `rebase` or `undo`."))
     post = fields.Nested(PostWithoutContentSchema(), required=True, **doc("The post as it was, without its content."))
 
 
@@ -187,6 +185,4 @@ def post_not_found(error: PostDoesNotExist) -> Response:
 def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
     """Return versions as JSON, each preceded by its `known` fields."""
     heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in kept]
-    return b"[%b]\n" % b",".join(
-        b'%b,"post":%b}' % (head, version.post) for head, version in zip(heads, kept, strict=True)
-    )
+    return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, post.post) for head, post in zip(heads, kept, strict=True))

@@ -225,7 +225,7 @@ def find_fetched(reader: Reader, url: str) -> StoredImage | None:
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
     """Remember the address from which an image was fetched."""
-    tx.execute(REMEMBER, url=sha256(url), image_id=image_id)
+    tx.execute(REMEMBER, url=sha256(url), id=image_id)
 
 
 def sha256(text: str) -> bytes:
@@ -234,9 +234,7 @@ def sha256(text: str) -> bytes:
 
 
 FETCHED = Compiled(FetchedImage.select(FetchedImage.image_id).where(FetchedImage.url == Placeholder("url")))
-REMEMBER = Compiled(
-    "INSERT INTO fetched_image VALUES (:url, :image_id) ON CONFLICT (url) DO UPDATE SET image_id = excluded.image_id"
-)
+REMEMBER = Compiled("INSERT INTO fetched_image VALUES (:url, :id) ON CONFLICT (url) DO UPDATE SET image_id = :id")
 
 
 # Deletion
@@ -311,7 +309,8 @@ def delete_parts(tx: Transaction, upload: str) -> int:
     """Delete some parts of an upload; return how many, or 0 if an image uses it after all."""
     if not tx.row(UPLOAD, name=upload):
         return 0
-    numbers = [number for (number,) in tx.rows(PART_NUMBERS, upload=upload)]
+    parts = ImagePart.select(ImagePart.number).where(ImagePart.upload == upload).limit(DELETED_PARTS)
+    numbers = [number for (number,) in tx.rows(parts)]
     if len(numbers) < DELETED_PARTS:
         tx.execute(END_UPLOAD, name=upload)
     return tx.execute(ImagePart.delete().where(ImagePart.upload == upload, ImagePart.number.in_(numbers)))
@@ -322,11 +321,6 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
     with suppress(Unavailable):
         while write(delete_parts, upload):
             time.sleep(PAUSE_SECONDS)
-
-
-PART_NUMBERS = Compiled(
-    ImagePart.select(ImagePart.number).where(ImagePart.upload == Placeholder("upload")).limit(DELETED_PARTS)
-)
 
 
 def prune(tx: Transaction) -> int:

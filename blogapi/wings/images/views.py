@@ -79,9 +79,7 @@ class ImageSchema(StrictSchema):
     }
     id = matching(IMAGE_ID, 32, 32, "The first 32 hexadecimal digits of the SHA-256 of its bytes.")
     url = fields.String(required=True, **doc("Its public address, to use in the content of a post; it never changes."))
-    name = fields.String(
-        required=True, **doc("The name of the file, without its folder, control characters and double quotes.")
-    )
+    name = fields.String(required=True, **doc("Its file name, without folder, control characters and double quotes."))
     type = fields.String(required=True, **doc("Its media type.", examples=list(EXTENSIONS)))
     bytes = fields.Integer(required=True, **doc("Its size in bytes, without metadata."))
     width = fields.Integer(required=True, **doc("In pixels, as displayed."))
@@ -126,9 +124,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
     "POST /v1/images",
     Answer(200, "The image, which already existed.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
-    query=parameters(
-        name=Text(length(1, 255), **doc("The name of the file, if the body is the image itself.", pattern=TEXT))
-    ),
+    query=parameters(name=Text(length(1, 255), **doc("Its file name, if the body is the image itself.", pattern=TEXT))),
     body=UploadSchema(),
     content_types=(uploads.FORM,),
     scopes=WRITE_SCOPES,

@@ -48,10 +48,8 @@ def property_names() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        messages = error.normalized_messages()
-        raise ValidationError(
-            {PROPERTIES_BY_FIELD.get(name, name): texts for name, texts in messages.items()}
-        ) from None
+        messages = {PROPERTIES_BY_FIELD.get(name, name): texts for name, texts in error.normalized_messages().items()}
+        raise ValidationError(messages) from None
     except Rejected as error:
         reason = str(error).partition(": ")[2].replace(FUTURE, NOT_SCHEDULED)
         raise Rejected(PROPERTIES_BY_FIELD.get(error.field, error.field), reason) from None

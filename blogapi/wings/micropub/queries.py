@@ -1,7 +1,7 @@
 """Queries: the configuration, the tags, and posts as entries; and the addresses of posts."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
@@ -171,9 +171,4 @@ def uploaded(request: Request) -> Fields:
     return {"items": items[start:]} | ({"paging": {"after": page.next.id}} if page.next else {})
 
 
-QUERIES: dict[str, Callable[[Request], Fields]] = {
-    "config": config_of,
-    "source": source,
-    "syndicate-to": config_of,
-    "category": categories,
-}
+QUERIES = {"config": config_of, "source": source, "syndicate-to": config_of, "category": categories}

@@ -46,9 +46,7 @@ class TagChangeSchema(InputSchema):
 
     example = {"name": "Journeys"}
     name = Line(MAX_TAG)
-    merge = Flag(
-        load_default=False, **doc("Whether to merge it with a tag that already has the new name; refused otherwise.")
-    )
+    merge = Flag(load_default=False, **doc("Whether to merge it with a tag that has the new name; refused otherwise."))
 
 
 @views.operation(
