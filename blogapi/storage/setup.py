@@ -63,9 +63,9 @@ def check_version(version: int, is_released: bool) -> None:
         raise Unavailable(f"its version {version} is newer than this program's {VERSION}; {remedy}")
 
 
-def check_tables(schema: Iterable[str], found: set[str], version: int) -> None:
+def check_tables(schema: Iterable[str], tables: set[str], version: int) -> None:
     """Raise Unavailable if a table is missing after the upgrade from this version."""
-    if missing := {name for statement in schema for name in TABLE.findall(statement)} - found:
+    if missing := {name for statement in schema for name in TABLE.findall(statement)} - tables:
         raise Unavailable(
             f"it says that its version is {version}, but it has no table {min(missing)}; restore a backup"
         )

@@ -95,14 +95,14 @@ def _merge(tx: Transaction) -> bool:
 
 def rebuild_position(reader: Reader) -> int:
     """Return the id below which the index may lack posts, or 0 if it is complete."""
-    found = reader.row(UNINDEXED)
-    return found[0] if found else 0
+    row = reader.row(UNINDEXED)
+    return row[0] if row else 0
 
 
 def indexed_percent(reader: Reader) -> int | None:
     """Return how many percent of the posts are indexed, or None if all are."""
-    found = reader.row(PROGRESS)
-    return None if found is None else 100 - 100 * found[0] // max(found[0], found[1] or 0)
+    row = reader.row(PROGRESS)
+    return None if row is None else 100 - 100 * row[0] // max(row[0], row[1] or 0)
 
 
 def rebuild(database: Database) -> Iterator[int]:
@@ -119,14 +119,14 @@ def _index_some(tx: Transaction) -> list[int]:
     """Index the next posts, up to a large one; return their ids."""
     indexed: list[int] = []
     below, until = rebuild_position(tx), time.monotonic() + BATCH_SECONDS
-    while found := tx.row(NEXT, below=below):
-        post_id, document = found
+    while row := tx.row(NEXT, below=below):
+        post_id, document = row
         if indexed and (len(document or b"") > words.LARGE or time.monotonic() > until):
             break
         with suppress(Damaged):
             add(tx, post_id, documents.load(document))
         indexed.append(below := post_id)
-    tx.execute(SET_UNINDEXED if found else COMPLETE, below=below)
+    tx.execute(SET_UNINDEXED if row else COMPLETE, below=below)
     return indexed
 
 

@@ -141,8 +141,8 @@ def rows_query(
         order = Order(sort, f"{sort} DESC, id DESC", is_before, True)
     else:
         order = Order(f"'{part}'", "id DESC", "id < :id", False)
-    found = Select([SQL(f"({_postgresql_query(order, status, part, by_tag, has_labels)}) AS found")], [SQL("*")])
-    return Compiled(sqlite=_sqlite_query(order, status, part, by_tag, is_quick), postgresql=bounded(found, "key"))
+    rows = Select([SQL(f"({_postgresql_query(order, status, part, by_tag, has_labels)}) AS found")], [SQL("*")])
+    return Compiled(sqlite=_sqlite_query(order, status, part, by_tag, is_quick), postgresql=bounded(rows, "key"))
 
 
 def _lists(status: str | None) -> list[str]:
@@ -162,7 +162,7 @@ def _sqlite_words(query: ListQuery, matching: MatchingTags, part: str) -> dict[s
     match = {TITLE: in_title, TEXT: f"({match}) NOT ({in_title})"}.get(part, match)
     if query.tag is not None:
         match = f"({match}) AND {_either(_quoted(0), matching.tag)}"  # No tag has the label 0.
-    labels = [f"{number}{words.LABEL}{label}" for number, found in enumerate(matching.phrases) for label in found]
+    labels = [f"{number}{words.LABEL}{label}" for number, own in enumerate(matching.phrases) for label in own]
     labels += [f"{words.LABEL}{label}" for label in matching.tag]
     texts = [spaced(*phrase) for phrase in phrases]
     return {"match": match, "texts": dump(texts), "labels": f" {' '.join(labels)} ", "read": QUICK_READ}
@@ -196,11 +196,11 @@ def _sqlite_query(order: Order, status: str | None, part: str, by_tag: bool, is_
         first = _sqlite_first(order, part, by_tag, lists)
         among_first = f"SELECT id FROM among_first {UNION}"
         few = "(SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit) CROSS JOIN"
-    found = f"{FOUND} AND rowid < :id ORDER BY rowid DESC LIMIT :read" if is_quick and status else FOUND
+    matches = f"{FOUND} AND rowid < :id ORDER BY rowid DESC LIMIT :read" if is_quick and status else FOUND
     return f"""
     {first}
     SELECT id, CAST(document AS BLOB), {order.key} FROM post WHERE id IN ({among_first} SELECT id FROM (
-        SELECT id FROM {few} ({found}) CROSS JOIN post USING (id)  -- which reads the words first
+        SELECT id FROM {few} ({matches}) CROSS JOIN post USING (id)  -- which reads the words first
         WHERE ({" OR ".join(lists)}) AND {order.is_before} ORDER BY {order.newest_first} LIMIT :limit
     )) ORDER BY {order.newest_first} LIMIT :limit
     """
@@ -226,8 +226,8 @@ def _postgresql_words(query: ListQuery, matching: MatchingTags, part: str) -> di
     every: list[str] = []
     plain: list[str] = []
     labelled: list[dict[str, Any]] = []
-    for (text, is_prefix), found in zip(words.of_search(query.q), matching.phrases, strict=True):
-        labels = [] if part == TITLE else found
+    for (text, is_prefix), own in zip(words.of_search(query.q), matching.phrases, strict=True):
+        labels = [] if part == TITLE else own
         lexemes = f"'{text}'{':*' if is_prefix else ''}".replace(" ", "' & '")
         every.append(" | ".join([f"({lexemes})", *(f"'{words.LABEL}{label}'" for label in labels)]))
         if labels:
@@ -239,8 +239,8 @@ def _postgresql_words(query: ListQuery, matching: MatchingTags, part: str) -> di
         "others": [f"%{text}%" for text in plain[1:]],
         "phrases": [f"%{text}%" for text in plain if " " in text.strip()],
         "labelled": dump(labelled),
-        "texts": [f"%{spaced(*each)}%" for each in words.of_search(query.q)],
-        "lexemes": " & ".join(f"({each})" for each in every),
+        "texts": [f"%{spaced(*phrase)}%" for phrase in words.of_search(query.q)],
+        "lexemes": " & ".join(f"({phrase})" for phrase in every),
         "tags": matching.tag,
         "tag_lexemes": " | ".join(f"'{words.LABEL}{label}'" for label in matching.tag or [0]),
     }
@@ -278,11 +278,11 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool,
 def _first_posts(order: Order, lists: list[str]) -> str:
     """Return the query for the first posts in the order."""
     first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
-    each = [
-        f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {each} AND {order.is_before} {first}) AS listed"
-        for each in lists
+    posts = [
+        f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {condition} AND {order.is_before} {first}) AS listed"
+        for condition in lists
     ]
-    return f"SELECT id FROM ({UNION.join(each)}) AS post {first}"
+    return f"SELECT id FROM ({UNION.join(posts)}) AS post {first}"
 
 
 def _conditions(part: str, by_tag: bool, has_labels: bool) -> tuple[str, str]:

@@ -29,7 +29,7 @@ OTHERS, MARK = compiled(r"[^\p{L}\p{N}\p{M} ]+"), compiled(rf"[\p{{M}}--[{UNSPAC
 # Text in quotes, or a run of words, perhaps with a star at its end
 PHRASE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
-OF_LETTERS = "".join(rf"\p{{ccc={each}}}" for each in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
+OF_LETTERS = "".join(rf"\p{{ccc={number}}}" for number in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
 DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
 # Letters that Unicode does not decompose, and what people type for them: those with a stroke, bar, hook or descender
 PLAIN = dict(zip("ⱥƀȼđɇǥħɨɉꝁłƚⱡøɵᵽɍꞩŧⱦʉɏƶғҝҟұҹӿ", "abcdeghijklllooprsttuyzгккүчх", strict=True))
@@ -95,8 +95,8 @@ def phrases(q: str) -> Iterator[Phrase]:
 
 def of_search(q: str) -> list[Phrase]:
     """Return the different phrases that a search looks for in the index."""
-    found = dict.fromkeys(phrases(q))
-    return [Phrase(START + each.text, False) if each.is_prefix and len(each.text) == 1 else each for each in found]
+    different = dict.fromkeys(phrases(q))
+    return [Phrase(START + run.text, False) if run.is_prefix and len(run.text) == 1 else run for run in different]
 
 
 # The words of a post
@@ -104,8 +104,8 @@ def of_search(q: str) -> list[Phrase]:
 
 def of_post(post: dict[str, Any]) -> tuple[str, str]:
     """Return the words of a post's title, and the words of its excerpt and content."""
-    found = of_content(post["content"])
-    return _indexed(post["title"]), f"{_indexed(post['excerpt'])} {found}" if post.get("excerpt") else found
+    content = of_content(post["content"])
+    return _indexed(post["title"]), f"{_indexed(post['excerpt'])} {content}" if post.get("excerpt") else content
 
 
 def of_content(content: str) -> str:
@@ -128,16 +128,16 @@ def folded(*tags: str) -> str:
 
 def _indexed(text: str) -> str:
     """Return the words of a text, and the first letters by which they are found."""
-    found = [*split(text)[:MAX_INDEXED], BETWEEN]
-    different = dict.fromkeys(found)
+    words = [*split(text)[:MAX_INDEXED], BETWEEN]
+    different = dict.fromkeys(words)
     if len(different) > MAX_DIFFERENT:
-        del found[found.index(next(islice(different, MAX_DIFFERENT, None))) :]
-        different = dict.fromkeys(found)
+        del words[words.index(next(islice(different, MAX_DIFFERENT, None))) :]
+        different = dict.fromkeys(words)
     # A character that is a word by itself begins no other.
     letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:
-        found = [word[:MAX_WORD] for word in found]
-    return " ".join(found + [START + letter for letter in letters])
+        words = [word[:MAX_WORD] for word in words]
+    return " ".join(words + [START + letter for letter in letters])
 
 
 _of_large = lru_cache(maxsize=4)(_indexed)
