@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
-from marshmallow import Schema, ValidationError, fields, pre_load
+from marshmallow import Schema, ValidationError, fields
 from marshmallow.validate import Length, OneOf, Regexp
 
 from blogapi.documents import ID, MAX_URL
@@ -226,12 +226,12 @@ class InputSchema(StrictSchema):
         field = self.load_fields.get(name)
         return value is None and field is not None and not field.required and name not in self.cleared
 
-    @pre_load
-    def given(self, data: Any, **kwargs: Any) -> Any:
-        """Return a body without the fields that count as left out."""
-        if not isinstance(data, dict):
-            return data
-        return {name: value for name, value in data.items() if value not in EMPTY or not self.is_left_out(name, value)}
+    def load(self, data: Any, **kwargs: Any) -> Any:
+        """Load a body without the fields that count as left out."""
+        if isinstance(data, dict):
+            left_out = [name for name in data if data[name] in EMPTY and self.is_left_out(name, data[name])]
+            data = {name: data[name] for name in data if name not in left_out}
+        return super().load(data, **kwargs)
 
 
 class Flag(fields.Boolean):
