@@ -77,18 +77,13 @@ def cursor_of(row: tuple) -> Cursor[int]:
     return Cursor(row[2], row[0])
 
 
-def document_of(row: tuple, document: bytes) -> bytes:
-    """Return the item of an ordinary list: the document as it is shown."""
-    return document
-
-
 def page_of(
     rows: Iterable[tuple],
     query: ListQuery,
     cursor: Callable[[tuple], Any],
-    item_of: Callable[[tuple, bytes], Any] = document_of,
+    item_of: Callable[[tuple, bytes], Any] = lambda row, document: document,
 ) -> Page[Any, Any]:
-    """Return a page with an item for each row.
+    """Return a page with an item for each row: by default, the document as it is shown.
 
     A row begins with an id and a document. The page ends after `limit` items, or after the one that brings it past
     PAGE_BYTES. Damaged posts are left out.

@@ -63,7 +63,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
         if status is None and not by_tag:
             return query.where(Post.id < Placeholder("before")).order_by(newest_first).limit(Placeholder("limit"))
         listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else STATUSES)]
-        lists = [each.select(key).where(key < Placeholder("before")) for each, key in listed]
+        lists = [posts.select(key).where(key < Placeholder("before")) for posts, key in listed]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
     return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
@@ -119,8 +119,8 @@ def every(reader: Reader) -> Iterator[dict[str, Any]]:
     Raises Unavailable at the end if some are damaged, and names them.
     """
     damaged, before = [], MAX_ID
-    while found := reader.row(created_query(None, False), before=before, limit=1):
-        before, document = found
+    while row := reader.row(created_query(None, False), before=before, limit=1):
+        before, document = row
         try:
             yield documents.load(document)
         except Damaged:

@@ -44,9 +44,9 @@ def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
         if isinstance(value, dict):
             _check_names(value, place)
             nullable = allow_null and (is_nullable or depth == 0)
-            parts = [(each, f"{place}.{name}", depth + 1, nullable) for name, each in value.items()]
+            parts = [(part, f"{place}.{name}", depth + 1, nullable) for name, part in value.items()]
         else:
-            parts = [(each, f"{place}[{index}]", depth + 1, False) for index, each in enumerate(value)]
+            parts = [(part, f"{place}[{index}]", depth + 1, False) for index, part in enumerate(value)]
         waiting += reversed(parts)
     if len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()) > MAX_BYTES:
         raise ParamsError("", f"must have at most {MAX_BYTES // 1024} KiB as JSON")

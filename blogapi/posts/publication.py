@@ -25,8 +25,8 @@ def publication_date(
     text.
     """
     status = changes.get("status") or old["status"]
-    given = changes.get("published_at")
-    time = given if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
+    date = changes.get("published_at")
+    time = date if "published_at" in changes else old.get("published_at")  # RFC 7396: null clears it.
     if status == "scheduled":
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
@@ -36,9 +36,9 @@ def publication_date(
     is_kept = time == old.get("published_at") and status == old.get("status")
     if time and (time <= now or is_kept or (allow_future_draft and status == "draft")):
         return time
-    if given and given > later(now, CLOCK_SKEW):
+    if date and date > later(now, CLOCK_SKEW):
         raise Rejected("published_at", FUTURE)
-    return now if given or status == "published" else None
+    return now if date or status == "published" else None
 
 
 def as_put(old: dict[str, Any], fields: dict[str, Any], now: str, was_public: bool = False) -> dict[str, Any]:

@@ -82,15 +82,15 @@ def find_free(reader: Reader, slug: str) -> str:
 
 def is_taken(reader: Reader, slug: str, post_id: int = 0) -> bool:
     """Return whether a post other than this one has or had this slug."""
-    found = holder(reader, slug)
-    return found is not None and found[0] != post_id
+    post = holder(reader, slug)
+    return post is not None and post[0] != post_id
 
 
 def check_free(reader: Reader, slug: str, post_id: int = 0, field: str = "slug") -> None:
     """Raise SlugTaken if a post other than this one has or had this slug."""
-    found = holder(reader, slug)
-    if found and found[0] != post_id:
-        raise SlugTaken(slug, *found, field)
+    post = holder(reader, slug)
+    if post and post[0] != post_id:
+        raise SlugTaken(slug, *post, field)
 
 
 def holder(reader: Reader, slug: str) -> tuple[int, str] | None:

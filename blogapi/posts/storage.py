@@ -49,41 +49,32 @@ def no_check(document: bytes | None) -> None:
 # Find
 
 
-def find(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a post. Raises DoesNotExist."""
-    return _document(reader, ANY, ref)
+def find(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
+    """Return the document of a post. Raises DoesNotExist.
 
-
-def find_published(reader: Reader, ref: PostRef) -> bytes:
-    """Return the document of a published post. Raises DoesNotExist for any other, as if it did not exist.
-
-    Reads nothing about unpublished posts; otherwise response times would reveal that they exist.
+    With `published_only`, no other post exists: nothing about it is read, or response times would reveal it.
     """
-    return _document(reader, PUBLISHED, ref)
-
-
-def _document(reader: Reader, queries: dict[type, Compiled], ref: PostRef) -> bytes:
-    found = reader.row(queries[type(ref)], ref=ref)
-    if found is None:
+    row = reader.row((PUBLISHED if published_only else ANY)[type(ref)], ref=ref)
+    if row is None:
         raise PostDoesNotExist
-    return documents.intact(*found)
+    return documents.intact(*row)
 
 
 def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises DoesNotExist."""
     by_id = Post.select(Post.id).where(Post.id == ref)
-    found = slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(by_id)
-    if found is None:
+    row = slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(by_id)
+    if row is None:
         raise PostDoesNotExist
-    return found[0]
+    return row[0]
 
 
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, Damaged."""
-    found = tx.row(TO_CHANGE[type(ref)], ref=ref, now=tx.now)
-    if found is None:
+    row = tx.row(TO_CHANGE[type(ref)], ref=ref, now=tx.now)
+    if row is None:
         raise PostDoesNotExist
-    post_id, version, is_due, document = found
+    post_id, version, is_due, document = row
     check_size(tx, document or b"")  # NULL if it is damaged
     return StoredPost(post_id, publish(tx, post_id, document) if is_due else documents.intact(document), version)
 

@@ -73,8 +73,8 @@ def list_posts(request: Request) -> Response:
 
 def find_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
     """Return a page of a list or a search."""
-    wanted = ListQuery(**query)
-    return search.find(database, wanted, client) if wanted.q else lists.page(database, wanted)
+    listed = ListQuery(**query)
+    return search.find(database, listed, client) if listed.q else lists.page(database, listed)
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
@@ -110,8 +110,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     To get the file, prefer `text/markdown` in `Accept`. A former slug of the post works, too; the answer then has a
     `Content-Location`.
     """
-    find = posts.find_published if request.published_only else posts.find
-    document = find(request.database, post)
+    document = posts.find(request.database, post, request.published_only)
     precondition(request)(document)
     headers = []
     if isinstance(post, str) and post != (slug := slug_in(document)):

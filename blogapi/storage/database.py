@@ -55,9 +55,7 @@ class Database(Reader):
             return self.write(operation, *args, **kwargs)
         except DiskFull:
             with self.engine.freeing():
-                with suppress(NeedsThread):
-                    return run_and_commit(self.begin(time.monotonic() + BUSY_SECONDS), operation, *args, **kwargs)
-                return self.write_in_thread(operation, *args, **kwargs)
+                return self.write_within(BUSY_SECONDS, operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a write of more than 100 ms; our server lets other clients read meanwhile."""

@@ -54,9 +54,9 @@ def digest_of(key: str) -> bytes:
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
     """Return the key with this SHA-256 and, if the engine counts them, its hits; None if there is no such key."""
-    found = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
+    row = reader.row(reader.engine.key_query or KEY_WITH_DIGEST, digest=digest)
     count = len(KEY_COLUMNS)
-    return found and (KnownKey._make(found[:count]), Hits._make(found[count:]) if found[count:] else None)
+    return row and (KnownKey._make(row[:count]), Hits._make(row[count:]) if row[count:] else None)
 
 
 KEY_COLUMNS = [getattr(ApiKey, name) for name in KnownKey._fields]

@@ -25,9 +25,9 @@ class Reserve:
             self._file, name = tempfile.mkstemp(dir=self._folder)
             os.unlink(name)
         size = os.fstat(self._file).st_size
-        wanted = min(RESERVED_BYTES, size + shutil.disk_usage(self._folder).free - ROOM_BYTES)
+        goal = min(RESERVED_BYTES, size + shutil.disk_usage(self._folder).free - ROOM_BYTES)
         with suppress(OSError):  # Another program was faster.
-            while size < wanted:
+            while size < goal:
                 size += os.write(self._file, os.urandom(CHUNK_BYTES))  # Some file systems compress zeros to nothing.
 
     @contextmanager

@@ -133,8 +133,7 @@ def source(request: Request) -> Fields:
         return {"type": ["h-entry"], "properties": properties}
 
     if "url" in query:
-        find = posts.find_published if request.published_only else posts.find
-        return as_entry(find(request.database, ref_of(request, query["url"])))
+        return as_entry(posts.find(request.database, ref_of(request, query["url"]), request.published_only))
     page = list_for_key(request, query)
     paging = {"paging": {"after": str(page.next)}} if page.next is not None else {}
     return {"items": [as_entry(post) for post in page.items]} | paging
