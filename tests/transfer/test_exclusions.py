@@ -24,9 +24,25 @@ def test_patterns_match_a_path_or_the_end_of_one():
 def test_patterns_that_could_take_long_match_at_once():
     path = f"posts/{'a' * 200}.md"
     begun = time.thread_time()
-    for pattern in (r"(a+)+b", r"(a|a)*b", r"(?:a{1,9}){1,99}b", ".*.*.*.*.*.*b", "*a" * 20, r"a?" * 90 + "b"):
+    for pattern in (
+        r"(a+)+b",
+        "(?x)(a+) +b",
+        "b" * 250_000,
+        r"(a|a)*b",
+        r"(?:a{1,9}){1,99}b",
+        ".*.*.*.*.*.*b",
+        "*a" * 20,
+        r"a?" * 90 + "b",
+    ):
         assert Patterns([pattern], are_regexes=True).matches(path), pattern
     assert Patterns(["b"] * (MAX_PATTERNS + 1)).matches(path)
     for pattern in ("a*b", "**/b/*", r"\.Rmd$"):
         assert not Patterns([pattern], are_regexes=True).matches(path), pattern
     assert time.thread_time() - begun < 1
+
+
+def test_a_pattern_that_neither_git_nor_python_can_read_matches_nothing_and_stops_nothing():
+    unreadable = ["!", "b\\", "[z-a]", "b{4294967295}", "(" * 250 + ")" * 249]
+    for are_regexes in (False, True):
+        assert not Patterns(unreadable, are_regexes).matches("a.md")
+        assert Patterns([*unreadable, "a.md"], are_regexes).matches("a.md")

@@ -38,20 +38,21 @@ IN_SCRIPT = re.compile(
 )
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
-MAX_PATTERNS = 200  # in one list; with more, it counts as matching every file
+MAX_PATTERNS, MAX_LENGTH = 200, 500  # in one list, and of each; a list with more counts as matching every file
 MAX_STEPS = 10**8  # in the worst case of a match, which counts as one if it may take more
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps by the length of the path.
-NESTED = re.compile(r"\)[*+{]")  # may take exponential time
+NESTED = re.compile(r"\)\s*[*+{]")  # may take exponential time, with white space in a verbose one
 
 
 class Patterns:
     """Patterns of files, relative to any folder of a site; with `are_regexes`, they may be regular expressions."""
 
     def __init__(self, lines: list[str], are_regexes: bool = False):
-        self.regexes = [*filter(None, map(_regex, lines[:MAX_PATTERNS]))] if are_regexes else []
-        self.spec = GitIgnoreSpec.from_lines(lines[:MAX_PATTERNS])
-        self.power = 1 + max((len(REPEATED.findall(line)) for line in lines), default=0)
-        self.is_endless = len(lines) > MAX_PATTERNS or any(map(NESTED.search, lines))
+        self.is_endless = len(lines) > MAX_PATTERNS or any(map(_is_endless, lines))
+        usable = [] if self.is_endless else lines
+        self.regexes = [*filter(None, map(_regex, usable))] if are_regexes else []
+        self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, usable))
+        self.power = 1 + max((len(REPEATED.findall(line)) for line in usable), default=0)
 
     def matches(self, path: str) -> bool:
         """Return whether the patterns match a path or the end of one, or might take too long to tell."""
@@ -122,8 +123,20 @@ def _texts(value: Any) -> Iterable[str]:
     return filter(lambda text: isinstance(text, str), value if isinstance(value, list) else [value])
 
 
+def _is_endless(pattern: str) -> bool:
+    return len(pattern) > MAX_LENGTH or NESTED.search(pattern) is not None
+
+
 def _regex(pattern: str) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern[1:-1] if re.fullmatch("/.+/", pattern) else pattern)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return None
+
+
+def _is_for_git(pattern: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([pattern])
+    except (re.error, ValueError):
+        return False
+    return True
