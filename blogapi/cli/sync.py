@@ -209,10 +209,10 @@ def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
     """Return the folder among the arguments, or the synced one that contains the files, and the names of these."""
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
-        files, found = paths, synced_folder(folder.parent)
-        if not found:
+        files, synced = paths, synced_folder(folder.parent)
+        if not synced:
             raise click.UsageError(f"{folder} is in no folder that is kept in sync: give that folder first.")
-        folder = found
+        folder = synced
     top = os.path.realpath(folder)
     names = [os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), top) for file in files]
     if outside := [name for name in names if name.startswith("../")]:

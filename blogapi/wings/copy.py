@@ -46,11 +46,11 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
     `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
     """
     with snapshot(source) as contents, filling(target) as filled:
-        found = contents.tables  # An older version has fewer.
-        if "post" not in found:
+        stored_tables = contents.tables  # An older version has fewer.
+        if "post" not in stored_tables:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
-        for table in [table for table in tables() if table in found]:
-            origin = OLD_WEBHOOKS if table == "webhook" and "webhook_options" in found else table
+        for table in [table for table in tables() if table in stored_tables]:
+            origin = OLD_WEBHOOKS if table == "webhook" and "webhook_options" in stored_tables else table
             columns = [name for name in columns_of(filled, table) if name in columns_of(contents, origin)]
             rows = contents.rows(f"SELECT {', '.join(columns)} FROM {origin}")
             if progress:
@@ -195,9 +195,9 @@ def new_file(path: Path) -> Iterator[str]:
     try:
         yield part
         with connect(part) as connection:
-            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        if found != "ok":
-            raise Unavailable(f"the database is damaged: {found}")
+            result = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if result != "ok":
+            raise Unavailable(f"the database is damaged: {result}")
         _sync(part)
         try:
             os.link(part, path)  # one step, which overwrites nothing

@@ -85,13 +85,13 @@ def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
         text = CHINESE.sub(r"\1-\2-\3", text)
         if not (match := next(filter(None, (form.fullmatch(text) for form in DATE_FORMS)), None)):
             raise ValueError
-        found = match.groupdict()
-        month, day = _month_and_day(found)
-        hour, minute, second = (int(found.get(name) or 0) for name in ("hour", "minute", "second"))
-        if half := found.get("half"):
+        parts = match.groupdict()
+        month, day = _month_and_day(parts)
+        hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
+        if half := parts.get("half"):
             hour = hour % 12 + 12 * (half.lower() == "p")
         moment = datetime(
-            int(found["year"] or found["iso_year"]), month, day, hour, minute, second, tzinfo=_offset(found) or zone
+            int(parts["year"] or parts["iso_year"]), month, day, hour, minute, second, tzinfo=_offset(parts) or zone
         )
         moment.astimezone(UTC)
         return moment
@@ -106,26 +106,26 @@ def looks_like_date(text: str) -> bool:
     return any(form.match(text) for form in (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, CHINESE))
 
 
-def _month_and_day(found: dict[str, str | None]) -> tuple[int, int]:
+def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int]:
     """Return the numbers of the month and the day. Raises ValueError."""
-    if first := found.get("first"):
-        numbers = int(first), int(found["other"] or 0)
-        if found["separator"] != "." and max(numbers) <= 12 and numbers[0] != numbers[1]:
-            days = " or ".join(f"{found['year']}-{month:02}-{day:02}" for month, day in (numbers, numbers[::-1]))
+    if first := parts.get("first"):
+        numbers = int(first), int(parts["other"] or 0)
+        if parts["separator"] != "." and max(numbers) <= 12 and numbers[0] != numbers[1]:
+            days = " or ".join(f"{parts['year']}-{month:02}-{day:02}" for month, day in (numbers, numbers[::-1]))
             raise AmbiguousDate(f"could be {days}: write the day that is meant")
-        is_american = found["separator"] != "." and numbers[1] > 12
+        is_american = parts["separator"] != "." and numbers[1] > 12
         return numbers if is_american else (numbers[1], numbers[0])
-    if name := found.get("name") or found.get("name_first"):
+    if name := parts.get("name") or parts.get("name_first"):
         month = next((number for number, full in enumerate(MONTHS, 1) if full.startswith(name.lower())), 0)
-        return month, int(found["day"] or found["day_last"] or 0)
-    return int(found["month"] or 0), int(found["day"] or 0)
+        return month, int(parts["day"] or parts["day_last"] or 0)
+    return int(parts["month"] or 0), int(parts["day"] or 0)
 
 
-def _offset(found: dict[str, str | None]) -> tzinfo | None:
+def _offset(parts: dict[str, str | None]) -> tzinfo | None:
     """Return the offset of a time, or None if it has none. Raises ValueError."""
-    if american := found.get("american"):
-        return timezone(timedelta(hours=AMERICAN[american.lower()] + (found["kind"] in ("d", "D"))))
-    if sign := found.get("sign"):
-        offset = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
+    if american := parts.get("american"):
+        return timezone(timedelta(hours=AMERICAN[american.lower()] + (parts["kind"] in ("d", "D"))))
+    if sign := parts.get("sign"):
+        offset = timedelta(hours=int(parts["hours"] or 0), minutes=int(parts["minutes"] or 0))
         return timezone(-offset if sign == "-" else offset)
-    return UTC if found.get("zone") else None
+    return UTC if parts.get("zone") else None

@@ -30,20 +30,20 @@ def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
     """Rename the names of another program to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
     values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
-        lifted = {each: value for each, value in values[name].items() if each.lower() in BY_LOWER_CASE}
-        others = {each: value for each, value in values[name].items() if each not in lifted}
+        lifted = {key: value for key, value in values[name].items() if key.lower() in BY_LOWER_CASE}
+        others = {key: value for key, value in values[name].items() if key not in lifted}
         lines = dict.fromkeys(lifted, lines[name]) | lines
-        at_top = {each: value for each, value in values.items() if each != name}
+        at_top = {key: value for key, value in values.items() if key != name}
         values = lifted | at_top | ({name: others} if others else {})
     names = {name: BY_LOWER_CASE.get(name.lower(), name) for name in values}
     lower = {name.lower(): name for name in values}
-    given = {FIELD_CONVERTERS[known][0] for name, known in names.items() if known in FIELD_CONVERTERS and values[name]}
+    fields = {FIELD_CONVERTERS[known][0] for name, known in names.items() if known in FIELD_CONVERTERS and values[name]}
     for field, theirs in program.field_names.items():
-        for name in (lower[each] for each in theirs if each in lower and values[lower[each]]):
-            is_begun = name.lower() in program.creation_dates and "status" not in given
-            if field in given or is_begun or (field == "status" and str(values[name]).lower() not in TRUTH_VALUES):
+        for name in (lower[alias] for alias in theirs if alias in lower and values[lower[alias]]):
+            is_begun = name.lower() in program.creation_dates and "status" not in fields
+            if field in fields or is_begun or (field == "status" and str(values[name]).lower() not in TRUTH_VALUES):
                 continue
-            given.add(field)
+            fields.add(field)
             names[name] = {"published_at": "date", "status": "published"}.get(field, field)
             if field == "cover_image":  # Templates may use it under its own name, too.
                 values, lines = values | {field: values[name]}, {field: lines[name]} | lines
@@ -102,11 +102,12 @@ def _read_field(name: str, value: Any, line: int, program: Program | None, zone:
     if program:
         value = value if program is OURS else _simplified(name, field, value)
     try:
-        found: Any = _time(value, zone) if convert is _time else convert(value)
+        result: Any = _time(value, zone) if convert is _time else convert(value)
     except ValueError as error:
         raise MarkdownError(f"`{name}` {error}", line) from None
-    is_split = name in ("tags", "categories")
-    return field, _divided(found, value if is_split else None, program) if field == "tags" and program else found
+    if field == "tags" and program:
+        result = _divided(result, value if name in ("tags", "categories") else None, program)
+    return field, result
 
 
 def _simplified(name: str, field: str, value: Any) -> Any:
@@ -124,14 +125,14 @@ def _simplified(name: str, field: str, value: Any) -> Any:
     if field == "tags" and isinstance(value, str) and IN_BRACKETS.fullmatch(value):
         return value[1:-1].replace('"', "")
     if field == "tags" and isinstance(value, list):
-        return [part for each in value if not _is_null(each) for part in _tags_in(each)]
+        return [part for element in value if not _is_null(element) for part in _tags_in(element)]
     return value
 
 
 def _tags_in(value: Any) -> list[Any]:
     """Return the tags in an element of a list: a tag, a mapping with its name, or a list of such."""
     if isinstance(value, list):
-        return [part for each in value for part in _tags_in(each)]
+        return [part for element in value for part in _tags_in(element)]
     return [next((value[name] for name in TAG_NAMES if name in value), value)] if isinstance(value, dict) else [value]
 
 

@@ -132,8 +132,8 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
     created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0
-    found = fields, created_at, own_id, others, all_values | values, sources, all_lines | lines
-    return MarkdownFile(*found, program=program, is_exported=is_exported)
+    contents = fields, created_at, own_id, others, all_values | values, sources, all_lines | lines
+    return MarkdownFile(*contents, program=program, is_exported=is_exported)
 
 
 def _without_added(values: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _entry(start: str, value: Any, indent: str) -> str:
     if isinstance(value, dict) and value:
         return f"{start}\n{block(value, f'{indent}  ')}"
     if isinstance(value, list) and value:
-        return f"{start}\n" + "".join(_entry(f"{indent}  -", each, f"{indent}  ") for each in value)
+        return f"{start}\n" + "".join(_entry(f"{indent}  -", element, f"{indent}  ") for element in value)
     if isinstance(value, str):
         return f"{start} {_written(value)}\n"
     number = EXPONENT.sub(r"\1.0\2", json.dumps(value))
@@ -211,10 +211,10 @@ def _entry(start: str, value: Any, indent: str) -> str:
 
 def heading(content: str) -> str:
     """Return the text of the ATX heading of level 1 (CommonMark, 4.2) at the beginning of the content, if any."""
-    found = TITLE_HEADING.search(content)
-    if not found or VISIBLE.search(content[: found.start()]):
+    match = TITLE_HEADING.search(content)
+    if not match or VISIBLE.search(content[: match.start()]):
         return ""
-    text = (found[1] or "").rstrip(" \t")
+    text = (match[1] or "").rstrip(" \t")
     opened = text.rstrip("#")  # a closing sequence
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 

@@ -91,9 +91,9 @@ class TomlScalar(Plain):
 def typed(value: Any) -> Any:
     """Return the value of front matter: strings, numbers, booleans, lists and mappings, without null."""
     if isinstance(value, dict):
-        return {name: each for name, part in value.items() if (each := typed(part)) is not None}
+        return {name: element for name, part in value.items() if (element := typed(part)) is not None}
     if isinstance(value, list):
-        return [each for part in value if (each := typed(part)) is not None]
+        return [element for part in value if (element := typed(part)) is not None]
     return value.value if isinstance(value, Plain) else value
 
 
@@ -243,7 +243,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 def _with_values(text: Any, value: Any) -> Any:
     """Return a string, list or table as texts in which each number and boolean has its value."""
     if isinstance(value, dict):
-        return {name: _with_values(text[name], each) for name, each in value.items()}
+        return {name: _with_values(text[name], part) for name, part in value.items()}
     if isinstance(value, list):
         return list(map(_with_values, text, value))
     if isinstance(value, bool | int | float):

@@ -31,7 +31,7 @@ REOPENED = re.compile(
     re.IGNORECASE,
 )
 # Characters that an address in Markdown cannot contain
-ENCODED = str.maketrans({each: f"%{ord(each):02X}" for each in "\t\n\r ()<>"})
+ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 # Elements that stay HTML
@@ -161,8 +161,8 @@ class Preparation:
             for node in list(parent.children):
                 if isinstance(node, Text):
                     node.data = UNESCAPED.sub(lambda match: self._keep(match[0]), node.data.replace("\r", "\n"))
-                elif isinstance(node, Comment) and (found := KEPT_COMMENT.match(node.data)):
-                    node.replace_with(self._block(f"<!--{found[1]}-->"))
+                elif isinstance(node, Comment) and (match := KEPT_COMMENT.match(node.data)):
+                    node.replace_with(self._block(f"<!--{match[1]}-->"))
                 elif isinstance(node, Element) and _stays_html(node):
                     node.replace_with(self._block(node.html))
                 elif isinstance(node, Element) and node.tag == "input":
@@ -185,13 +185,13 @@ class Preparation:
                     elif name in ("alt", "title"):
                         element.attrs[name] = " ".join(str(value or "").split())
             case "pre":
-                parts = [each for each in element.children if isinstance(each, Element) and each.tag == "code"]
+                parts = [child for child in element.children if isinstance(child, Element) and child.tag == "code"]
                 if language := _language([element, *parts]):
-                    for each in (element, *parts):
-                        each.attrs["class"] = f"language-{language}"
+                    for part in (element, *parts):
+                        part.attrs["class"] = f"language-{language}"
         element.tag = RENAMED.get(element.tag, element.tag)
-        if found := BACKGROUND.search(element.attr("style") or ""):
-            address, image = found[1].strip(), element.find("img")
+        if match := BACKGROUND.search(element.attr("style") or ""):
+            address, image = match[1].strip(), element.find("img")
             if not image or image.attr("src") != address:
                 element.insert(0, Element("img", {"src": address, "alt": ""}))
         self._mark_target(element)
@@ -201,7 +201,7 @@ class Preparation:
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS and not re.search(r"\s", anchor):
             mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))
-            first = next((each for each in element.children if isinstance(each, Element)), None)
+            first = next((child for child in element.children if isinstance(child, Element)), None)
             if element.tag == "a":
                 element.insert_before(mark)
             else:
@@ -246,13 +246,13 @@ def _language(parts: list[Element]) -> str:
     """Return the language of a code block, as plugins and the comments of WordPress's blocks name it."""
     before = parts[0].previous_sibling
     texts = [before.data] if isinstance(before, Comment) else []
-    for each in parts:
-        texts += [" ".join(each.attrs.get("class") or [])]
+    for part in parts:
+        texts += [" ".join(part.attrs.get("class") or [])]
         for name in ("lang", "data-lang", "data-language", "data-enlighter-language"):
-            if LANGUAGE_NAME.fullmatch(value := each.attr(name) or ""):
+            if LANGUAGE_NAME.fullmatch(value := part.attr(name) or ""):
                 return value
-    found = LANGUAGE_CLASS.search(" ".join(texts))
-    return found[1] or found[2] if found else ""
+    match = LANGUAGE_CLASS.search(" ".join(texts))
+    return match[1] or match[2] if match else ""
 
 
 def paragraphs(html: str) -> str:

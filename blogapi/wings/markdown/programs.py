@@ -244,7 +244,7 @@ OURS = Program("blogapi")
 
 
 def _all(attribute: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for program in PROGRAMS for each in getattr(program, attribute)))
+    return tuple(dict.fromkeys(value for program in PROGRAMS for value in getattr(program, attribute)))
 
 
 def _all_names(field: str) -> tuple[str, ...]:
@@ -274,8 +274,8 @@ STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's 
 def program_with_names(names: Iterable[str]) -> Program:
     """Return the program that has all of its names among these, or ANY."""
     lower = {name.lower() for name in names}
-    has_own = (each for each in PROGRAMS if each.own_names)
-    return next((each for each in has_own if lower.issuperset(each.own_names)), ANY)
+    has_own = (program for program in PROGRAMS if program.own_names)
+    return next((program for program in has_own if lower.issuperset(program.own_names)), ANY)
 
 
 @cache

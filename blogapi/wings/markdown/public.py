@@ -125,9 +125,9 @@ def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: st
     if why := next(_reasons(values, now), ""):
         return False, why
     own = {_plain(name) for name in values}
-    for source, found, is_default, why in inherited:
-        counting = {name: value for name, value in found.items() if not (is_default and _plain(name) in own)}
-        if reason := why or next((f"{each} in {source}" for each in _reasons(counting, now)), ""):
+    for source, data, is_default, why in inherited:
+        counting = {name: value for name, value in data.items() if not (is_default and _plain(name) in own)}
+        if reason := why or next((f"{entry} in {source}" for entry in _reasons(counting, now)), ""):
             return False, reason
     return True, ""
 
@@ -143,7 +143,7 @@ def without_passwords(value: Any) -> Any:
         return list(map(without_passwords, value))
     if not isinstance(value, dict):
         return value
-    return {name: without_passwords(each) for name, each in value.items() if not _is_password(name, each)}
+    return {name: without_passwords(part) for name, part in value.items() if not _is_password(name, part)}
 
 
 def _is_password(name: str, value: Any) -> bool:
@@ -162,8 +162,8 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
     plain = _plain(name)
     while match := NEUTRAL.match(plain):
         plain = plain[match.end() :]
-    found = tuple(test for names, test in NAMES if names.fullmatch(plain))
-    return (*found, _hides) if HIDING.search(plain) and not OF_A_PART.search(plain) else found
+    tests = tuple(test for names, test in NAMES if names.fullmatch(plain))
+    return (*tests, _hides) if HIDING.search(plain) and not OF_A_PART.search(plain) else tests
 
 
 def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[str]:
@@ -172,15 +172,15 @@ def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[s
         if len(name) > MAX_PARAM_NAME:  # Params do not keep it.
             continue
         path = f"{above}{name}"
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, dict) and each and PASSWORD.fullmatch(_plain(name)):
+        for element in value if isinstance(value, list) else [value]:
+            if isinstance(element, dict) and element and PASSWORD.fullmatch(_plain(name)):
                 yield shown(path)
-            elif isinstance(each, dict):
-                yield from _reasons(each, now, f"{path}.")
-            elif not isinstance(each, list):
-                word = str(each).strip()[:1000]
+            elif isinstance(element, dict):
+                yield from _reasons(element, now, f"{path}.")
+            elif not isinstance(element, list):
+                word = str(element).strip()[:1000]
                 if word.lower() not in EMPTY and any(hides(word.lower(), now) for hides in _tests(path)):
-                    yield shown(path if _is_password(name, each) else f"{path}: {word[:40]}")
+                    yield shown(path if _is_password(name, element) else f"{path}: {word[:40]}")
     yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS and not above)
 
 

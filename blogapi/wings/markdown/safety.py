@@ -49,4 +49,4 @@ def without_active(tree: Element) -> tuple[Element, set[str]]:
     clean, removed = sanitizer.sanitize_report_node(tree)
     for image in clean.select("img:not([src])"):
         image.replace_with(Text(image.attr("alt") or ""))
-    return clean, {each.tag for each in removed if each.attribute in (None, *ADDRESSES)}
+    return clean, {removal.tag for removal in removed if removal.attribute in (None, *ADDRESSES)}

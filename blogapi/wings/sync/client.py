@@ -222,10 +222,10 @@ class Remote:
     @cached_property
     def scope(self) -> str:
         """The scope of the key, fetched on first use."""
-        found = self.client.parsed(self.client.send("GET", "/v1/key", also=(404,)), dict)
-        if "scope" not in found:
+        key = self.client.parsed(self.client.send("GET", "/v1/key", also=(404,)), dict)
+        if "scope" not in key:
             raise self.client.not_blogapi()
-        return str(found["scope"])
+        return str(key["scope"])
 
     def _pages(self, path: str, query: str) -> Iterator[Any]:
         count = 0
@@ -244,12 +244,12 @@ class Remote:
         for post in self._pages("/v1/posts", f"{limit}&fields={fields}" if fields else limit):
             yield self._checked(post, fields)
 
-    def look(self, wanted: Collection[str]) -> Iterator[tuple[Post, str]]:
+    def look(self, ids: Collection[str]) -> Iterator[tuple[Post, str]]:
         """Yield the posts with these ids, each with its ETag if that is known."""
-        if len(wanted) <= FEW:
-            yield from filter(None, map(self.post, sorted(wanted, key=int)))
+        if len(ids) <= FEW:
+            yield from filter(None, map(self.post, sorted(ids, key=int)))
         else:
-            yield from ((post, "") for post in self.posts() if post["id"] in wanted)
+            yield from ((post, "") for post in self.posts() if post["id"] in ids)
 
     def post(self, where: str) -> tuple[Post, str] | None:
         """Return a post with its ETag, by its id or `by-slug/…`; None if it does not exist."""
@@ -272,8 +272,8 @@ class Remote:
             return None
         try:
             return [
-                RemoteRevision(str(int(each["revision"])), str(each["post"]["updated_at"]), str(each["replaced_at"]))
-                for each in self.client.parsed(answer, list)[:MAX_READ_REVISIONS]
+                RemoteRevision(str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
+                for row in self.client.parsed(answer, list)[:MAX_READ_REVISIONS]
             ]
         except (TypeError, KeyError, ValueError):
             raise self.client.not_blogapi() from None

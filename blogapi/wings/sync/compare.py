@@ -132,7 +132,7 @@ class Comparison:
         self.working.record(name, known, sha256)
         self.holders[identity(known)] = name
 
-    def wanted(self, names: Iterable[str]) -> list[str]:
+    def chosen(self, names: Iterable[str]) -> list[str]:
         """Return those of these files that the user wants to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
@@ -199,7 +199,7 @@ class Comparison:
             return set()
         known = self.entries.get(name, current), self.items[name].fields
         names = filter(current.get, ("slug", "status", "published_at"))
-        return {field for field in names if all(current[field] != each.get(field) for each in known)}
+        return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
 
     def old_addresses(self, name: str, post: Entry) -> set[str]:
         """Return the names of images whose addresses in a file begin otherwise than those in its post."""
@@ -317,25 +317,25 @@ class Ancestry:
         revisions = self.remote.revisions(entry["id"])
         if revisions is None:
             return not self._may_be_restored
-        if any(each.begun == entry["updated_at"] for each in revisions):
+        if any(version.begun == entry["updated_at"] for version in revisions):
             return self.recorded_version(entry, revisions) is not None
-        if len(revisions) >= KEPT_REVISIONS and all(each.begun > entry["updated_at"] for each in revisions):
+        if len(revisions) >= KEPT_REVISIONS and all(version.begun > entry["updated_at"] for version in revisions):
             return False  # The version may be gone from the history, or have been lost.
-        return not any(each.begun < entry["updated_at"] and entry["seen"] < each.ended for each in revisions)
+        return not any(version.begun < entry["updated_at"] and entry["seen"] < version.ended for version in revisions)
 
     @cached_property
     def _may_be_restored(self) -> bool:
         """Whether a restored backup may be the reason that a post is gone or older than recorded."""
-        found = ((entry, self.posts.find(entry)) for entry in self.entries)
-        lost = (entry for entry, post in found if not post or post["updated_at"] < entry["updated_at"])
+        pairs = ((entry, self.posts.find(entry)) for entry in self.entries)
+        lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))
 
     def recorded_version(self, entry: Entry, revisions: list[RemoteRevision]) -> Post | None:
         """Return the version of a post that is recorded, if it is among these revisions."""
         for revision in revisions:
             if revision.begun == entry["updated_at"]:
-                found = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
-                if found and fingerprint(found[0]) == entry["fingerprint"]:
+                answer = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
+                if answer and fingerprint(answer[0]) == entry["fingerprint"]:
                     self._add_proof(entry)
-                    return found[0]
+                    return answer[0]
         return None

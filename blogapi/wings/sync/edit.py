@@ -173,5 +173,5 @@ def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
 
 def _parted(line: str) -> tuple[str, str]:
     """Return a line of YAML without the comment at its end, and the comment."""
-    found = COMMENTED.fullmatch(line)
-    return (found[1], found[2] or "") if found else (line, "")
+    match = COMMENTED.fullmatch(line)
+    return (match[1], match[2] or "") if match else (line, "")

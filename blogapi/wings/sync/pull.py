@@ -52,7 +52,7 @@ class Pull:
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, comparison.posts.by_id, "posts")
         there = [name for name, post in comparison.post_of.items() if post and self._is_wanted(name, post)]
-        self.queue = comparison.wanted([*there, *gone])
+        self.queue = comparison.chosen([*there, *gone])
 
     def _is_wanted(self, name: str, post: Post) -> bool:
         is_known = name in self.working.entries or name in self.items

@@ -45,7 +45,7 @@ class Push:
         gone = [name for name in self.entries if not working.exists(name) and name not in self.items]
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, self.items, "files")
-        self.queue = comparison.wanted([*self.items, *gone])
+        self.queue = comparison.chosen([*self.items, *gone])
         same = {name for name in self.queue if comparison.is_same(name, self.entries.get(name))}
         requests = {name for name in self.queue if name in self.items} - same
         self.remote.client.announce(len(requests.union(*(self.items[name].images for name in requests))))

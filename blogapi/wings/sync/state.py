@@ -306,7 +306,7 @@ def own_folder() -> Path:
 def synced_folder(path: Path) -> Path | None:
     """Return the nearest folder that is kept in sync: this one, or one above it."""
     path = Path(os.path.realpath(path))
-    return next((each for each in (path, *path.parents) if os.path.isfile(each / STATE)), None)
+    return next((folder for folder in (path, *path.parents) if os.path.isfile(folder / STATE)), None)
 
 
 def checked_name(name: str) -> str:

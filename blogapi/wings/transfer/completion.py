@@ -37,7 +37,7 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetail
         fields["tags"] = [*tags.values()][:MAX_TAGS]
         notes[Note.MANY_TAGS] = file.line_of("tags")
     left_out: dict[str, None] = {}
-    if params := _fitting({name: _with_valid_names(each, name, left_out) for name, each in params.items()}, left_out):
+    if params := _fitting({name: _with_valid_names(value, name, left_out) for name, value in params.items()}, left_out):
         fields["params"] = params
     else:
         fields.pop("params", None)
@@ -49,10 +49,10 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetail
 def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
     """Return a value without parts whose names are too long or invisible; if any, add `top` to `left_out`."""
     if isinstance(value, list):
-        return [_with_valid_names(each, top, left_out) for each in value]
+        return [_with_valid_names(part, top, left_out) for part in value]
     if not isinstance(value, dict):
         return value
-    valid = {name: _with_valid_names(each, top, left_out) for name, each in value.items() if is_name(name)}
+    valid = {name: _with_valid_names(part, top, left_out) for name, part in value.items() if is_name(name)}
     left_out |= {top: None} if len(valid) < len(value) else {}
     return valid
 
@@ -66,7 +66,7 @@ def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any
             check_params(params)
             break
         except ParamsError as error:
-            wrong = next((each for each in params if error.place.startswith(f".{each}")), name)
+            wrong = next((param for param in params if error.place.startswith(f".{param}")), name)
             left_out[wrong] = None
             params = {other: value for other, value in params.items() if other != wrong}
     return params
@@ -115,14 +115,14 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
     """Add a note to an undated draft if something looks like a date, or says that it was published."""
     if item.file.is_exported or {"published_at", "status"} & item.fields.keys():
         return
-    found = dates_in(item.file.values)
-    line = item.file.line_of(found[0]) if found else None
-    found += [f"{name} in {each.source}" for each in inherited for name in dates_in(each.values)]
-    found += [f"{name} in its text" for name in dates_in_text(item.fields["content"])]
+    hints = dates_in(item.file.values)
+    line = item.file.line_of(hints[0]) if hints else None
+    hints += [f"{name} in {entry.source}" for entry in inherited for name in dates_in(entry.values)]
+    hints += [f"{name} in its text" for name in dates_in_text(item.fields["content"])]
     if match := DAY_IN_PATH.search(str(path)):
-        found.append(f"{match[0]} in its path")
-    if found:
-        item.notes[Note.OTHER_DATES] = line, ", ".join(found)
+        hints.append(f"{match[0]} in its path")
+    if hints:
+        item.notes[Note.OTHER_DATES] = line, ", ".join(hints)
 
 
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
@@ -133,9 +133,9 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
     if fields.get("status") == "published" and not published_at:
-        found = [name for name in dates_in(file.values) if name not in file.sources.values()]
+        names = [name for name in dates_in(file.values) if name not in file.sources.values()]
         note = Note.NO_DATES if file.lines else Note.NO_DATES_IN_EXPORTS
-        notes[note] = (file.line_of(found[0]), ", ".join(found)) if found else None
+        notes[note] = (file.line_of(names[0]), ", ".join(names)) if names else None
     if fields.get("status") in ("published", "scheduled") and published_at:
         fields["status"] = "scheduled" if published_at > now else "published"
     elif published_at > now:
@@ -158,8 +158,8 @@ def _text_beside(fields: Mapping[str, Any]) -> str:
     for name, value in fields.get("params", {}).items():
         values = value if isinstance(value, list) else [value]
         if not NOT_TEXT.search(name) and (values is value or ADDRESS.match(str(value))):
-            parts = (each.values() if isinstance(each, dict) else [each] for each in values)
-            lines += [ADDRESS.sub(r"<\g<0>>", " ".join(map(str, each))) for each in parts]
+            parts = (element.values() if isinstance(element, dict) else [element] for element in values)
+            lines += [ADDRESS.sub(r"<\g<0>>", " ".join(map(str, texts))) for texts in parts]
     cover = fields.get("cover_image", "")
     text = "\n".join(f"* {line}" for line in lines) if len(lines) > 1 else "".join(lines)
     return text or fields.get("excerpt", "") or (cover and f"![]({cover})")

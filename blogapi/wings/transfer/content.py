@@ -121,8 +121,8 @@ def with_images(
 
 
 def _not_portable(text: str) -> dict[Note, int]:
-    found = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
-    return {name: text.count("\n", 0, match.start()) + 1 for name, match in found.items()}
+    matches = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
+    return {name: text.count("\n", 0, match.start()) + 1 for name, match in matches.items()}
 
 
 def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
@@ -137,7 +137,7 @@ def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_clean(name): _clean(each) for name, each in value.items()}
+        return {_clean(name): _clean(part) for name, part in value.items()}
     if isinstance(value, list):
         return list(map(_clean, value))
     return CONTROL.sub("", value) if isinstance(value, str) else value
@@ -145,7 +145,7 @@ def _clean(value: Any) -> Any:
 
 def _read(content: str) -> list[Place]:
     """Return the images in Markdown, and code as places without an address, in order."""
-    found: set[Place] = set()
+    places: set[Place] = set()
     labels: set[str] = set()  # labels of the link definitions that images use
     env: dict[str, Any] = {}
     tokens: list[Token] = []
@@ -156,12 +156,12 @@ def _read(content: str) -> list[Place]:
     spans = {(token.type, starts[token.map[0]], starts[token.map[1]]): None for token in tokens if token.map}
     for kind, start, end in spans:  # The cells in a row of a table share a span.
         if kind in ("fence", "code_block"):
-            found.add(Place(start, end))
+            places.add(Place(start, end))
         elif kind == "inline" or (kind == "html_block" and "markdown=" in content[start:end]):
-            found.update(_scan(content, labels, start, end))
+            places.update(_scan(content, labels, start, end))
         elif kind == "html_block":
-            found.update(_shown_by_tags(content, start, end))
-    return sorted(found.union(_definitions(content, starts, env.get("references", {}), labels)))
+            places.update(_shown_by_tags(content, start, end))
+    return sorted(places.union(_definitions(content, starts, env.get("references", {}), labels)))
 
 
 def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Place]:

@@ -103,8 +103,8 @@ def _html(element: Element | None) -> str:
     """Return the HTML of a text that is escaped, or of elements."""
     if element is None:
         return ""
-    for each in element.iter():
-        each.tag = local_name(each)
+    for node in element.iter():
+        node.tag = local_name(node)
     children = [tostring(child, encoding="unicode", method="html") for child in element]
     return "".join((element.text or "", *children)).strip()
 

@@ -58,8 +58,8 @@ ADVICE_BY_NAME = {
 
 def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts in an XML file, by its beginning."""
-    found = format_of(path)
-    return ((found and found.read_xml) or wordpress.read_posts)(path, zone)
+    file_format = format_of(path)
+    return ((file_format and file_format.read_xml) or wordpress.read_posts)(path, zone)
 
 
 # The readers of exports, by file extension
@@ -82,15 +82,15 @@ def format_of(path: Path) -> Format | None:
     """Return the format of a file, by its beginning. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    return next((each for each in FORMATS if re.search(each.beginning, head)), None)
+    return next((file_format for file_format in FORMATS if re.search(file_format.beginning, head)), None)
 
 
 def advice_on(path: Path) -> str:
     """Return what a file is and what to do with it; "" if that is not known."""
     try:
-        found = format_of(path) if path.is_file() else None  # To open a pipe might never end.
+        file_format = format_of(path) if path.is_file() else None  # To open a pipe might never end.
     except OSError:
         return ""
-    if found:
-        return f"{found.name}: {found.way}"
+    if file_format:
+        return f"{file_format.name}: {file_format.way}"
     return next((advice for pattern, advice in ADVICE_BY_NAME.items() if re.search(pattern, str(path))), "")

@@ -91,10 +91,10 @@ class LocalImages:
         """Return the image below a folder that has this name, or end of path, if there is exactly one."""
         if top not in self._names:
             self._names[top] = images_below(top)
-        wanted = f"/{name.strip().lstrip('/')}".casefold()
-        named = self._names[top].get(wanted.rpartition("/")[2], ())
-        found = [path for path in named if path.casefold().endswith(wanted)]
-        return self._allowed(Path(found[0])) if len(found) == 1 else None
+        ending = f"/{name.strip().lstrip('/')}".casefold()
+        named = self._names[top].get(ending.rpartition("/")[2], ())
+        paths = [path for path in named if path.casefold().endswith(ending)]
+        return self._allowed(Path(paths[0])) if len(paths) == 1 else None
 
     def address_of(self, file: str) -> str:
         """Return the address that the image in a file will have; "" if it is refused."""
@@ -176,8 +176,8 @@ class Placement:
             exported = partial(self._exported, self.images)
             fields |= {name: each_text(value, partial(_with_exported, exported)) for name, value in fields.items()}
         if "content" in fields:
-            fields["content"], found = with_images(fields["content"], self._placed, self._embedded)
-            notes |= found
+            fields["content"], constructs = with_images(fields["content"], self._placed, self._embedded)
+            notes |= constructs
         if "cover_image" in fields:
             fields["cover_image"] = self._placed(fields["cover_image"])
         if self.images and "params" in fields:
@@ -195,13 +195,13 @@ class Placement:
         return address
 
     def _find(self, address: str) -> str | None:
-        found = self.images.find(address, self.folder) if self.images else None
-        return found or (self.images.find(address, self.assets) if self.images and self.assets else None)
+        file = self.images.find(address, self.folder) if self.images else None
+        return file or (self.images.find(address, self.assets) if self.images and self.assets else None)
 
     def _placed(self, address: str) -> str:
         """Return the new address of an image; count its host if it is not ours."""
-        if found := self._use(self._find(address)):
-            return found
+        if new_address := self._use(self._find(address)):
+            return new_address
         if IS_RELATIVE.match(address):
             self.missing[address] = None
         below = "/".join(self.folder.parts[len(self.top.parts) :]) if self.folder and self.top else ""
@@ -215,26 +215,26 @@ class Placement:
         if not IN_PARAMS.fullmatch(value):
             return value
         below_static = f"/{value}" if IS_RELATIVE.match(value) else value
-        found = self._use(self._find(value), self._find(below_static))
-        if not found and IS_RELATIVE.match(value) and " " not in value:
+        new_address = self._use(self._find(value), self._find(below_static))
+        if not new_address and IS_RELATIVE.match(value) and " " not in value:
             self.missing[value] = None
-        return found or value
+        return new_address or value
 
     def _embedded(self, name: str, label: str) -> str:
         """Return the Markdown for an image that Obsidian embeds; "" if it is not found."""
-        found = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
-        if not found and Path(name).suffix.lower() in SUFFIXES:
+        new_address = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
+        if not new_address and Path(name).suffix.lower() in SUFFIXES:
             self.missing[name] = None
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
-        return found and f"![{text}]({found})"
+        return new_address and f"![{text}]({new_address})"
 
     def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
         """Return the new address for one written by an export."""
-        found = self._use(self._find(match["path"])) if self.folder else ""
-        if not found and match["service"] == f"{images.url}/" and not images.is_stored(Path(match["path"]).stem):
+        new_address = self._use(self._find(match["path"])) if self.folder else ""
+        if not new_address and match["service"] == f"{images.url}/" and not images.is_stored(Path(match["path"]).stem):
             self.is_lost = True
             self.missing[match["path"]] = None
-        return found or match[0]
+        return new_address or match[0]
 
 
 def _with_exported(exported: Callable[[re.Match[str]], str], text: str) -> str:
@@ -243,10 +243,10 @@ def _with_exported(exported: Callable[[re.Match[str]], str], text: str) -> str:
 
 def images_below(top: Path) -> dict[str, list[str]]:
     """Return the paths of all images below a folder, by case-folded name."""
-    found = defaultdict(list)
+    paths = defaultdict(list)
     for folder, below, files in os.walk(top):
         below[:] = [name for name in below if not name.startswith((".", "node_modules"))]
         for name in files:
             if os.path.splitext(name)[1].lower() in SUFFIXES:
-                found[name.casefold()].append(os.path.join(folder, name))
-    return found
+                paths[name.casefold()].append(os.path.join(folder, name))
+    return paths

@@ -51,15 +51,15 @@ def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[Im
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
     """Add the former slugs that the post already has here to those in the import; leave out those that are taken."""
-    slug, given, kept = item.fields["slug"], item.fields.get("former_slugs"), []
-    if not given:
+    slug, former, kept = item.fields["slug"], item.fields.get("former_slugs"), []
+    if not former:
         return item
     with suppress(DoesNotExist, Damaged):
         kept = documents.load(posts.find(reader, slug)).get("former_slugs", [])
-    wanted = list(dict.fromkeys([*kept, *(each for each in given if each != slug)]))
+    candidates = list(dict.fromkeys([*kept, *(old_slug for old_slug in former if old_slug != slug)]))
     post_id, _ = slugs.holder(reader, slug) or (0, "")
-    free = (slugs.still_free(reader, wanted, post_id) or [])[:MAX_FORMER_SLUGS]
-    notes = item.notes if free == wanted else item.notes | {Note.FORMER_SLUGS: item.file.line_of("former_slugs")}
+    free = (slugs.still_free(reader, candidates, post_id) or [])[:MAX_FORMER_SLUGS]
+    notes = item.notes if free == candidates else item.notes | {Note.FORMER_SLUGS: item.file.line_of("former_slugs")}
     return replace(item, fields=item.fields | {"former_slugs": free}, notes=notes)
 
 

@@ -31,8 +31,8 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data_files]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
-    found = chain(_of_folders(path.parent, bound), _of_site(site, {tag.lower() for tag in tags}))
-    yield from (each for each in found if _applies(each.values, parts))
+    entries = chain(_of_folders(path.parent, bound), _of_site(site, {tag.lower() for tag in tags}))
+    yield from (entry for entry in entries if _applies(entry.values, parts))
     yield from excluded_by(path, bound)
 
 
@@ -59,7 +59,7 @@ def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
 @cache
 def _of_folders(folder: Path, bound: Path) -> tuple[Inherited, ...]:
     """Return the values in the data files of a folder, and of those above it."""
-    return tuple(chain.from_iterable(_of_folder(each, bound) for each in folders_up_to(bound, folder)))
+    return tuple(chain.from_iterable(_of_folder(parent, bound) for parent in folders_up_to(bound, folder)))
 
 
 @cache
@@ -70,7 +70,7 @@ def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
         return (_unreadable(folder),)
     names = [name.format(folder.name) for name in ANY.data_files]
     translated = sorted(filter(TRANSLATED_INDEX.fullmatch, entries))
-    return tuple(each for file in files_in(folder, [*names, *translated]) for each in _read(file, roots_of(bound)))
+    return tuple(entry for file in files_in(folder, [*names, *translated]) for entry in _read(file, roots_of(bound)))
 
 
 def _unreadable(file: Path) -> Inherited:
@@ -81,15 +81,15 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
     """Yield the values in a data file. Of a script, only plain values are read."""
     try:
         if file.suffix[1:] in SCRIPTS:
-            found = LITERAL.findall(read_text(file, roots))
-            yield Inherited(file.name, {name: value.strip("\"'") for name, value in found})
+            literals = LITERAL.findall(read_text(file, roots))
+            yield Inherited(file.name, {name: value.strip("\"'") for name, value in literals})
         elif file.suffix == ".md":
             delimiter, text, _, _ = split(read_text(file, roots).encode(), skip_blank=True)
             read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
             values = {name.lower(): value for name, value in read.items()}
             cascade = mappings(values.pop("cascade", None))
             yield Inherited(file.name, values, is_default=False)
-            yield from (Inherited(file.name, each) for each in cascade)
+            yield from (Inherited(file.name, part) for part in cascade)
         else:
             values = read_data(file, roots)
             names = files_in(file.parent, [f"{name}.md" for name in values]) if file.name == HARP_DATA else ()
@@ -112,18 +112,18 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
     if values is None:
         yield _unreadable(site.config)
         return
-    yield Inherited(name, {each: values[each] for each in OF_SITE if each in values})
-    yield from (Inherited(name, each) for each in mappings(values.get("cascade")))
-    for each in mappings(values.get("defaults")):
-        scope, own = each.get("scope"), each.get("values")
+    yield Inherited(name, {key: values[key] for key in OF_SITE if key in values})
+    yield from (Inherited(name, part) for part in mappings(values.get("cascade")))
+    for default in mappings(values.get("defaults")):
+        scope, own = default.get("scope"), default.get("values")
         if isinstance(own, dict):
             yield Inherited(name, own | {"_target": scope})
     collections = values.get("collections", {})  # In a list, none is published.
-    for each in collections if "_posts" in site.program.post_folders and isinstance(collections, dict | list) else ():
-        options = collections[each] if isinstance(collections, dict) else {}
+    for label in collections if "_posts" in site.program.post_folders and isinstance(collections, dict | list) else ():
+        options = collections[label] if isinstance(collections, dict) else {}
         output = options.get("output", "false") if isinstance(options, dict) else "false"
-        if each != "posts":
-            yield Inherited(name, {"output": output, "_target": {"type": str(each)}}, is_default=False)
+        if label != "posts":
+            yield Inherited(name, {"output": output, "_target": {"type": str(label)}}, is_default=False)
     encrypt = values.get("encrypt")
     encrypted = mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
     hidden = tags & {str(tag.get("name")).lower() for tag in encrypted}

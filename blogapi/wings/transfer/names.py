@@ -78,8 +78,8 @@ def title_from_name(name: str) -> str:
 def title_from_text(content: str) -> str:
     """Return the first heading in a text, else its first sentence, of at most 60 characters; "" for a checklist."""
     text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
-    if found := ANY_HEADING.search(text):
-        return found[1]
+    if heading := ANY_HEADING.search(text):
+        return heading[1]
     if CHECKLIST.match(text):
         return ""
     words = MARKUP.sub(r"\1", text).split()
@@ -132,13 +132,13 @@ def dates_in(values: Mapping[str, Any]) -> list[str]:
 def dates_in_text(text: str) -> list[str]:
     """Return the names of lines near the beginning of a text that look like headers with dates."""
     lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
-    found = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
-    return found + ["{post}"] * bool(ABLOG.search(text[:MAX_HEADER_TEXT]))
+    names = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
+    return names + ["{post}"] * bool(ABLOG.search(text[:MAX_HEADER_TEXT]))
 
 
 def _is_date(name: str, value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_is_date(each, part) for each, part in value.items())
+        return any(_is_date(key, part) for key, part in value.items())
     if not isinstance(value, str):
         return False
     is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
@@ -172,30 +172,32 @@ class SpoolEntry(NamedTuple):
         return cls(offset, when, item.file.number, slug, item.parents, item.slug_prefix, day, is_given)
 
 
-def with_distinct_slugs(found: list[SpoolEntry]) -> list[SpoolEntry]:
+def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
     """Put the language, then more and more folders of the path in front of each slug that several posts have.
 
     If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
     were, and so does one that only one post has in its front matter.
     """
-    counts = Counter(each.slug for each in found)
-    given = Counter(each.slug for each in found if each.is_given)
-    fixed = [each.is_given and not each.slug_prefix and given[each.slug] == 1 for each in found]
+    counts = Counter(entry.slug for entry in entries)
+    claims = Counter(entry.slug for entry in entries if entry.is_given)
+    fixed = [entry.is_given and not entry.slug_prefix and claims[entry.slug] == 1 for entry in entries]
     slugs = [
-        valid_slug(f"{each.slug_prefix} {each.slug}") if counts[each.slug] > 1 and not is_fixed else each.slug
-        for each, is_fixed in zip(found, fixed, strict=True)
+        valid_slug(f"{entry.slug_prefix} {entry.slug}") if counts[entry.slug] > 1 and not is_fixed else entry.slug
+        for entry, is_fixed in zip(entries, fixed, strict=True)
     ]
-    longest = max((len(each.parents) for each in found), default=0)
+    longest = max((len(entry.parents) for entry in entries), default=0)
     for depth in range(1, 2 * longest + 2):
         counts = Counter(slugs)
-        for index, each in enumerate(found):
-            if each.slug and counts[slugs[index]] > 1 and not fixed[index]:
-                front = each.parents[-depth:]
-                if depth > len(each.parents):
-                    front = (each.day, *(each.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
-                slugs[index] = valid_slug(" ".join((*front, each.slug)))
+        for index, entry in enumerate(entries):
+            if entry.slug and counts[slugs[index]] > 1 and not fixed[index]:
+                front = entry.parents[-depth:]
+                if depth > len(entry.parents):
+                    front = (entry.day, *(entry.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
+                slugs[index] = valid_slug(" ".join((*front, entry.slug)))
     counts = Counter(slugs)
-    return [each if counts[slug] > 1 else each._replace(slug=slug) for each, slug in zip(found, slugs, strict=True)]
+    return [
+        entry if counts[slug] > 1 else entry._replace(slug=slug) for entry, slug in zip(entries, slugs, strict=True)
+    ]
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
@@ -231,7 +233,7 @@ class TakenAddresses:
             if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if former := dict.fromkeys(fields.get("former_slugs", ())):
-            fields["former_slugs"] = [each for each in former if each not in self.slugs][:MAX_FORMER_SLUGS]
+            fields["former_slugs"] = [old_slug for old_slug in former if old_slug not in self.slugs][:MAX_FORMER_SLUGS]
             if len(former) > len(fields["former_slugs"]):
                 notes[Note.FORMER_SLUGS] = line_of("former_slugs")
         own = tuple(path for path in old_paths if _address(path) == slug or _address(path) not in self.addresses)
@@ -264,9 +266,9 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []
-    for found in map(values.get, ALIAS_NAMES):
-        found = map(path_of, found if isinstance(found, list) else [found])
-        aliases += [path for path in found if "/" in path]  # In Obsidian, aliases are names.
+    for value in map(values.get, ALIAS_NAMES):
+        alias_paths = map(path_of, value if isinstance(value, list) else [value])
+        aliases += [path for path in alias_paths if "/" in path]  # In Obsidian, aliases are names.
     return paths, aliases
 
 
@@ -335,7 +337,7 @@ def address_by_pattern(
     several = values.get("categories")
     for names in (several.split() if isinstance(several, str) else several, values.get("category")):
         names = names if isinstance(names, list) else [names]
-        categories += [each for each in names if isinstance(each, str)]
+        categories += [name for name in names if isinstance(name, str)]
     moment = datetime_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
     moment = moment if zone is UTC else moment.astimezone(zone)
     name = own_slug if isinstance(own_slug, str) else name
@@ -348,10 +350,10 @@ def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
     patterns = [values.get("permalink")] if program.permalink_pattern else []
     if "_posts" in program.post_folders:
         try:
-            of_posts = [each["values"] for each in values.get("defaults", ()) if each["scope"].get("type") == "posts"]
+            of_posts = [part["values"] for part in values.get("defaults", ()) if part["scope"].get("type") == "posts"]
             collection = values.get("collections", {})  # or a list of names
             of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
-            patterns = [each.get("permalink") for each in (*reversed(of_posts), values)]
+            patterns = [part.get("permalink") for part in (*reversed(of_posts), values)]
         except (AttributeError, LookupError, TypeError):
             patterns = []
-    return next((str(each) for each in patterns if is_pattern(each)), program.permalink_pattern)
+    return next((str(pattern) for pattern in patterns if is_pattern(pattern)), program.permalink_pattern)

@@ -87,12 +87,12 @@ def _authors(data: Row) -> Names:
 
 def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
     """Return the names that are linked to each post, in order."""
-    found: Names = {}
+    names_of_posts: Names = {}
     for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
-        of_post = found.setdefault(link["post_id"], [])
+        of_post = names_of_posts.setdefault(link["post_id"], [])
         if (name := names.get(link[key])) and name not in of_post:
             of_post.append(name)
-    return found
+    return names_of_posts
 
 
 def _params(row: Row, authors: list[str]) -> dict[str, Any]:

@@ -151,9 +151,9 @@ def refused_images(sources: Sources) -> Iterator[str]:
     files = defaultdict(list)
     for file, reason in sources.images.refused.items() if sources.images else ():
         files[reason].append(file)
-    for reason, found in files.items():
-        others = f" and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""
-        yield f"{', '.join(found[:EXAMPLES])}{others}: {reason}"
+    for reason, paths in files.items():
+        others = f" and {len(paths) - EXAMPLES} more" if len(paths) > EXAMPLES else ""
+        yield f"{', '.join(paths[:EXAMPLES])}{others}: {reason}"
 
 
 def redirects_of(item: Item) -> Iterator[str]:

@@ -69,12 +69,12 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
                 values = _read(config, roots_of(bound))
             except DataError as error:
                 unread = unread or f"{config} ({error})"
-                program = next((each for each in reversed(PROGRAMS) if config.name in each.config_files), ANY)
+                program = next((program for program in reversed(PROGRAMS) if config.name in program.config_files), ANY)
                 if config.stem in ("_config", "hugo"):  # Nothing else has such a file.
                     return Site(program, zone, "", program.permalink_pattern, parent, config, None, True, unread)
                 continue
             below = config.relative_to(parent).as_posix()
-            for program in (each for each in PROGRAMS if below in each.config_files):
+            for program in (program for program in PROGRAMS if below in program.config_files):
                 names = () if below in program.own_config_files else program.config_names
                 if not names or values.keys() & names:
                     return _site(program, parent, config, values, zone)._replace(unread=unread)
@@ -101,12 +101,12 @@ def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any
 def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the languages that a configuration or a file beside it names, and English, the default."""
     if program.languages:
-        found = ["en", *(values.get(name) for name in program.languages)]
+        settings = ["en", *(values.get(name) for name in program.languages)]
         for file in files_in(folder, program.language_files):
             with suppress(DataError):
-                found.append(_read(file, roots_of(folder)))
-        for each in found:
-            names = [each] if isinstance(each, str) else each if isinstance(each, dict) else ()
+                settings.append(_read(file, roots_of(folder)))
+        for setting in settings:
+            names = [setting] if isinstance(setting, str) else setting if isinstance(setting, dict) else ()
             yield from (name.lower() for name in names if name)
 
 
@@ -124,7 +124,7 @@ def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
 
 def mappings(value: Any) -> list[dict[str, Any]]:
     """Return the mappings in a list, or a single one."""
-    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+    return [element for element in (value if isinstance(value, list) else [value]) if isinstance(element, dict)]
 
 
 @cache

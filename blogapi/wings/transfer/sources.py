@@ -138,21 +138,21 @@ class Sources:
         self.files: set[str] = set()
         self.real_folder = cache(os.path.realpath)
         self.taken: set[str] = set()  # real paths of files that were read beside posts
-        found = [self._spool(item) for path in self.paths for item in self._find(path)]
+        entries = [self._spool(item) for path in self.paths for item in self._find(path)]
         self.unread = {kind: left for kind, files in self.unread.items() if (left := self._not_taken(files))}
-        distinct = found if self.is_movable else with_distinct_slugs(found)
-        self.found = sorted(distinct, key=lambda found: (found.when, found.number))
+        distinct = entries if self.is_movable else with_distinct_slugs(entries)
+        self.entries = sorted(distinct, key=lambda entry: (entry.when, entry.number))
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.entries)
 
     def __iter__(self) -> Iterator[Item | Failure]:
-        taken = TakenAddresses(found.slug for found in self.found)
-        for found in self.found:
-            self.spool.seek(found.offset)
+        taken = TakenAddresses(entry.slug for entry in self.entries)
+        for entry in self.entries:
+            self.spool.seek(entry.offset)
             item = pickle.load(self.spool)
-            taken = TakenAddresses([found.slug]) if self.is_movable else taken  # A push decides on slugs.
-            yield taken.assign(item, found.slug) if isinstance(item, Item) else item
+            taken = TakenAddresses([entry.slug]) if self.is_movable else taken  # A push decides on slugs.
+            yield taken.assign(item, entry.slug) if isinstance(item, Item) else item
 
     def _not_taken(self, files: list[str]) -> list[str]:
         return [file for file in files if os.path.realpath(file) not in self.taken and not is_settings(Path(file))]
@@ -167,15 +167,15 @@ class Sources:
         if not path.is_dir():
             yield from self._read(path, path.absolute().parent, ("/",))
             return
-        for found in files_below(path, self.roots, self.skip, with_exports=not self.is_movable):
-            if isinstance(found, Path):
-                yield from self._read(found, path, self.roots)
-            elif isinstance(found, Failure):
-                yield found
-            elif found.path:
-                self.unread[found.kind].append(found.path)
+        for result in files_below(path, self.roots, self.skip, with_exports=not self.is_movable):
+            if isinstance(result, Path):
+                yield from self._read(result, path, self.roots)
+            elif isinstance(result, Failure):
+                yield result
+            elif result.path:
+                self.unread[result.kind].append(result.path)
             else:
-                self.left_out[found.kind] += 1
+                self.left_out[result.kind] += 1
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
         """Read a file in one of the folders `roots`; only once if several paths lead to it."""
@@ -205,7 +205,7 @@ class Sources:
 
     def advice(self) -> Iterator[str]:
         """Yield what to do with files that were not read, once for each kind."""
-        files = [Path(name) for found in self.unread.values() for name in found[:MAX_ADVISED]]
+        files = [Path(path) for paths in self.unread.values() for path in paths[:MAX_ADVISED]]
         ways = {way: file for file in files if file.is_file() and (way := advice_on(file))}
         yield from (f"{file}: {way}" for way, file in ways.items())
 
@@ -287,7 +287,7 @@ class Sources:
             values = {name: value for name, value in values.items() if name != "params"}
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
-        scripts = [each.source for each in inherited if each.source.rpartition(".")[2] in SCRIPTS]
+        scripts = [entry.source for entry in inherited if entry.source.rpartition(".")[2] in SCRIPTS]
         self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
         note_dates(item, inherited, place.relative_to(bound))
         if not self.is_movable:  # A push refuses such a file: the word may be misspelt, and the post would be hidden.

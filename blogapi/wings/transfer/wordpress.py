@@ -83,7 +83,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
         "status": EXPORT_STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
-        "tags": [text_of(text) for wanted in ("post_tag", "category") for domain, text in terms if domain == wanted],
+        "tags": [text_of(text) for kind in ("post_tag", "category") for domain, text in terms if domain == kind],
         "excerpt": text_of(child_text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(_without_shortcodes(html), first.get("footnotes", "")),
@@ -130,8 +130,8 @@ def _code(code: re.Match[str]) -> str:
 
 def _renamed(link: str, slug: str, old: str) -> str:
     """Return the address that a post had with an older slug."""
-    above, found, below = unquote(link).rpartition(f"/{slug}")
-    return f"{above}/{unquote(old)}{below}" if found and slug else f"/{unquote(old)}"
+    above, separator, below = unquote(link).rpartition(f"/{slug}")
+    return f"{above}/{unquote(old)}{below}" if separator and slug else f"/{unquote(old)}"
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
         if name[:1] not in ("", "_") and name != "footnotes":
             values.setdefault(name, []).append(value)
     formats = [child.get("nicename", "") for child in item if child.get("domain") == "post_format"]
-    params = {name: found[0] if len(found) == 1 else found for name, found in values.items()} | {
+    params = {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()} | {
         "author": child_text(item, "creator"),
         "sticky": child_text(item, "is_sticky") == "1",
         "format": formats[0].removeprefix("post-format-") if formats else "",
