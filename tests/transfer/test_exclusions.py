@@ -2,7 +2,10 @@
 
 import time
 
+import pytest
+
 from blogapi.wings.transfer.exclusions import MAX_PATTERNS, Patterns
+from blogapi.wings.transfer.folder import DataError, load_yaml
 
 
 def test_patterns_match_a_path_or_the_end_of_one():
@@ -46,3 +49,12 @@ def test_a_pattern_that_neither_git_nor_python_can_read_matches_nothing_and_stop
     for are_regexes in (False, True):
         assert not Patterns(unreadable, are_regexes).matches("a.md")
         assert Patterns([*unreadable, "a.md"], are_regexes).matches("a.md")
+
+
+def test_a_configuration_whose_aliases_have_no_end_is_refused():
+    doubled = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{p: *a{n - 1}, q: *a{n - 1}}}\n" for n in range(1, 40))
+    wide = f"a: &a [{'x,' * 60_000}]\nb: [{'*a,' * 20_000}]"
+    for text in (doubled, wide, "a: &a {b: *a}", "a: &a [*a]"):
+        with pytest.raises(DataError):
+            load_yaml(text)
+    assert load_yaml("a: &a [x]\nexclude: *a") == {"a": ["x"], "exclude": ["x"]}

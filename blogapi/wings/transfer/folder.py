@@ -81,9 +81,23 @@ def load_yaml(text: str) -> Any:
     try:
         for _ in yaml_events(text, MAX_DATA_BYTES, MAX_DATA_DEPTH):
             pass
-        return yaml.load(text, YamlLoader)
+        value = yaml.load(text, YamlLoader)
     except yaml.YAMLError:
         raise DataError("not valid YAML") from None
+    _check_size(value)
+    return value
+
+
+def _check_size(value: Any) -> None:
+    """Raise DataError if aliases make a value much larger than its text."""
+    waiting, count = [value], 0
+    while waiting:
+        value = waiting.pop()
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        count += len(inner)
+        if count > MAX_DATA_BYTES:
+            raise DataError("its aliases repeat too many values")
+        waiting.extend(inner)
 
 
 LOADERS = {".json": load_json, ".toml": load_toml}  # by file extension; any other is YAML
