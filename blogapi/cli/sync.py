@@ -206,7 +206,7 @@ def run(
 
 
 def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
-    """Return the folder among the arguments, or the synced one that contains the files, and the names of these."""
+    """Return the given folder, or the synced one above the files, and the names of the files."""
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
         files, synced = paths, synced_folder(folder.parent)

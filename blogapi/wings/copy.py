@@ -22,9 +22,9 @@ from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
 Progress = Callable[[Iterable, int], Iterator]
-# Tables that a database fills by itself, from the others
+# Derived tables, which a database fills itself
 FILLED = ("image_total", "search_label", "search_rebuild", "upload")
-# The webhooks of a database before version 13, which stored their options in a table of its own
+# The webhooks of a database before version 13, whose options were in a separate table
 OLD_WEBHOOKS = """(
     SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,
         coalesce(body, 'event') AS body

@@ -68,7 +68,7 @@ def read_fields(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and the name in the file for each; other values go to `others`.
 
-    It may be that of another program; without a `program` it is a request, and an error names what is wrong.
+    Without a `program`, they are from a request, where contradictions are errors.
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}

@@ -80,7 +80,7 @@ STYLE = Markdown(converters=TAG_CONVERTERS)
 def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
     """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large.
 
-    If the set `dropped` is given, the HTML is made safe, and the names of what was dropped are added to it.
+    With a set `dropped`, make the HTML safe, and add the names of what was dropped to the set.
     """
     check_size(html, max_elements)
     text = Preparation(html, dropped).markdown()
@@ -140,7 +140,7 @@ class Preparation:
         return re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, self.tree.to_markdown(STYLE))
 
     def _kept(self, name: re.Match[str]) -> str:
-        """Return the text that a name stands for; if what follows would make it a link, its brackets are escaped."""
+        """Return the text behind a name; escape its brackets if what follows would make it a link."""
         text = self.texts[int(name[1])]
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
@@ -197,7 +197,7 @@ class Preparation:
         self._mark_target(element)
 
     def _mark_target(self, element: Element) -> None:
-        """Put an anchor at an element that a link in the same HTML leads to, such as a footnote."""
+        """Put an anchor at the target of a link in the same HTML, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS and not re.search(r"\s", anchor):
             mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))

@@ -1,6 +1,6 @@
 """The programs whose blogs are imported: how each is recognized, and what its files mean.
 
-A rule of one program applies to no other's files. Where none is recognized, the rules of all apply.
+A program's rules apply only to its own files. If none is recognized, the rules of all apply.
 """
 
 import re
@@ -23,7 +23,7 @@ IN_PATH = re.compile(r"(?:.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-_/]([^/]+)", re.AS
 
 # Names in the order in which they are written
 WRITTEN = sorted((name for name in FIELDS if FIELDS[name].place), key=lambda name: FIELDS[name].place)
-# Names that mean a field in the front matter of every program, and in requests, but for those in IMPORTED
+# Names for a field in every program's front matter and, except for IMPORTED, in requests
 OTHER_NAMES = {
     "status": ("draft", "published"),
     "tags": ("tag", "categories", "category"),

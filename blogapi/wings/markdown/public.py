@@ -1,8 +1,7 @@
 """Decide whether a post in a file of any program was public, and find the passwords in it.
 
-One list of names serves all programs, wherever they stand: a post is public unless one of them has another value than
-those that are known to be public. So a name that we misunderstand makes a draft, which the report lists, and never
-publishes what was hidden.
+One list of names serves all programs. A post is public unless one of these names, at any depth, has a value that is not
+known to mean public. So a misunderstood name makes a draft, which the report lists; it never publishes what was hidden.
 """
 
 import re
@@ -66,7 +65,7 @@ def _hides(value: str, now: str) -> bool:
 
 
 def _limits(value: str, now: str) -> bool:
-    return value not in PUBLIC and not re.match("[1-9]", value)  # A date is public, too.
+    return value not in PUBLIC and not re.match("[1-9]", value)  # A date also means public.
 
 
 def _says_hidden(value: str, now: str) -> bool:
@@ -167,7 +166,7 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
 
 
 def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[str]:
-    """Yield what hides a post, as `name: value`; a password is not shown. `above` are the mappings that it is in."""
+    """Yield what hides a post, as `name: value`; a password is not shown. `above` is the path of its mapping."""
     for name, value in values.items():
         if len(name) > MAX_PARAM_NAME:  # Params do not keep it.
             continue

@@ -213,7 +213,7 @@ class RemoteRevision(NamedTuple):
 
 
 class Remote:
-    """A service. What a method sends can arrive twice. All raise RemoteError, or NotSynced if it is about one post."""
+    """A service. A request can arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post."""
 
     def __init__(self, client: ApiClient):
         self.client = client

@@ -25,8 +25,8 @@ OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
     """Return a file with the content `new`. `old` is its present content, with the image addresses of the post.
 
-    Unchanged lines stay as they are in the file. In the others, `linked` replaces the addresses of images. The line
-    endings keep their style.
+    Unchanged lines stay as they are in the file. In the others, `linked` replaces the addresses of images. Line endings
+    stay.
     """
     content = split(data, skip_blank=True)[2]
     written, before = content.split("\n"), old.replace("\r\n", "\n").split("\n")
@@ -44,7 +44,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 def with_fields(
     data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str] = ()
 ) -> bytes:
-    """Return a file with its front matter, whose `fields` these are, changed to match a post; add those `lacking`.
+    """Return a file with its front matter, now `fields`, edited to match a post; add those `lacking`.
 
     This is best-effort, and may leave the file as it was: the caller must check the result.
     """

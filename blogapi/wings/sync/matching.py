@@ -145,7 +145,9 @@ class Assignment:
             if post:
                 slug = possible[0] if new[name].is_given else post["slug"]
             elif not slug:
-                self._refuse(name, next(filter(self.names.__contains__, possible)))
+                held, line = next(filter(self.names.__contains__, possible)), self.items.pop(name).file.line_of("slug")
+                reason = f"{self.names[held]} has the slug {held}, too: one of them needs a `slug` of its own"
+                self.failures.append(Failure(name, line, reason))
                 continue
             post = post or self.free.get(slug)
             claimed |= {slug} if post else set()
@@ -169,10 +171,6 @@ class Assignment:
                 self.free.pop(own, None)
             if old := self.holders.get(identity(post)):
                 self.heirs[old] = name
-
-    def _refuse(self, name: str, slug: str) -> None:
-        reason = f"{self.names[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
-        self.failures.append(Failure(name, self.items.pop(name).file.line_of("slug"), reason))
 
     def _name_files(self, posts: Iterable[Post]) -> None:
         """Give each post without a file a name for one."""

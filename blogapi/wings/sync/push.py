@@ -20,7 +20,7 @@ from blogapi.wings.transfer.images import with_addresses
 from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.report import examples
 
-KEPT_SLUG_LENGTH = 70  # characters that are kept of a slug in a free one
+KEPT_SLUG_LENGTH = 70  # a free slug keeps this many characters of the original
 WRITE_ATTEMPTS = 3  # attempts to write a post that other clients change at the same moment
 
 

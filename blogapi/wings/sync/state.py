@@ -94,10 +94,9 @@ class Journal(NamedTuple):
 class SyncState:
     """The entries by the names of files. Each change is appended, so writing it does not depend on their number.
 
-    A state is true only where it was written. A sync program or a backup may bring it apart from its files: so the
-    user's own folder keeps a copy of what was last written here, and `agree` compares both. A state in another file
-    than STATE may be kept in a repository, which brings it together with its files. Raises RemoteError if it is
-    damaged.
+    A state holds only where it was written: a sync program or a backup can separate it from its files. So the user's
+    own folder keeps a copy of what was last written here, and `agree` compares the two. A state in a file other than
+    STATE may be in a repository, together with its files. Raises RemoteError if it is damaged.
     """
 
     def __init__(self, folder: Folder, name: str = STATE):

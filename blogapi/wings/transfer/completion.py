@@ -19,7 +19,7 @@ from blogapi.wings.transfer.names import dates_in, dates_in_text
 
 
 def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetails]:
-    """Bring the fields of a post within their bounds; return notes on what was cut."""
+    """Shorten the fields of a post to their limits; return notes on what was cut."""
     notes: dict[Note, NoteDetails] = {}
     params = fields.get("params", {})
     for name in SHORT_TEXTS:
@@ -78,7 +78,7 @@ DAY_IN_PATH = re.compile(
 )
 
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # for search engines
-# Names in params for what is no text of a post
+# Names in params whose values are not text of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
 FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.

@@ -20,7 +20,7 @@ EXCLUDING = {
     *("article_excludes", "ignore_files", "ignores.add"),  # Pelican, Eleventy
     *("contentexclude", "contenthide"),  # Flowershow
 }
-REGEXES = {"ignorefiles", "userignorefilters"}  # whose patterns may be regular expressions
+REGEXES = {"ignorefiles", "userignorefilters"}  # their patterns may be regular expressions
 IGNORE_FILE = ".eleventyignore"
 TEMPLATES = "templates.json"  # in Obsidian
 EXCLUDING_FILES = (
@@ -39,7 +39,7 @@ IN_SCRIPT = re.compile(
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 MAX_PATTERNS, MAX_LENGTH = 200, 500  # in one list, and of each; a list with more counts as matching every file
-MAX_STEPS = 10**8  # in the worst case of a match, which counts as one if it may take more
+MAX_STEPS = 10**8  # in the worst case; a match that may take more counts as one
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps by the length of the path.
 NESTED = re.compile(r"\)\s*[*+{]")  # may take exponential time, with white space in a verbose one
 

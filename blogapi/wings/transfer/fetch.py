@@ -44,11 +44,11 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-MAX_FETCHES = 10_000  # in one import
-MAX_IMPORT_SECONDS = 3600  # for all of them; the next import fetches the others
-SECONDS = 30  # for one, with its redirects
+MAX_FETCHES = 10_000  # images that one import fetches
+MAX_IMPORT_SECONDS = 3600  # for all images; the next import fetches the others
+SECONDS = 30  # for one image, including redirects
 MAX_REDIRECTS = 5
-MAX_FAILURES = 3  # in a row; then a host is not asked again
+MAX_FAILURES = 3  # in a row, after which a host is skipped
 REQUEST_HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 

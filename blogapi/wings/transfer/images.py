@@ -88,7 +88,7 @@ class LocalImages:
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the image below a folder that has this name, or end of path, if there is exactly one."""
+        """Return the only image below a folder whose path ends with this name; None if there are none or several."""
         if top not in self._names:
             self._names[top] = images_below(top)
         ending = f"/{name.strip().lstrip('/')}".casefold()
@@ -211,7 +211,7 @@ class Placement:
         return address
 
     def _in_params(self, value: str) -> str:
-        """Return the new value for one in params: the address of an image that is found, else the same value."""
+        """Return the new address of an image in params, or the value as it is."""
         if not IN_PARAMS.fullmatch(value):
             return value
         below_static = f"/{value}" if IS_RELATIVE.match(value) else value

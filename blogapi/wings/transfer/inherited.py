@@ -21,7 +21,7 @@ DRAFT_NAME = re.compile(
 TRANSLATED_INDEX = re.compile(r"_index\.[\w-]+\.md")  # the index of a section in one language, in Hugo and Zola
 LITERAL = re.compile(r"[\"']?(\w+)[\"']?\s*:\s*(true\b|false\b|\"[^\"\n]*\"|'[^'\n]*')")  # a value in a script
 HARP_DATA = "_data.json"  # in Harp, contains the front matter of the files beside it, by their names
-# Names at the top of a site's configuration that mean all its posts; other names are the site's own
+# Top-level names in a site's configuration that apply to all its posts; others are about the site
 OF_SITE = ("draft", "private", "published", "hidden", "unlisted", "visibility")
 
 
@@ -32,12 +32,15 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
     entries = chain(_of_folders(path.parent, bound), _of_site(site, {tag.lower() for tag in tags}))
-    yield from (entry for entry in entries if _applies(entry.values, parts))
+    for entry in entries:
+        targets = mappings(entry.values.get("_target", entry.values.get("target")))  # Hugo and Jekyll can limit values.
+        if not targets or any(_is_target(target, parts) for target in targets):
+            yield entry
     yield from excluded_by(path, bound)
 
 
 def is_settings(file: Path) -> bool:
-    """Return whether a file is a configuration or has values for posts, so that it is not one that was left out."""
+    """Return whether a file is a configuration or has values for posts, and so was not left out."""
     names = (*(name.format(file.parent.name) for name in ANY.data_files), *EXCLUDING_FILES)
     return any(f"/{file}".endswith(f"/{name}") for name in names) or (
         file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml")
@@ -128,12 +131,6 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
     encrypted = mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
     hidden = tags & {str(tag.get("name")).lower() for tag in encrypted}
     yield from (Inherited(name, why=f"the tag {tag} in {name}") for tag in sorted(hidden))
-
-
-def _applies(values: Mapping[str, Any], parts: tuple[str, ...]) -> bool:
-    """Return whether values apply to the file with this path: Hugo and Jekyll can limit them."""
-    targets = mappings(values.get("_target", values.get("target")))
-    return not targets or any(_is_target(target, parts) for target in targets)
 
 
 def _is_target(target: Mapping[str, Any], parts: tuple[str, ...]) -> bool:

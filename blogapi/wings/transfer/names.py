@@ -125,7 +125,7 @@ def infer(
 
 
 def dates_in(values: Mapping[str, Any]) -> list[str]:
-    """Return the names of values that look like dates, or that say that a post is published."""
+    """Return the names whose values look like dates, or say that a post is published."""
     return [name for name, value in values.items() if value and _is_date(name, value)]
 
 
@@ -201,7 +201,7 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
-    """Return all slugs that a post could get among any others: its own, then ever more particular ones."""
+    """Return every slug that a post can get, whatever others have: its own, then more and more specific ones."""
     above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
     days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
     fronts = [(), (entry.slug_prefix,), *above, *days]
@@ -280,7 +280,7 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
-    """Return the slugs at the end of older addresses that are otherwise the same as one of the post's addresses."""
+    """Return the slugs at the end of older addresses in the same folder as one of the post's addresses."""
     folders = {split_address(address)[0] for address in addresses}
     return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
 

@@ -20,7 +20,7 @@ EXAMPLES = 3
 LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes with all posts and the reasons
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
-# How the summary calls these outcomes, for scripts that read it
+# The summary's words for these outcomes, which scripts read
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 
 

@@ -15,7 +15,7 @@ from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.names import pattern_of
 
-# Folders of a site that are often given instead of it; then the configuration is in a folder above.
+# Folders often given in place of their site, whose configuration is then in a folder above
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
@@ -43,10 +43,7 @@ class Site(NamedTuple):
 
 
 def bound_of(top: Path) -> Path:
-    """Return the highest folder whose configuration counts: the one that was given, or the site that it is a part of.
-
-    Nothing above is read: it belongs to something else.
-    """
+    """Return the highest folder whose configuration counts, the given one or its site; nothing above is read."""
     top = Path(os.path.abspath(top))
     while top.name in SITE_PARTS or (top.name in PARTS_BELOW_PARTS and top.parent.name in SITE_PARTS):
         top = top.parent

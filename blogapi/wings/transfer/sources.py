@@ -31,7 +31,7 @@ from blogapi.wings.transfer.names import NO_DATE, SpoolEntry, TakenAddresses, va
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
 OUR_FILES = ".blogapi"  # prefix of the files that a push or a pull keeps
-# Folders of built or installed files, which are left out like hidden ones
+# Build output and dependencies, left out like hidden folders
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # in Hugo
 SECTION_INDEX = "_index"  # the page of a whole section in Hugo and Zola

@@ -74,7 +74,8 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
     terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
     meta = [(child_text(child, "meta_key"), child_text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
     first = dict(reversed(meta))
-    html = _with_blocks(child_text(item, "encoded", "content"), blocks)
+    content = child_text(item, "encoded", "content")
+    html = REUSABLE_BLOCK.sub(lambda match: blocks.get(match[1], match[0]), content, MAX_BLOCKS)
     link, slug = child_text(item, "link"), unquote(child_text(item, "post_name"))
     older = [value for name, value in meta if name == "_wp_old_slug" and value]
     fields = {
@@ -100,10 +101,6 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         comments=len(item.findall("{*}comment")),
         has_missing_blocks=bool(REUSABLE_BLOCK.search(html)),
     )
-
-
-def _with_blocks(html: str, blocks: dict[str, str]) -> str:
-    return REUSABLE_BLOCK.sub(lambda match: blocks.get(match[1], match[0]), html, MAX_BLOCKS)
 
 
 def _without_shortcodes(html: str) -> str:
