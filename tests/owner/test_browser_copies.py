@@ -82,6 +82,10 @@ def test_text_typed_just_before_leaving_the_page_is_kept(window, way):
     assert window.value("content") == "One."
     window.click("Undo")
     assert window.value("content") == "One. Two."
+    window.fill(content=" Three.")
+    window.click("Discard")
+    window.click("Undo")
+    assert window.value("content") == "One. Two. Three."
 
 
 def test_text_typed_without_a_pause_reaches_the_server_meanwhile(window):

@@ -102,6 +102,15 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
     assert [each for each in window.browser.problems() if "Security" in each] == []
 
 
+def test_a_long_paste_is_there_within_seconds_and_one_undo_removes_it(window):
+    window.fill(content="Before. ")
+    html = "".join(f"<p><b>{number}</b> is a line</p>" for number in range(10_000))
+    window.browser.execute_script(PASTE, "text", html)
+    window.has("Before. " + "\n\n".join(f"**{number}** is a line" for number in range(10_000)))
+    window.browser.execute_script("document.execCommand('undo')")
+    window.has("Before. ")
+
+
 @IN_BOTH_BROWSERS
 def test_enter_continues_a_list_and_ends_it(window):
     window.fill(content="- a")

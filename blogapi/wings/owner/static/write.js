@@ -174,11 +174,16 @@ rescued.then((found) => {
   }
 });
 
-// Saving: the copy is sent first, so that the page stays if the server is away, or has text of another form.
-document.querySelector("form[action$='/discard']")?.addEventListener("submit", () => {
-  had = Number(number.value); // Nothing more of it is sent.
-  records.drop(typed());
+// Discard sends what was typed last, too, so that its undo brings back everything.
+document.addEventListener("submit", async (event) => {
+  const discards = event.target;
+  if (discards.matches("[action$='/discard']") && isUnsent()) {
+    event.preventDefault();
+    [200, 409].includes(await exchange({ saves: true })) && discards.requestSubmit();
+  }
 });
+
+// Saving: the copy is sent first, so that the page stays if the server is away, or has text of another form.
 let isSaving = false;
 const save = async (submitter) => {
   if (isLive && !knows) {
