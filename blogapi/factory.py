@@ -16,7 +16,7 @@ from blogapi.api.operations import CONVERTERS
 from blogapi.api.request import Request
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
-from blogapi.posts import due
+from blogapi.posts import due_requests
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.wings.install import create_blueprint
@@ -84,5 +84,5 @@ def create_app(
     app.url_map.converters.update(CONVERTERS)
     app.register_blueprint(create_blueprint(config))
     protect(app)
-    app.before_request(due.publish_before_request)
+    app.before_request(due_requests.publish_before_request)
     return app

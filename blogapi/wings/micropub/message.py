@@ -13,7 +13,7 @@ from werkzeug.exceptions import BadRequest, Forbidden
 
 from blogapi.api.access import key_required, rate_limited, why_forbidden
 from blogapi.api.request import JSON, LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
-from blogapi.posts import due
+from blogapi.posts import due_requests
 from blogapi.storage.keys import WRITE_SCOPES, KnownKey
 from blogapi.storage.models import SCOPES
 from blogapi.wings.forms import FORM, Receive, text_of
@@ -62,7 +62,7 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
         request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
     if request.key is None:
         count_key(request)
-        due.publish_before_request()
+        due_requests.publish_before_request()
     assert request.key is not None  # because the request is authorized
     if request.key.scope not in scopes:
         raise Forbidden(why_forbidden(request.key.scope))

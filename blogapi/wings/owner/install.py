@@ -5,7 +5,7 @@ import json
 from flask import Blueprint
 
 from blogapi.api.access import guards_itself
-from blogapi.posts import due
+from blogapi.posts import due_requests
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, posts, preview, proposals, tags, views, webhooks, writing
 from blogapi.wings.owner.diff import marked
@@ -13,7 +13,7 @@ from blogapi.wings.owner.fields import LABELS, MORE_FIELDS
 
 owner = guards_itself(Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates"))
 owner.before_request(frame.check_session)
-owner.before_request(due.publish_before_request)
+owner.before_request(due_requests.publish_before_request)
 owner.after_request(frame.finish)
 owner.teardown_request(frame.close_image)
 owner.context_processor(frame.context)
