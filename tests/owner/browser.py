@@ -167,7 +167,7 @@ class Window:
 
     def reach(self, name):
         """Press the tab key until the element with this name has the focus, which must be visible."""
-        for _ in range(30):
+        for _ in range(40):
             self.press(Keys.TAB)
             focused = self.browser.switch_to.active_element
             if focused.accessible_name.strip() == name:
