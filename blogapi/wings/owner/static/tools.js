@@ -8,10 +8,11 @@ const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // characters of HTML,
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
 
-// Passes the blocks of a document on in parts that are short enough, one after the other.
+// Passes the blocks of a document on in parts that are short enough, one after the other. A list, a table or code is one.
 const inParts = async (html, convert) => {
   const [parts, { body }] = [[""], new DOMParser().parseFromString(html, "text/html")];
-  const blocks = body.children.length === 1 && html.length > MAX_PART ? body.firstChild.childNodes : body.childNodes;
+  const frame = body.children.length === 1 && html.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
+  const blocks = (frame || body).childNodes;
   for (const block of blocks) {
     const text = block.outerHTML ?? new Option(block.textContent).innerHTML;
     parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
