@@ -174,7 +174,7 @@ class Asked(Database):
 def search_query(engine, **query):
     """The query of a page of a search, and its values."""
     asked = Asked(engine)
-    sought = search.MatchingTags([set()], {1})
+    sought = search.MatchingTags([[]], [1])
     search.page(asked, ListQuery(20, **query), sought)
     return asked.queries[0]
 

@@ -25,6 +25,8 @@ class CleanFile(io.FileIO):
     def __init__(self, path: Path, parser: DefusedXMLParser):
         super().__init__(path)
         self.expat = parser.parser
+        if hasattr(self.expat, "SetReparseDeferralEnabled"):  # Otherwise, CurrentByteIndex lags behind.
+            self.expat.SetReparseDeferralEnabled(False)
 
     def read(self, size: int | None = -1) -> bytes:
         """Read up to `size` bytes: fewer if some were control characters, none only at the end."""
