@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
 def continue_on_two_devices(window):
     """Continue the open text on the laptop, which is offline, and on a phone; use that of the laptop.
 
-    Return the window of the phone.
+    Return the window of the phone, which stays offline: the page asks for newer text every ten seconds.
     """
     window.browser.offline()
     window.fill(content=" Laptop.")
@@ -21,6 +21,7 @@ def continue_on_two_devices(window):
         window.open(EDIT)
         window.fill(content=" Phone.")
         window.send()
+        window.browser.offline()
     window.browser.offline(False)
     window.said("You also wrote here (Chrome on Linux, ")
     window.browser.find_element(By.XPATH, "//button[.='Use this text']").click()
@@ -120,6 +121,7 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
 def test_a_form_in_which_nothing_was_typed_since_takes_the_text_that_was_used_instead_of_its_own(window):
     window.open(EDIT)
     window.browser.switch_to.window(continue_on_two_devices(window))
+    window.browser.offline(False)
     window.come_back()
     window.has("One. Laptop.")
     window.fill(content=" Phone.")
@@ -130,7 +132,6 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.open(EDIT)
     phone = continue_on_two_devices(window)
     window.browser.switch_to.window(phone)
-    window.browser.offline()
     window.fill(content=" More.")
     window.browser.offline(False)
     window.said("You also wrote here")
