@@ -187,10 +187,12 @@ class Blog(Server):
         self.key = re.search(r"blog_[\w-]{43}", self.blogapi("init"))[0]
 
     def blogapi(self, *arguments: str | Path) -> str:
-        """Run the command line of the checkout on the client's core."""
-        command = [sys.executable, "-c", "from blogapi.cli import main; main()", *arguments]
+        return self.python("from blogapi.cli import main; main()", *arguments)
+
+    def python(self, code: str, *arguments: str | Path) -> str:
+        """Run code of the checkout on the client's core."""
         return subprocess.run(
-            command,
+            [sys.executable, "-c", code, *arguments],
             cwd=self.checkout,
             env=self.environ,
             check=True,
@@ -200,11 +202,12 @@ class Blog(Server):
         ).stdout
 
     def fill(self) -> None:
-        """Add posts through the API or, if there are many, through the storage."""
+        """Add posts through the API or, if there are many, through the storage of the checkout."""
         missing = range(self.newest() + 1, self.posts + 1)
         if len(missing) > 10_000:
             self.stop()
-            store(self.database, missing)
+            code = f"from bench.servers import store; import sys; store(sys.argv[1], {missing})"
+            self.python(code, self.database)
             self.start()
             while self.request("GET", f"{LIST}&q=none")[1]["Retry-After"]:  # until all posts are in the search index
                 time.sleep(1)
