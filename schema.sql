@@ -60,7 +60,8 @@ CREATE TABLE proposal (
     bytes INTEGER NOT NULL,  -- size of the changes, as JSON
     tags TEXT NOT NULL DEFAULT '',  -- the tags in the changes, as a JSON array; '' if the tags stay
     base TEXT NOT NULL,  -- a JSON object: the tags of the post, and hashes of its other fields, when this was proposed
-    document TEXT NOT NULL  -- the Proposal as JSON, sent unchanged
+    document TEXT NOT NULL,  -- the Proposal as JSON, sent unchanged
+    refused_at TEXT  -- when the owner refused it, which can be undone for an hour; NULL: it waits
 ) STRICT;
 
 CREATE INDEX proposal_post ON proposal (post_id, created_at, id);

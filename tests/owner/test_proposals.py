@@ -3,6 +3,7 @@
 import pytest
 
 from blogapi.wings.owner.proposals import PROPOSALS_PER_PAGE
+from blogapi.wings.proposals import storage as proposals
 from tests.api.fixtures import with_key
 from tests.owner.pages import pages, view
 
@@ -27,6 +28,32 @@ def test_a_post_shows_what_a_proposal_would_change_until_it_is_refused(owner, cl
     assert page.all("section > p") == ["Former slugs: loaf"]
     assert page.press("Yes, refuse").said[0] == "The proposal was refused."
     assert (client.get("/v1/proposals").json, client.get("/v1/posts/1").json["title"]) == ([], "Bread")
+
+
+@pytest.mark.both_engines
+def test_the_last_refusal_can_be_undone_for_an_hour(owner, client, proposed, database, clock):
+    client.post("/v1/posts/1/proposals", json={"title": "Loaf"})
+    waiting = client.get("/v1/proposals").json
+    refused = view(owner, POST).press("Yes, refuse")
+    assert (len(client.get("/v1/proposals").json), refused.all("section h3")) == (1, ["Title", "Content", "Excerpt"])
+    assert refused.press("Undo").said[0] == "The proposal waits again."
+    assert client.get("/v1/proposals").json == waiting
+    first = view(owner, POST).press("Yes, refuse")
+    second = first.press("Yes, refuse")
+    assert first.press("Undo").status == 404
+    clock.now += 3599
+    assert (database.write(proposals.prune, 30), view(owner, "/settings/posts").all(".state")) == (0, ["published"])
+    clock.now += 1
+    assert (database.write(proposals.prune, 30), second.press("Undo").status) == (1, 404)
+
+
+def test_a_refused_proposal_takes_no_place_until_its_undo_needs_one(owner, client, proposed):
+    page = view(owner, POST).press("Yes, refuse")
+    for number in range(proposals.MAX_OF_POST):
+        assert client.post("/v1/posts/1/proposals", json={"title": f"{number}"}).status_code == 201
+    page = page.press("Undo")
+    assert (page.status, "This post already has 20" in page.all(".problem")[0]) == (400, True)
+    assert client.get(f"/v1/posts/1/proposals/{proposed['id']}").status_code == 404
 
 
 def test_it_is_applied_as_shown(owner, client, proposed, caplog):

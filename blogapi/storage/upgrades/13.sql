@@ -1,6 +1,6 @@
 -- From version 12 to 13, of release 1.4.0: due posts are found by their status and date; webhooks have columns for their
--- options, which only some of them had; unsaved text has drafts, which 13.py fills in; the search has one index, for which
--- all posts are indexed again
+-- options, which only some of them had; unsaved text has drafts, which 13.py fills in; a refused proposal is kept for its
+-- undo; the search has one index, for which all posts are indexed again
 
 DROP TABLE schedule;
 
@@ -19,6 +19,8 @@ UPDATE webhook SET
 WHERE id IN (SELECT webhook_id FROM webhook_options);
 
 DROP TABLE webhook_options;
+
+ALTER TABLE proposal ADD COLUMN refused_at TEXT;
 
 DROP TABLE search_label;
 

@@ -19,7 +19,7 @@ from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
-from blogapi.wings.owner.frame import address, asked, done, paging
+from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 from blogapi.wings.owner.posts import POST, change, show_changed, show_post
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.storage import StoredProposal
@@ -102,5 +102,14 @@ def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str
 @views.post(f"{PROPOSAL}/refuse")
 def refuse_proposal(post_id: int, proposal_id: int) -> Response:
     """Refuse a proposal."""
-    request.database.write(proposals.remove, post_id, proposal_id, request.author)
-    return done(f"/posts/{post_id}", "The proposal was refused.")
+    request.database.write(proposals.refuse, post_id, proposal_id)
+    path = f"/posts/{post_id}"
+    return done(path, "The proposal was refused.", undo=(f"{path}/proposals/{proposal_id}/restore", {}))
+
+
+@views.post(f"{PROPOSAL}/restore")
+@shows_errors(show_post)
+def restore_proposal(post_id: int, proposal_id: int) -> Response:
+    """Undo that a proposal was refused."""
+    request.database.write(proposals.restore, post_id, proposal_id)
+    return done(f"/posts/{post_id}", "The proposal waits again.")

@@ -22,9 +22,9 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
-# At most this many for a post; for all posts together, including those in the trash; and bytes of these
+# At most this many wait for a post; for all posts together, including those in the trash; and bytes of these
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
-PROPOSAL_TTL = timedelta(days=90)
+PROPOSAL_TTL, REFUSED_TTL = timedelta(days=90), timedelta(hours=1)
 IN_TRASH = ", with those of posts in the trash; apply or delete one first"
 log = logging.getLogger(__name__)
 
@@ -75,8 +75,9 @@ def cleared(changes: Fields) -> Fields:
 
 _document = AsBytes(Proposal.document)
 _columns = Proposal.id, Proposal.post_id, Proposal.author, Proposal.created_at, Proposal.base, _document
+_is_waiting = Proposal.refused_at.is_null()
 # A post in the trash hides its proposals.
-_of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id)
+_of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id).where(_is_waiting)
 
 
 def page(
@@ -97,7 +98,7 @@ def page(
 
 def posts_with_proposals(reader: Reader) -> set[int]:
     """Return the ids of posts with proposals."""
-    return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).distinct())}
+    return {post_id for (post_id,) in reader.rows(Proposal.select(Proposal.post_id).where(_is_waiting).distinct())}
 
 
 def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
@@ -168,7 +169,7 @@ def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> 
 def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> StoredProposal | None:
     """Return the proposal of the same changes by the same author, if any."""
     is_similar = (Proposal.post_id == post_id) & (Proposal.author == author) & (Proposal.bytes == len(changes))
-    for row in list(tx.rows(Proposal.select(*_columns).where(is_similar))):
+    for row in list(tx.rows(Proposal.select(*_columns).where(is_similar, _is_waiting))):
         if (row[-1] or b"").endswith(b'"changes":%b}' % changes):
             return _stored(row)
     return None
@@ -181,18 +182,23 @@ def _base(post: Fields, names: Fields) -> dict[str, Any]:
 
 
 def _insert(tx: Transaction, post_id: int, author: str, size: int) -> int:
-    """Insert a proposal without its texts; return its id. Raises Rejected if too many wait."""
+    """Insert a proposal without its texts; return its id. Raises Rejected."""
+    _check_room(tx, post_id, size)
+    row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
+    return tx.insert(Proposal.insert(row))
+
+
+def _check_room(tx: Transaction, post_id: int, size: int) -> None:
+    """Raise Rejected if there are too many proposals to add one of this size."""
     of_post = Case(None, [(Proposal.post_id == post_id, 1)], 0)
     totals = [fn.COALESCE(fn.SUM(term), 0) for term in (1, Proposal.bytes, of_post)]
-    count, total, count_of_post = tx.one(Proposal.select(*totals))
+    count, total, count_of_post = tx.one(Proposal.select(*totals).where(_is_waiting))
     if count_of_post >= MAX_OF_POST:
         raise Rejected("proposals", f"this post already has {MAX_OF_POST}; apply or delete one first")
     if count >= MAX_PROPOSALS:
         raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}{IN_TRASH}")
     if total + size > MAX_BYTES:
         raise Rejected("proposals", f"can be {MAX_BYTES:,} bytes in all{IN_TRASH}")
-    row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
-    return tx.insert(Proposal.insert(row))
 
 
 def apply(
@@ -215,13 +221,31 @@ def apply(
 
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
-    """Withdraw or refuse a proposal. Raises DoesNotExist; NotPermitted if a drafts-only author did not make it."""
+    """Delete a proposal. Raises DoesNotExist; NotPermitted if a drafts-only author did not make it."""
     proposer = tx.row(_of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id)))
     if proposer is None:
         raise DoesNotExist("proposal")
     if author.drafts_only and proposer != (author.name,):
         raise NotPermitted("another key made this proposal")
     withdraw(tx, proposal_id)
+
+
+def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
+    """Hide a proposal for an hour, or until the next one is refused. Raises DoesNotExist."""
+    refused = Proposal.update(refused_at=tx.now).where(_is(posts.id_of(tx, post_id), proposal_id), _is_waiting)
+    if not tx.execute(refused):
+        raise DoesNotExist("proposal")
+    tx.execute(Proposal.delete().where(~_is_waiting, Proposal.id != proposal_id))
+
+
+def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
+    """Undo that a proposal was refused. Raises DoesNotExist, Rejected."""
+    is_refused = _is(posts.id_of(tx, post_id), proposal_id) & ~_is_waiting
+    row = tx.row(Proposal.select(Proposal.bytes).where(is_refused))
+    if row is None:
+        raise DoesNotExist("proposal")
+    _check_room(tx, post_id, *row)
+    tx.execute(Proposal.update(refused_at=None).where(is_refused))
 
 
 def clear(tx: Transaction) -> int:
@@ -234,5 +258,6 @@ def clear(tx: Transaction) -> int:
 def prune(tx: Transaction, days: int) -> int:
     """Delete expired proposals, and the records of proposals applied more than `days` ago; return how many."""
     old, applied = earlier(tx.now, PROPOSAL_TTL), earlier(tx.now, timedelta(days=days))
-    count = tx.execute(Proposal.delete().where(Proposal.created_at <= old))
+    is_expired = (Proposal.created_at <= old) | (Proposal.refused_at <= earlier(tx.now, REFUSED_TTL))
+    count = tx.execute(Proposal.delete().where(is_expired))
     return count + tx.execute(AppliedProposal.delete().where(AppliedProposal.applied_at <= applied))
