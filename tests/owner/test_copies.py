@@ -84,6 +84,16 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
 
 
+def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, form, owner, client, post):
+    post(content="Rye.")
+    one, two = form(*EDIT), form(*EDIT)
+    put(one, 1, content="Rye. Wheat, too.", tags="a")
+    put(two, 1)
+    client.patch("/v1/posts/1", json={"title": "Loaf", "slug": "loaf"})
+    titles = sorted(view(owner, "/settings/posts/1/history").titles)
+    assert titles == ["Content (2 words added), tags", "No changes", "Now", "Title, slug"]
+
+
 @pytest.mark.both_engines
 def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, form, owner, post, contents):
     post()

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from typing import Any
@@ -27,7 +27,7 @@ from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, shares
 from blogapi.wings.owner.counts import MAX_COUNTED, counts
-from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, typed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, follow, typed_fields
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 from blogapi.wings.proposals.storage import posts_with_proposals
 
@@ -192,19 +192,31 @@ def show_history(post_id: int) -> str:
     return render_template("owner/history.html", **shown, **paging(page.next))
 
 
-def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int, dict[str, str]]:
-    """Return the fields that changed when each version was replaced, with "(1 word added)" or the like for content."""
-    found, until = {}, time.monotonic() + COMPARING_SECONDS
+def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
+    """Return the fields that each unsaved copy would change, and those that changed when each version was replaced."""
+    until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(posts.find(reader, post_id))
+    changes: dict[int | str, dict[str, str]] = {}
+    for copy in copies.listing(reader, *copies.WITH_TEXT, post_id=post_id):
+        if time.monotonic() < until:
+            typed = newer | copies.text_of(reader, copy.id)
+            follow(typed, newer)
+            changes[copy.id] = differing(newer, typed)
     for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(revisions.find(reader, post_id, version))
-        found[version] = {name: "" for name in FORM_FIELDS if older[name] != newer[name]}
-        if "content" in found[version]:
-            found[version]["content"] = words_changed(older["content"], newer["content"])
-        if "status" in found[version]:
-            found[version]["status"] = f" ({older['status']} → {newer['status']})"
+        changes[version] = differing(older, newer)
         newer = older
-    return found
+    return changes
+
+
+def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that differ, with "(1 word added)" or the like for content and "(draft → archived)"."""
+    changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
+    if "content" in changes:
+        changes["content"] = words_changed(old["content"], new["content"])
+    if "status" in changes:
+        changes["status"] = f" ({old['status']} → {new['status']})"
+    return changes
 
 
 def words_changed(old: str, new: str) -> str:
