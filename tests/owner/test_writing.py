@@ -23,7 +23,19 @@ FULL = {name: field.example for name, field in MORE_FIELDS.items()} | {
 
 def shown(page, label="Save draft"):
     """The visible fields of the form."""
-    hidden = ("to", "form_token", "preview_token", "etag", "base", "copy", "number", "over", "draft", "file")
+    hidden = [
+        "to",
+        "form_token",
+        "preview_token",
+        "file",
+        "etag",
+        "base",
+        "copy",
+        "number",
+        "over",
+        "suggested",
+        "draft",
+    ]
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 
@@ -194,23 +206,31 @@ def test_the_largest_post_is_saved(owner, client):
     assert client.get("/v1/posts/1").json.items() >= (longest | {"tags": tags}).items()
 
 
-def test_the_slug_of_a_draft_follows_its_title_until_it_is_given_or_published(owner, client, post):
+def test_the_slug_of_a_draft_follows_its_title_until_it_is_edited_or_published(owner, client, post):
     hint = "The end of the post’s address."
     post(title="Bread")
     view(owner, "/settings/posts/new").press("Save draft", title="Bread", content="B")
+    form = view(owner, "/settings/posts/2/edit")
+    assert form.form("Save draft")[1].items() >= {"slug": "bread-2", "suggested": "bread-2"}.items()
+    assert form.all("#slug-hint") == [f"{hint} It follows the title until you edit it, and again if you empty it."]
+    form.press("Save draft", content="C")
     assert client.get("/v1/posts/2").json["slug"] == "bread-2"
-    view(owner, "/settings/posts/2/edit").press("Save draft", title="Rolls", slug="")
+    view(owner, "/settings/posts/2/edit").press("Save draft", title="Rolls")
     assert client.get("/v1/posts/2").json["slug"] == "rolls"
     view(owner, "/settings/posts/2/edit").press("Save draft", slug="mine")
     form = view(owner, "/settings/posts/2/edit")
-    assert form.all("#slug-hint") == [f"{hint} Leave it empty to make it from the title."]
+    assert form.form("Save draft")[1].items() >= {"slug": "mine", "suggested": ""}.items()
+    form.press("Save draft", title="Buns")
+    assert client.get("/v1/posts/2").json["slug"] == "mine"
+    view(owner, "/settings/posts/2/edit").press("Save draft", slug="")
+    form = view(owner, "/settings/posts/2/edit")
     form.press("Publish now", title="Cake")
-    assert (client.get("/v1/posts/2").json["slug"], client.get("/v1/posts/2").json["status"]) == ("mine", "published")
+    assert (client.get("/v1/posts/2").json["slug"], client.get("/v1/posts/2").json["status"]) == ("cake", "published")
     form = view(owner, "/settings/posts/2/edit")
     kept = "Leave it empty to keep it. The old address will still lead here."
     assert form.all("#slug-hint") == [f"{hint} {kept}"]
-    form.press("Update", title="Tea", slug="")
-    assert client.get("/v1/posts/2").json["slug"] == "mine"
+    form = form.press("Update", title="Tea", slug="").press("Undo")
+    assert client.get("/v1/posts/2").json["slug"] == "cake"
 
 
 @cases(
@@ -326,9 +346,36 @@ def test_publishing_a_new_post_can_be_undone(owner, client):
     assert client.get("/v1/posts/1").json["status"] == "draft"
 
 
-def test_a_form_learns_the_slug_that_it_would_get(owner):
-    fields = view(owner, "/settings/posts/new").form("Save draft")[1]
-    fields |= {"title": "Rye bread", "number": "1"}
+@cases(
+    ("path", "typed", "slug", "end"),
+    [
+        ("new", {"title": "Rye bread"}, "rye-bread-2", "rye-bread-2"),
+        ("new", {"title": "Rye bread", "slug": "old", "suggested": "old"}, "rye-bread-2", "rye-bread-2"),
+        ("new", {"title": "Rye bread", "slug": "mine", "suggested": "old"}, "", "mine"),
+        ("new", {"title": ""}, "", "…"),
+        ("1/edit", {"title": "Rye bread"}, "rye-bread", "rye-bread"),
+        ("1/edit", {"title": "Wheat bread"}, "wheat-bread", "wheat-bread"),
+        ("2/edit", {"title": "Wheat bread", "slug": ""}, "", "public"),
+    ],
+)
+def test_a_form_learns_the_slug_and_the_address_that_it_would_get(own_app, post, client, path, typed, slug, end):
+    if not client.get("/v1/posts").json:
+        post(title="Rye bread")
+        post(title="Public", status="published")
+    app = own_app(post_url="https://blog.example/{slug}")
+    owner = enter(app, app.extensions["blogapi"].database)
+    fields = view(owner, f"/settings/posts/{path}").form("Update" if path == "2/edit" else "Save draft")[1]
+    fields |= typed | {"number": "1"}
     body, content_type = encode_multipart_formdata([*fields.items()])
-    answer = owner.put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
-    assert answer.json["slug"] == "rye-bread"
+    answer = owner.put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type).json
+    assert (answer["slug"], answer["address"]) == (slug, f"https://blog.example/{end}")
+
+
+def test_an_unsaved_form_opens_with_the_slug_that_it_would_get(owner, post):
+    fields = view(owner, "/settings/posts/new").form("Save draft")[1] | {"title": "Rye bread", "number": "1"}
+    fields |= {"slug": "rye", "suggested": "rye"}
+    body, content_type = encode_multipart_formdata([*fields.items()])
+    owner.put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
+    post(title="Rye bread")
+    form = view(owner, f"/settings/posts/new?copy={fields['draft']}").form("Save draft")[1]
+    assert form.items() >= {"slug": "rye-bread-2", "suggested": "rye-bread-2"}.items()

@@ -1,6 +1,7 @@
 """The views of the owner's page for writing posts: the form, and its unsaved copies."""
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -58,6 +59,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if post_id and typed.get("etag") != post["etag"]:
         changed = changed_fields(follow(typed, post), post, typed)
         typed |= {"etag": post["etag"], "base": post["base"]}
+    if slug := suggested_slug(typed, post):
+        typed |= {"slug": slug, "suggested": slug}
     values: dict[str, Any] = {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy}
     values |= {"action": own_path(), "status": post["status"]}
     if post_id is None:
@@ -102,19 +105,33 @@ def save_post(post_id: int) -> Any:
         fields["params"] = dict(fields["params"])  # replaces all params: a plain dict is not a merge patch
     if "published_at" in old and "published_at" not in typed:
         fields["published_at"] = None
-    if not typed["slug"] and old["status"] == "draft" and "published_at" not in old:
-        fields |= new_slug(old["slug"], fields.get("title", old["title"]))
+    if not typed["slug"] and (slug := suggested_slug(typed, old)):
+        fields["slug"] = slug
     try:
         return change(post_id, outcome("was saved."), partial(copies.save, sent=sent), fields)
     except PreconditionFailed:
         return show_form(post_id), 412
 
 
-def new_slug(slug: str, title: str) -> dict[str, str]:
-    """Return the new slug of a draft whose title has changed, if it needs one."""
-    wanted = slug_of(title)
-    is_same = re.fullmatch(rf"{re.escape(wanted)}(-\d+)?", slug)
-    return {} if is_same else {"slug": find_free(request.database, wanted)}
+@views.before_request
+def empty_suggested_slug() -> None:
+    """Empty a slug that the page filled in: it is made from the title when the post is saved."""
+    if g.form.get("slug") and g.form["slug"] == g.form.get("suggested"):
+        g.form["slug"] = ""
+
+
+def suggested_slug(typed: Mapping[str, str], post: Mapping[str, Any]) -> str:
+    """Return the slug that the typed title gives a post; "" if its slug was edited, or if the post was public."""
+    slug, title = post["slug"], typed.get("title", "")
+    is_edited = typed.get("slug") and not (typed["slug"] == slug and fits(slug, post["title"]))
+    if is_edited or not title or post["status"] != "draft" or post.get("published_at"):
+        return ""
+    return slug if fits(slug, title) else find_free(request.database, slug_of(title))
+
+
+def fits(slug: str, title: str) -> bool:
+    """Return whether a slug is made from a title, with or without a number."""
+    return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
 
 
 def sent_form() -> Sent:
@@ -148,7 +165,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     post_id = copies.post_of(request.database, draft)
     path = form_of(post_id)
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
-    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id) | suggested(post_id)
+    answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id)
     now, rival = copies.current(request.database, draft), copies.newer(request.database, sent)
     if now and now.id == copy_id and now.state == SAVED:
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
@@ -159,25 +176,23 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     return jsonify(answer), 409 if rival else 200
 
 
-def suggested(post_id: int | None) -> dict[str, str]:
-    """Return the slug that an empty field of the form stands for, unless it is public, and the address of the post."""
-    slug = "" if g.form.get("published_at") else slug_of(g.form.get("title", "")[: documents.MAX_TITLE])
-    shown = {"slug": g.form.get("slug", "")[: documents.MAX_SLUG] or slug or "…", "id": str(post_id or "…")}
-    return {"slug": slug, "address": request.service.config.url_on_site(shown)} if "content" in g.form else {}
-
-
 def news_of(post_id: int | None) -> dict[str, str]:
-    """Return what a form must know about its post as it is now."""
-    if post_id is None:
-        return {}
-    try:
-        document = posts.find(request.database, post_id)
-    except DoesNotExist:
-        return {"etag": ""}
-    post = documents.load(document)
-    url = request.service.config.url_on_site(post) if post["status"] == "published" else ""
-    news = {"etag": etag_of(document), "status_of_post": post["status"], "url": url}
-    return news | {"published_at": post.get("published_at", "")}
+    """Return what a form must know about its post as it is now, and the slug and address that its text leads to."""
+    post, news, url_of = NEW, {}, request.service.config.url_on_site
+    if post_id:
+        try:
+            document = posts.find(request.database, post_id)
+        except DoesNotExist:
+            return {"etag": ""}
+        post = documents.load(document)
+        news = {"etag": etag_of(document), "status_of_post": post["status"]}
+        news["url"] = url_of(post) if post["status"] == "published" else ""
+        news["published_at"] = post.get("published_at", "")
+    if "content" in g.form:
+        news["slug"] = suggested_slug(g.form, post)
+        slug = g.form.get("slug", "")[: documents.MAX_SLUG] or news["slug"] or post["slug"] or "…"
+        news["address"] = url_of({"slug": slug, "id": str(post_id or "…")})
+    return news
 
 
 @views.get(f"{COPY}/compare")
