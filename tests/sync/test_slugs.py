@@ -1,9 +1,12 @@
-"""Push: files that take the slugs of other posts, which somebody else may change at the same moment."""
+"""Push: the slugs of files and posts, which files can take from each other."""
+
+import shutil
 
 import pytest
 
 from blogapi.wings.sync.client import Remote
-from tests.sync.conftest import counts
+from tests.blogs import write_files
+from tests.sync.conftest import WAYS_OUT, counts, edit
 
 TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"
 
@@ -69,12 +72,6 @@ def test_a_swap_overwrites_no_change_of_the_same_moment(run, renamed, folder, th
     assert [there()[slug].get("excerpt") for slug in "ab"] == ["Theirs."] * 2
 
 
-def test_files_with_the_same_slug_are_named_as_in_the_folder(run, folder):
-    here = folder(a="---\nslug: x\n---\n# A\n", b="---\nslug: x\n---\n# B\n")
-    reason = "a.md has the slug x, too: one of them needs a `slug` of its own"
-    assert run("push", here) == (1, [f"failed b.md:2: {reason}", "created a.md", counts(created=1, failed=1)])
-
-
 def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(run, blog, synced, folder, change):
     here = synced(a="---\ntitle: A\nslug: a\nstatus: published\n---\nA\n")
     folder(a="---\ntitle: A\nslug: b\nstatus: published\n---\nA\n")
@@ -116,3 +113,62 @@ def test_without_a_state_a_slug_renames_the_post_that_its_file_names_if_it_is_va
         folder(a=f"---\nid: {post['id']}\ncreated_at: {post['created_at']}\nslug: {slug}\n---\n{slug}\n")
         assert run("push", here, "--overwrite")[1][0].startswith("updated a.md")
         assert [(post["slug"], post["content"]) for post in there().values()] == [(expected, f"{slug}\n")]
+
+
+# Slugs that were made from names
+
+
+def test_a_slug_that_was_made_stays_whatever_files_come_and_go(run, folder, there, tmp_path):
+    here = folder()
+    for year in ("2023", "2024", "2022"):  # The next one has the same slug, and gets its folder in front.
+        write_files(here / year, {"hello.md": f"# {year}\n"})
+        assert run("push", here)[0] == 0
+    slugs = {post["title"]: slug for slug, post in there().items()}
+    assert slugs == {"2023": "hello", "2024": "2024-hello", "2022": "2022-hello"}
+    shutil.copytree(here, tmp_path / "clone", ignore=shutil.ignore_patterns(".blogapi.json"))
+    assert run("push", tmp_path / "clone") == (0, [counts(unchanged=3)])
+    (here / "2023/hello.md").unlink()
+    edit(here / "2024/hello.md", "# 2024", "# 2024, edited")
+    _, lines = run("push", here, "--delete")
+    assert sorted(lines[:-1]) == ["deleted 2023/hello.md", "updated 2024/hello.md"]
+    assert {post["title"]: slug for slug, post in there().items()} == {
+        "2024, edited": "2024-hello",
+        "2022": "2022-hello",
+    }
+
+
+def test_a_slug_that_was_taken_is_no_change_of_the_slug(run, folder, there):
+    here, text = folder(), "---\ntitle: {0}\nslug: intro\n---\n{0}\n"
+    write_files(here, {f"{year}/intro.md": text.format(year) for year in ("2023", "2024")})
+    run("push", here)
+    assert run("push", here) == (0, [counts(unchanged=2)])
+    for year in ("2023", "2024"):
+        edit(here / year / "intro.md", f"---\n{year}", f"---\nEdited {year}")
+    assert run("push", here)[1][-1] == counts(updated=2)
+    assert sorted(texts(there()).values()) == ["Edited 2023\n", "Edited 2024\n"]
+    edit(here / "2024/intro.md", "slug: intro", "slug: other")  # This is one.
+    run("push", here)
+    assert there()["other"]["content"] == "Edited 2024\n"
+
+
+def test_a_new_file_with_the_slug_of_a_synced_one_is_refused_and_not_the_other(run, folder, there):
+    here = folder(y="---\nslug: x\n---\n# Y\n", z="---\nslug: x\n---\n# Z\n")
+    failed = "failed {}.md:2: {}.md has the slug x, too: one of them needs a `slug` of its own"
+    assert run("push", here) == (1, [failed.format("z", "y"), "created y.md", counts(created=1, failed=1)])
+    (here / "z.md").rename(here / "a.md")
+    folder(y="---\nslug: x\n---\n# Y, edited\n")
+    for lines in (["updated y.md", counts(updated=1, failed=1)], [counts(unchanged=1, failed=1)]):
+        assert run("push", here) == (1, [failed.format("a", "y"), *lines])
+    assert texts(there()) == {"x": "# Y, edited\n"}
+
+
+def test_without_a_state_a_file_that_could_be_several_posts_is_refused_and_nothing_is_created(run, synced, there):
+    here = synced(hello="# First\n")
+    (here / ".blogapi.json").unlink()
+    (here / "hello.md").unlink()
+    write_files(here, {f"{year}/hello.md": f"# {year}\n" for year in ("2023", "2024")})
+    assert run("push", here)[1][:2] == [
+        "failed 2024/hello.md: 2023/hello.md has the slug hello, too: one of them needs a `slug` of its own",
+        f"conflict 2023/hello.md: the post hello differs from the file: {WAYS_OUT}",
+    ]
+    assert texts(there()) == {"hello": "# First\n"}
