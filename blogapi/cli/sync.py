@@ -33,19 +33,14 @@ from blogapi.wings.transfer.report import left_out, refused_images, say, setting
 
 CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only foresees
 HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that a quiet run prints
-NEW_OPTIONS = {  # by command: what replaced --force
-    "push": "--overwrite replaces changes there, --recreate creates posts again",
-    "pull": "--theirs replaces changes here and keeps yours",
-}
 Starter = Callable[[Comparison], Push | Pull]
 
 
 def split_up(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     """Refuse --force, and name the options that replaced it."""
     if value:
-        ways = NEW_OPTIONS.get(context.info_name or "", "status needs none of them")
-        others = "--delete-all deletes many, --move-to URL takes another address"
-        raise click.UsageError(f"--force has become several options: {ways}, {others}.")
+        ways = "push --overwrite, push --recreate, pull --theirs, --delete-all and --move-to URL"
+        raise click.UsageError(f"--force has become several options: {ways}.")
 
 
 SHARED = (
@@ -139,7 +134,7 @@ class Output:
         if outcome == "unchanged" or (self.quiet and not outcome.endswith(HAPPENED)):
             return
         if self.as_json:
-            self.object(action=outcome, file=name, reason=reason)
+            self.line(json.dumps({"action": outcome, "file": name, "reason": reason}))
         else:
             is_error = outcome in ("conflict", "failed", "skipped")
             self.line(f"{outcome} {name}" + (f": {reason}" if reason else ""), is_error)
@@ -147,14 +142,10 @@ class Output:
     def difference(self, name: str, lines: Iterable[str]) -> None:
         """Print how a file and its post differ."""
         if self.as_json:
-            self.object(file=name, difference=[*lines])
+            self.line(json.dumps({"file": name, "difference": [*lines]}))
         else:
             for line in lines:
                 self.line(line)
-
-    def object(self, **values: Any) -> None:
-        """Print a JSON object."""
-        self.line(json.dumps(values))
 
     def line(self, text: str, is_error: bool = False) -> None:
         """Print a line. Raises ValueError: an OSError would seem to be one of the folder."""
@@ -169,7 +160,7 @@ class Output:
         if self.quiet and not any(counts[what] for what in HAPPENED):
             return
         if self.as_json:
-            self.object(counts=counts)
+            self.line(json.dumps({"counts": counts}))
         else:
             self.line(would_be + counted(counts))
 
@@ -228,6 +219,7 @@ def opened(
     state: Path | None,
     moves: bool,  # whether the folder may belong to another service
     no_gitignore: bool,
+    dry_run: bool,
     **options: Any,
 ) -> Comparison:
     """Open and lock a folder with its state, until the stack is closed, and list the posts."""
@@ -237,7 +229,7 @@ def opened(
     except BlockingIOError:
         raise RemoteError(f"another push or pull of {path} is running") from None
     place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else folder
-    known = stack.enter_context(closing(SyncState(place, state.name if state else STATE)))
+    known = stack.enter_context(closing(SyncState(place, state.name if state else STATE, dry_run)))
     zone, client = zone_of(known), remote.client
     refuse_other_folders(path, known, client.address, moves)
     posts = list_posts(remote, known, moves)

@@ -14,17 +14,12 @@ CELLS = [(local, remote, name) for local, row in TABLE.items() for remote, name 
 
 @cases(("local", "remote", "name"), CELLS)
 def test_each_pair_has_one_action(local, remote, name):
-    assert decide(local, remote, is_recorded=True) is Action[name]
+    assert decide(local, remote) is Action[name]
     assert reason(local, remote, {"id": "1"}, {"slug": "a"}) or name != "CONFLICT"
-
-
-def test_without_a_record_nothing_that_exists_is_replaced():
-    for local, remote, name in ((ABSENT, CHANGED, "WRITE"), (CHANGED, ABSENT, "SEND"), (CHANGED, CHANGED, "CONFLICT")):
-        assert decide(local, remote, is_recorded=False) is Action[name]
 
 
 @cases("remote", [SAME, CHANGED, REWOUND])
 @cases("local", [SAME, CHANGED])
 def test_sides_that_say_the_same_are_recorded_unless_the_file_lacks_what_has_changed(local, remote):
-    assert decide(local, remote, is_recorded=True, alike=True) is Action.RECORD
-    assert decide(local, remote, is_recorded=True, alike=True, lacks=True) is Action.WRITE
+    assert decide(local, remote, alike=True) is Action.RECORD
+    assert decide(local, remote, alike=True, lacks=True) is Action.WRITE

@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property
@@ -15,7 +16,6 @@ import urllib3
 from marshmallow import EXCLUDE, ValidationError
 from urllib3.exceptions import HTTPError, SSLError
 
-from blogapi.bounded import check_json
 from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
 from blogapi.posts.schemas import PostSchema
@@ -24,7 +24,6 @@ from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
-MAX_VALUES, MAX_DEPTH = 750_000, 100  # limits for a response; parsed, each value takes up to 200 bytes
 MAX_SECONDS = 900  # for a request: 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
 MAX_WAIT = 3600  # seconds between the first and the last attempt, if each is answered with 429
@@ -39,10 +38,8 @@ NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
-SCHEMAS = {
-    "": PostSchema(),
-    ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS),
-}  # schemas by the `fields` of a query
+# By the `fields` of a query
+SCHEMAS = {"": PostSchema(), ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS)}
 
 Post = dict[str, Any]
 
@@ -67,12 +64,6 @@ class ApiResponse(NamedTuple):
     data: bytes
 
 
-def parse(data: bytes) -> Any:
-    """Parse JSON. Raises ValueError, also if the result could need more than 150 MB."""
-    check_json(data, MAX_VALUES, MAX_DEPTH)
-    return json.loads(data)
-
-
 def number_in(answer: ApiResponse, header: str) -> int:
     """Return the number in a header, or 0."""
     text = answer.headers.get(header, "")
@@ -91,21 +82,14 @@ def date_of(answer: ApiResponse) -> float:
 class ApiClient:
     """A service and a key for it. `say` prints a line for the user. It works in the main thread only."""
 
-    def __init__(
-        self,
-        address: str,
-        key: str,
-        say: Callable[[str], None],
-        sleep: Callable[[float], None] = time.sleep,
-        max_seconds: float = MAX_SECONDS,  # for a request
-    ):
+    def __init__(self, address: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
         if not BASE_URL.fullmatch(address):
             raise RemoteError(f"{address[:80]!r} must be the address of a service, such as https://blog.example.org")
         if not re.fullmatch("[!-~]+", key):
             raise RemoteError("BLOGAPI_KEY must be a key of the service, such as blog_…")
         if address.startswith("http:") and not is_loopback(address):
             say(f"{address} is not encrypted: others on the network can read the key")
-        self.address, self.say, self.sleep, self.max_seconds = address, say, sleep, max_seconds
+        self.address, self.say, self.sleep = address, say, sleep
         self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
         self.limit = self.remaining = 0  # requests a minute, and how many of them remain
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
@@ -144,8 +128,7 @@ class ApiClient:
     def _attempt(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], max_bytes: int
     ) -> ApiResponse:
-        late = RemoteError(f"{self.address} takes too long to answer")
-        with deadline(self.max_seconds, late):
+        with deadline(MAX_SECONDS, RemoteError(f"{self.address} takes too long to answer")):
             response = self._pool.request(
                 method, f"{self.address}{path}", body=body, headers=headers, redirect=False, preload_content=False
             )
@@ -169,8 +152,8 @@ class ApiClient:
     def _reason(self, answer: ApiResponse) -> str:
         """Return the message of an error. Raises NotSynced or RemoteError if a retry is pointless."""
         try:
-            reason = str(parse(answer.data)["message"])[:MAX_REASON]
-        except (ValueError, KeyError, TypeError):
+            reason = str(json.loads(answer.data)["message"])[:MAX_REASON]
+        except (ValueError, KeyError, TypeError, RecursionError):
             reason = f"{self.address} answers {answer.status}"
         if answer.status == 429:
             return "the rate limit is reached"
@@ -192,8 +175,8 @@ class ApiClient:
     def parsed(self, answer: ApiResponse, kind: type) -> Any:
         """Return the JSON in a response. Raises RemoteError."""
         try:
-            value = parse(answer.data)
-        except ValueError:
+            value = json.loads(answer.data)
+        except (ValueError, RecursionError):
             value = None
         if not isinstance(value, kind):
             raise self.not_blogapi()
@@ -308,9 +291,7 @@ class Remote:
         return self._image(self.client.parsed(answer, dict))[1]
 
     def _image(self, image: Any) -> tuple[str, str]:
-        try:
+        with suppress(TypeError, KeyError):
             if re.fullmatch(IMAGE_ID, image["id"]) and IMAGE_URL.fullmatch(image["url"]):
                 return image["id"], image["url"]
-        except (TypeError, KeyError):
-            pass
         raise RemoteError(f"{self.client.address} sent an invalid image")

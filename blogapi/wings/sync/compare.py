@@ -25,7 +25,7 @@ MAX_GONE = 5  # files or posts; if more and over half of all are gone, nothing i
 
 
 class Side(Enum):
-    """The state of a file or a post, compared with what is recorded. Without a record, what exists has changed."""
+    """The state of a file or a post, compared with what is recorded: without a record, nothing on either side."""
 
     ABSENT = auto()
     SAME = auto()
@@ -48,14 +48,10 @@ class Action(Enum):
 
 ABSENT, SAME, CHANGED, REWOUND = Side
 
-RECORDED = {  # for each state of the file, what to do for each state of its post
+TABLE = {  # for each state of the file, what to do for each state of its post
     ABSENT: {ABSENT: Action.FORGET, SAME: Action.TRASH, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
     SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
     CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
-}
-UNRECORDED = {
-    ABSENT: {ABSENT: Action.NOTHING, CHANGED: Action.WRITE},
-    CHANGED: {ABSENT: Action.SEND, CHANGED: Action.CONFLICT},
 }
 HINTS = {  # for actions of the other command: the outcome for the file, and which command acts
     Action.SEND: ("changed here", "push sends it"),
@@ -78,20 +74,20 @@ LOST = (
 MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: {}` into it, else another slug"
 
 
-def decide(local: Side, remote: Side, *, is_recorded: bool, alike: bool = False, lacks: bool = False) -> Action:
+def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
     """Return what to do with a file, whose state is `local`, and its post.
 
     `alike`: both sides say the same. `lacks`: the file matches only because it omits the field that changed.
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD
-    return (RECORDED if is_recorded else UNRECORDED)[local][remote]
+    return TABLE[local][remote]
 
 
 def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | None) -> str:
     """Return why a file and its post conflict, and how the user can go on; `entry` is what is recorded of them."""
-    if not entry:
-        return f"the post {post['slug']} differs from the file: {WAYS_OUT}" if post else ""
+    if post and not entry:
+        return f"the post {post['slug']} differs from the file: {WAYS_OUT}"
     return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)
 
 
@@ -99,11 +95,11 @@ def list_posts(remote: Remote, state: SyncState, moves: bool) -> PostList:
     """List the posts. If none is recorded, forget all entries if the folder `moves`, else raise RemoteError."""
     listed = PostList(remote.posts(fields=",".join(LISTED_FIELDS)))
     if not any(map(listed.find, state.entries.values())):
-        if state.entries and listed.by_id and not moves and remote.scope != "published-only":
-            way = f"--move-to {remote.client.address} compares all files with it"
-            raise RemoteError(f"{remote.client.address} has none of these posts: {way}")
         if moves:
             state.entries.clear()
+        elif state.entries and listed.by_id and remote.scope != "published-only":
+            way = f"--move-to {remote.client.address} compares all files with it"
+            raise RemoteError(f"{remote.client.address} has none of these posts: {way}")
     return listed
 
 
@@ -121,8 +117,8 @@ class Comparison:
         self.ancestry = Ancestry(self.entries.values(), listed, remote)
         for entry in filter(listed.is_as_recorded, self.entries.values()):
             entry["seen"] = rfc3339(working.now)
-        if not working.dry_run:  # before anything else changes: it fails if the folder is read-only
-            working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
+        # Before anything else changes: it fails if the folder is read-only.
+        working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.unreadable()
         self.results += map(failed, assigned.failures)
@@ -138,19 +134,17 @@ class Comparison:
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
         """Yield each file with its post, if that must be fetched, and what to remember of it; None if it is gone."""
-        without, to_fetch = [], defaultdict(list)
+        to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
             if entry and self.posts.is_as_recorded(entry) and not self.old_addresses(name, entry):
                 yield name, None, entry
-            elif listed:
-                to_fetch[listed["id"]].append(name)
             else:
-                without.append(name)
-        for post, etag in self.remote.look(to_fetch.keys()):
+                to_fetch[listed["id"] if listed else ""].append(name)
+        for post, etag in self.remote.look(to_fetch.keys() - {""}):
             for name in to_fetch.pop(post["id"], ()):
                 yield name, post, entry_of(post, etag)
-        for name in (*chain(*to_fetch.values()), *without):
+        for name in chain(*to_fetch.values()):
             yield name, None, None
 
     def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
@@ -231,15 +225,16 @@ class Comparison:
             raise Conflict(MOVED.format("it", heir, current["slug"]))
         if current and entry and identity(current) != identity(entry):
             raise Conflict(f"its post is gone, and another post has the slug {current['slug']}")
-        local = (SAME if self.is_same(name, entry) else CHANGED) if exists else ABSENT
-        remote = CHANGED if current else ABSENT
+        missing = ABSENT if entry else SAME  # Without a record, a side that is missing has not changed.
+        local = (SAME if self.is_same(name, entry) else CHANGED) if exists else missing
+        remote = CHANGED if current else missing
         if current and entry and current["fingerprint"] == entry["fingerprint"]:
             remote = SAME
         elif entry and not self.ancestry.is_successor(entry, current, ask=local is SAME):
             remote = REWOUND
         alike = exists and self.is_same(name, current)
         lacks = bool(alike and current and (self.lacking(name, current) or self.old_addresses(name, current)))
-        action = decide(local, remote, is_recorded=bool(entry), alike=alike, lacks=lacks)
+        action = decide(local, remote, alike=alike, lacks=lacks)
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
     def leave(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
@@ -252,7 +247,7 @@ class Comparison:
         elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
             self.record(name, current, "" if self.is_same(name, entry) else entry["sha256"])
         elif action is Action.FORGET:
-            self.working.forget(name)
+            self.working.state.put(name, None)
         outcome, hint = HINTS.get(action, ("unchanged", ""))
         return Result(outcome, name, hint)
 
@@ -261,25 +256,19 @@ def differences(comparison: Comparison, name: str) -> Iterator[str]:
     """Yield how a file and its post differ, and each from what was last synced. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     current = remote.post(listed["id"]) if listed else None
-    there = current[0] if current else None
-    base = (
-        comparison.ancestry.recorded_version(entry, remote.revisions(entry["id"]) or []) if entry and listed else None
-    )
-    post = there or base
-    here = comparison.pushed(comparison.fields(name), post) if post and name in comparison.items else None
-    if base:
-        yield from _compared(base, here, f"{name}, last synced", f"{name}, here")
-        yield from _compared(base, there, f"{name}, last synced", f"{name}, there")
-    else:
-        yield from _compared(there, here, f"{name}, there", f"{name}, here")
-
-
-def _compared(old: Post | None, new: Post | None, old_label: str, new_label: str) -> Iterator[str]:
-    before, after = (render(post).decode().split("\n") if post else [] for post in (old, new))
-    if len(before) + len(after) > MAX_DIFF_LINES:
-        yield f"{new_label}: it is too long to be compared"
-    else:
-        yield from unified_diff(before, after, old_label, new_label, lineterm="", n=2)
+    there, base, here = current and current[0], None, None
+    if entry and listed:
+        base = comparison.ancestry.recorded_version(entry, remote.revisions(entry["id"]) or [])
+    if name in comparison.items and (post := there or base):
+        here = comparison.pushed(comparison.fields(name), post)
+    pairs = [(base, here, "last synced", "here"), (base, there, "last synced", "there")]
+    for old, new, old_label, new_label in pairs if base else [(there, here, "there", "here")]:
+        before, after = (render(post).decode().split("\n") if post else [] for post in (old, new))
+        if len(before) + len(after) > MAX_DIFF_LINES:
+            yield f"{name}, {new_label}: it is too long to be compared"
+        else:
+            labels = f"{name}, {old_label}", f"{name}, {new_label}"
+            yield from unified_diff(before, after, *labels, lineterm="", n=2)
 
 
 class Ancestry:

@@ -4,9 +4,9 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterator
 from datetime import tzinfo
-from functools import cache
+from functools import cache, partial
 from glob import escape
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
@@ -30,7 +30,6 @@ CHANGING = "it is changing right now"
 MINE = ".mine.md"  # suffix of a file that a pull kept aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
 MAX_IGNORE_BYTES = 64 * 1024  # limit for an ignore file
-MAX_GITFILE_BYTES = 4096  # read at most this much of a file that says where a repository is
 # Words for a conflict, and for a copy, in the languages of the programs below
 CONFLICT = "[ck]onfli[ckt]|modstrid|конфликт|競合|冲突|衝突|충돌"
 COPY = "copy|copie|copia|cópia|kopie|kopia|kopi|копия|コピー|副本"
@@ -77,7 +76,7 @@ class Ignored:
         self.folder, self.synced = folder, synced
         self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last one that matches decides.
         self._specs = cache(self._read_specs)
-        self._is_in_ignored = cache(self._find_above)
+        self._is_ignored = cache(self._find_ignored)
         self._why_apart = cache(self._find_apart)
 
     def why(self, name: str) -> str:
@@ -87,18 +86,17 @@ class Ignored:
             return "link"
         if path.name.endswith(MINE):
             return "file that a pull kept aside"
-        if self._is_in_ignored(str(path.parent)) or self._find(name):
+        if self._is_ignored(name):
             return "file to ignore"
         return "" if name in self.synced else self._why_apart(str(path.parent)) or self._why_copied(name, path)
 
     def _why_copied(self, name: str, path: PurePosixPath) -> str:
         if IN_CONFLICT.search(path.stem):
             return "duplicate from a conflict"
-        copied = COPIED.fullmatch(path.stem)
-        if copied and self.folder.exists(str(path.with_name(copied[1] + path.suffix))):
-            return "duplicate of another file"
-        numbered = NUMBERED.fullmatch(path.stem)
-        if numbered and self._is_alike(name, str(path.with_name(numbered[1] + path.suffix))):
+        copied, numbered = COPIED.fullmatch(path.stem), NUMBERED.fullmatch(path.stem)
+        if (copied and self.folder.exists(str(path.with_name(copied[1] + path.suffix)))) or (
+            numbered and self._is_alike(name, str(path.with_name(numbered[1] + path.suffix)))
+        ):
             return "duplicate of another file"
         return "example of a theme" if EXAMPLE_SITE.fullmatch(name) else ""
 
@@ -117,36 +115,31 @@ class Ignored:
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):
             return "file of another folder that is kept in sync"
-        if self._is_checkout(self.folder.path / folder / ".git"):
+        if self._is_checkout(f"{folder}/.git"):
             return "file of another checkout"
         return self._why_apart(str(PurePosixPath(folder).parent))
 
-    def _is_checkout(self, git: Path) -> bool:
+    def _is_checkout(self, git: str) -> bool:
         """Return whether a folder is a clone or a worktree, and no submodule."""
         try:
-            with git.open("rb") as file:
-                repository = file.read(MAX_GITFILE_BYTES)
+            repository = self.folder.read_bytes(git)
         except OSError:
-            return git.is_dir()
+            return (self.folder.path / git).is_dir()
         return b"/modules/" not in repository or b"/worktrees/" in repository
 
-    def _find_above(self, folder: str) -> bool:
-        """Return whether the ignore files ignore a folder, or one above it."""
-        above = str(PurePosixPath(folder).parent)
-        return folder != "." and (self._is_in_ignored(above) or self._find(f"{folder}/"))
-
-    def _find(self, name: str) -> bool:
-        """Return whether the ignore files in the folders above a file, or folder, ignore it."""
-        parts, is_ignored = PurePosixPath(name).parts, None
+    def _find_ignored(self, name: str) -> bool:
+        """Return whether the ignore files ignore a file, a folder (with a slash at its end), or a folder above it."""
+        *above, _ = parts = PurePosixPath(name).parts
+        is_ignored = None
         for depth in range(len(parts)):
             below = normalize("NFC", "/".join(parts[depth:])) + "/" * name.endswith("/")
-            for spec in self._specs("/".join(parts[:depth])):
+            for spec in self._specs(parts[:depth]):
                 decision = spec.check_file(below).include
                 is_ignored = is_ignored if decision is None else decision
-        return bool(is_ignored)
+        return bool(is_ignored) or bool(above and self._is_ignored(f"{'/'.join(above)}/"))
 
-    def _read_specs(self, folder: str) -> list[GitIgnoreSpec]:
-        names = [f"{folder}/{file}" if folder else file for file in self.files]
+    def _read_specs(self, folder: tuple[str, ...]) -> list[GitIgnoreSpec]:
+        names = ["/".join((*folder, file)) for file in self.files]
         return [self._read_spec(name) for name in names if self.folder.exists(name)]
 
     def _read_spec(self, name: str) -> GitIgnoreSpec:
@@ -154,14 +147,17 @@ class Ignored:
             data = self.folder.read_bytes(name)
             if len(data) > MAX_IGNORE_BYTES:
                 raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
-            lines = normalize("NFC", data.decode("utf-8-sig")).replace("\r\n", "\n").split("\n")
-            return GitIgnoreSpec.from_lines(lines)
+            return GitIgnoreSpec.from_lines(
+                normalize("NFC", data.decode("utf-8-sig")).replace("\r\n", "\n").split("\n")
+            )
         except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
             raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
 
 
-def refuse_torn(data: bytes) -> None:
-    """Raise MarkdownError for a file that a crash or a merge left unfinished."""
+def refuse_torn(recorded: Container[str], data: bytes) -> None:
+    """Raise MarkdownError for a file that a crash or a merge left unfinished, unless its digest is `recorded`."""
+    if hashlib.sha256(data).hexdigest() in recorded:
+        return
     if b"\0" in data:
         raise MarkdownError("has NUL bytes, as a crash leaves them: restore it")
     marks = [*MARKS.finditer(data)]
@@ -182,51 +178,35 @@ class WorkingFolder:
         *,
         zone: tzinfo,  # zone of times without an offset
         only: frozenset[str],  # the files to sync; all if empty
-        dry_run: bool,
         static: Path | None,  # the folder of images whose addresses begin with a slash
         with_git: bool,  # whether .gitignore counts, too
         publish: bool = False,  # whether a date publishes a post of a program that is not known, too
     ):
-        self.folder, self.state, self.only, self.dry_run, self.static = folder, state, only, dry_run, static
-        self.top, self.now, self.entries = folder.path, now, state.entries
+        self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
+        self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
         # Until images are uploaded, their addresses begin with that of the service.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
         self.items: dict[str, Item] = {}  # the posts in files that could be read, by their paths below the folder
         self.left_out: dict[str, str] = {}  # the reasons
         self.failures: list[Failure] = []
-        self.sources = self._read(zone, publish, Ignored(folder, with_git, self.entries))
-        self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
-
-    def _read(self, zone: tzinfo, publish: bool, ignored: Ignored) -> Sources:
+        self._ignored = Ignored(folder, with_git, self.entries)
+        # A pull may have written marks that are no conflict.
         recorded = {entry["sha256"] for entry in self.entries.values()}
-
-        def skip(path: Path) -> str:
-            if why := ignored.why(name := self._name_of(str(path))):
-                self.left_out[name] = why
-            return why
-
-        def check(data: bytes) -> None:
-            if hashlib.sha256(data).hexdigest() not in recorded:  # A pull may have written marks that are no conflict.
-                refuse_torn(data)
-
+        read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         with TemporaryFile() as spool:
-            sources = Sources(
-                [self.top],
-                spool,
-                self.now,
-                images=self.images,
-                zone=zone,
-                skip=skip,
-                is_movable=True,
-                publish=publish,
-                check=check,
-            )
-            for post in map(checked, sources):
+            self.sources = read(spool, now, skip=self._skip, check=partial(refuse_torn, recorded))
+            for post in map(checked, self.sources):
                 if isinstance(post, Item):
                     self.items[self._name_of(post.source)] = post
                 else:
                     self.failures += map(self._named, post)
-        return sources
+        self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
+
+    def _skip(self, path: Path) -> str:
+        name = self._name_of(str(path))
+        if why := self._ignored.why(name):
+            self.left_out[name] = why
+        return why
 
     def _named(self, failure: Failure) -> Failure:
         """Return a failure without the path of the folder. Its reason can begin with the name of another file."""
@@ -234,10 +214,6 @@ class WorkingFolder:
 
     def _name_of(self, path: str) -> str:
         return path.removeprefix(os.path.join(self.top, ""))
-
-    def exists(self, name: str) -> bool:
-        """Return whether a file exists, or cannot be seen."""
-        return self.folder.exists(name)
 
     def is_set_aside(self, name: str) -> bool:
         """Return whether rclone has renamed all versions of a file, because they conflict."""
@@ -273,15 +249,9 @@ class WorkingFolder:
 
     def record(self, name: str, known: Entry, sha256: str = "") -> None:
         """Record that a file and its post now have the same content."""
-        if not self.dry_run:
-            slug = slug_in(self.items[name]) if name in self.items else ""
-            added = {"sha256": sha256 or self.sha256[name], "seen": rfc3339(self.now)}
-            self.state.put(name, known | added | ({"file_slug": slug} if slug and slug != known["slug"] else {}))
-
-    def forget(self, name: str) -> None:
-        """Forget a file whose post is gone, too."""
-        if not self.dry_run:
-            self.state.put(name, None)
+        slug = slug_in(self.items[name]) if name in self.items else ""
+        added = {"sha256": sha256 or self.sha256[name], "seen": rfc3339(self.now)}
+        self.state.put(name, known | added | ({"file_slug": slug} if slug and slug != known["slug"] else {}))
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
         """Return image files by the names that the images have on the service."""
@@ -298,17 +268,15 @@ class WorkingFolder:
         except (NotSynced, *IMAGE_ERRORS) as error:
             return Result("failed", name, reason_of(error))
 
-    def unreadable(self) -> list[Result]:
-        """Return the results for files that cannot be read: "skipped" if that failed for the same reason before."""
+    def unreadable(self) -> Iterator[Result]:
+        """Yield the results for files that cannot be read: "skipped" if that failed for the same reason before."""
         before = {**self.state.skipped}
-        return [self._unreadable(failure, before) for failure in self.failures]
-
-    def _unreadable(self, failure: Failure, before: Mapping[str, str]) -> Result:
-        name = failure.source
-        digest = self.sha256.get(name) or hashlib.sha256(os.fsencode(failure.reason)).hexdigest()
-        if not self.dry_run and self.state.skipped.get(name) != digest:
-            self.state.put(name, digest)
-        return failed(failure)._replace(outcome="skipped" if before.get(name) == digest else "failed")
+        for failure in self.failures:
+            name = failure.source
+            digest = self.sha256.get(name) or hashlib.sha256(os.fsencode(failure.reason)).hexdigest()
+            if self.state.skipped.get(name) != digest:
+                self.state.put(name, digest)
+            yield failed(failure)._replace(outcome="skipped" if before.get(name) == digest else "failed")
 
 
 def slug_in(item: Item) -> str:

@@ -40,19 +40,17 @@ def renamed(
     gone = {name: entry for name, entry in entries.items() if not exists(name) and name not in moved.values()}
     keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry))}
     for name in sorted(items.keys() - entries.keys() - moved.keys()) if gone else ():
-        if old := next((keys[key] for key in _named(items[name]) if keys.get(key) in gone), None):
+        given = (_identity_in(items[name]), items[name].fields["slug"] if "slug" in items[name].file.sources else "")
+        if old := next((keys[key] for key in given if keys.get(key) in gone), None):
             moved[name] = old
             del gone[old]
-    replaced = [name for name in moved if name in entries and name not in moved.values()]
-    before = {**entries}
-    for name in {*moved, *moved.values()}:
-        entries.pop(name, None)
-    entries |= {name: before[old] for name, old in moved.items()}
-    for name in replaced:  # Another file took its name; it is gone under the one that this left.
-        first = name
-        while first in moved:
-            first = moved[first]
-        entries[first] = before[name]
+    names, before = {old: name for name, old in moved.items()}, {**entries}
+    entries.clear()
+    for name, entry in before.items():
+        new_name = names.get(name, name)
+        while name not in names and new_name in moved:  # Another file took its name; it is gone under the one left.
+            new_name = moved[new_name]
+        entries[new_name] = entry
     return moved
 
 
@@ -71,11 +69,9 @@ def _moved_by_bytes(
     return moved
 
 
-def _named(item: Item) -> list[Any]:
-    """Return the identity and the slug in the front matter of a file, as far as it has them."""
-    file = item.file
-    names: list[Any] = [(str(file.number), file.created_at)] if file.number and file.created_at else []
-    return [*names, item.fields["slug"]] if "slug" in file.sources else names
+def _identity_in(item: Item) -> tuple[str, str | None]:
+    """Return the id and the time in the front matter of a file; they are of no post if one is missing."""
+    return str(item.file.number), item.file.created_at
 
 
 def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
@@ -102,58 +98,56 @@ class Assignment:
         self.heirs: dict[str, str] = {}  # new files with the slug of a post whose file is gone, by the old name
         self.failures: list[Failure] = []  # of new files for which no slug is left
         self.names: dict[str, str] = {}  # files by the slugs that they keep or get
-        self.given_up: set[str] = set()  # slugs of posts whose files ask for others
-        self._keep_slugs()
-        all_posts = posts.by_id.values()
-        free = [post for post in all_posts if not exists(self.holders.get(identity(post), ""))]
+        by_identity = {identity(post): post for post in posts.by_id.values()}
+        self.taken = {post["slug"] for post in by_identity.values()} - self._keep_slugs()
+        free = [post for key, post in by_identity.items() if not exists(self.holders.get(key, ""))]
         self.free = {slug: post for post in free for slug in post.get("former_slugs", ())}
         self.free |= {post["slug"]: post for post in free}
-        self.taken = {post["slug"] for post in all_posts} - self.given_up
-        self._add_new({identity(post): post for post in all_posts})
+        self._add_new(by_identity)
         for name, item in items.items():
             if former := item.fields.get("former_slugs"):
                 item.fields["former_slugs"] = [slug for slug in former if self.names.get(slug, name) == name]
-        self._name_files(all_posts)
+        self._name_files(by_identity)
 
-    def _keep_slugs(self) -> None:
-        """Give each recorded file the slug of its post, unless another one is in its front matter since."""
+    def _keep_slugs(self) -> set[str]:
+        """Give each recorded file the slug of its post, or the one in its front matter since; return those given up."""
+        given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
                 item.fields["slug"] = changed_slug(item, entry) or entry["slug"]
-                self.given_up |= {entry["slug"]} - {item.fields["slug"]}
+                given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
             elif self.exists(name):
                 self.names[entry["slug"]] = name
-        self.given_up -= self.names.keys()
+        return given_up - self.names.keys()
 
-    def _add_new(self, by_identity: Mapping[Any, Post]) -> None:
+    def _add_new(self, posts: Mapping[Any, Post]) -> None:
         new = {name: SpoolEntry.of(item) for name, item in self.items.items() if name not in self.entries}
-        count_of = Counter(key for name in new for key in _named(self.items[name]))
-        named = {}
-        for name in new:
-            own = [key for key in _named(self.items[name]) if count_of[key] == 1 and key not in self.holders]
-            named[name] = next((by_identity[key] for key in own if key in by_identity), None)
+        keys = {name: _identity_in(self.items[name]) for name in new}
+        count_of = Counter(keys.values())
+        unique = {name: key for name, key in keys.items() if count_of[key] == 1 and key not in self.holders}
+        named = {name: posts[key] for name, key in unique.items() if key in posts}
         distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
         claimed: set[str] = set()  # slugs of posts that new files got
 
         def order(name: str) -> tuple[bool, ...]:
-            return not named[name], not new[name].is_given, new[name].slug not in self.taken
+            return name not in named, not new[name].is_given, new[name].slug not in self.taken
 
         for name in sorted(new, key=order):
-            possible = possible_slugs(new[name])
-            slug, post = self._chosen(new[name], distinct[name].slug, possible, claimed), named[name]
-            if post:
+            item, possible = self.items[name], possible_slugs(new[name])
+            if post := named.get(name):
                 slug = possible[0] if new[name].is_given else post["slug"]
-            elif not slug:
-                held, line = next(filter(self.names.__contains__, possible)), self.items.pop(name).file.line_of("slug")
-                reason = f"{self.names[held]} has the slug {held}, too: one of them needs a `slug` of its own"
-                self.failures.append(Failure(name, line, reason))
+            elif slug := self._chosen(new[name], distinct[name].slug, possible, claimed):
+                post = self.free.get(slug)
+                item.notes |= {Note.OTHER_SLUGS: None} if slug != possible[0] else {}
+            else:
+                taken = next(filter(self.names.__contains__, possible))
+                reason = f"{self.names[taken]} has the slug {taken}, too: one of them needs a `slug` of its own"
+                self.failures.append(Failure(name, item.file.line_of("slug"), reason))
+                del self.items[name]
                 continue
-            post = post or self.free.get(slug)
             claimed |= {slug} if post else set()
             self._assign(name, slug, post)
-            if slug != possible[0] and not named[name]:
-                self.items[name].notes[Note.OTHER_SLUGS] = self.items[name].file.line_of("slug")
 
     def _chosen(self, entry: SpoolEntry, distinct: str, possible: list[str], claimed: set[str]) -> str:
         """Return the slug of a new file; "" if none is left, or if the post of this one may have gone to another."""
@@ -172,10 +166,10 @@ class Assignment:
             if old := self.holders.get(identity(post)):
                 self.heirs[old] = name
 
-    def _name_files(self, posts: Iterable[Post]) -> None:
+    def _name_files(self, posts: Mapping[Any, Post]) -> None:
         """Give each post without a file a name for one."""
         with_file = {post["id"] for post in self.post_of.values() if post}
-        for post in posts:
+        for post in posts.values():
             if post["id"] not in with_file:
                 name = f"{post['slug']}.md"
                 while name in self.post_of:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import quote
 
 from marshmallow import ValidationError
@@ -51,12 +50,11 @@ class Pull:
             gone = []
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, comparison.posts.by_id, "posts")
-        there = [name for name, post in comparison.post_of.items() if post and self._is_wanted(name, post)]
-        self.queue = comparison.chosen([*there, *gone])
-
-    def _is_wanted(self, name: str, post: Post) -> bool:
-        is_known = name in self.working.entries or name in self.items
-        return is_known or not self.published or post["status"] == "published"
+        posts = {name: post for name, post in comparison.post_of.items() if post}
+        if self.published:
+            known = {*working.entries, *self.items}
+            posts = {name: post for name, post in posts.items() if name in known or post["status"] == "published"}
+        self.queue = comparison.chosen([*posts, *gone])
 
     def results(self) -> Iterator[Result]:
         """Write what has changed in the service; yield what was done with each file."""
@@ -73,7 +71,7 @@ class Pull:
             return self._write(name, post, current, is_mine=action is Action.CONFLICT)
         if action is Action.UNLINK and self.delete:
             self.working.remove(name)
-            self.working.forget(name)
+            self.working.state.put(name, None)
             return Result("deleted", name)
         return self.comparison.leave(name, current, action, why)
 
@@ -121,15 +119,15 @@ class Pull:
         lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Its headers are not edited.
             return None
-        moved = {match[1]: match[0] for match in IMAGE_ADDRESS.finditer(dump(post).encode())}
-        old = self.comparison.old_addresses(name, current)
-        data = IMAGE_ADDRESS.sub(lambda match: moved.get(match[1], b"") * (match[1].decode() in old) or match[0], data)
-        data = with_content(data, _as_in(post, item.fields["content"]), post["content"], links)
+        addresses, old = _addresses_in(post), self.comparison.old_addresses(name, current)
+        moved = with_addresses({image: addresses[image] for image in addresses if image.decode() in old})
+        as_in_post = with_addresses(addresses)
+        data = with_content(moved(data.decode()).encode(), as_in_post(item.fields["content"]), post["content"], links)
         for _ in range(EDITS):
             edited, fields = self._read(name, data)
             if self.comparison.says_same(fields, current) and lacking <= edited.file.sources.keys():
                 return data
-            data = with_fields(data, edited.file, _as_in(post, fields), post, lacking)
+            data = with_fields(data, edited.file, each_text(fields, as_in_post), post, lacking)
         return None
 
     def _read(self, name: str, data: bytes) -> tuple[Item, Post]:
@@ -170,8 +168,6 @@ class Pull:
         return f"{above}{path}".encode()
 
 
-def _as_in(post: Post, value: Any) -> Any:
-    """Return a value from a file, with each image at the address that it has in a post."""
-    return each_text(
-        value, with_addresses({match[1]: match[0] for match in IMAGE_ADDRESS.finditer(dump(post).encode())})
-    )
+def _addresses_in(post: Post) -> dict[bytes, bytes]:
+    """Return the addresses of the images in a post, by the names of their files."""
+    return {match[1]: match[0] for match in IMAGE_ADDRESS.finditer(dump(post).encode())}

@@ -49,9 +49,7 @@ class Push:
         same = {name for name in self.queue if comparison.is_same(name, self.entries.get(name))}
         requests = {name for name in self.queue if name in self.items} - same
         self.remote.client.announce(len(requests.union(*(self.items[name].images for name in requests))))
-        is_asked = requests or gone or not all(map(comparison.post_of.get, self.entries))
-        refused = {"published-only"} if working.dry_run else {"published-only", "read-only"}
-        if is_asked and self.remote.scope in refused:
+        if self.remote.scope in ("published-only", *(() if working.dry_run else ("read-only",))):
             raise RemoteError(f"this key is {self.remote.scope}: a push needs one that may write")
         # A post may have changed again within the same second; a pull finds that.
         listed = {name: comparison.post_of[name] or {} for name in same if not self.overwrite}
@@ -159,7 +157,7 @@ class Push:
             self.working.state.begin()
             if not self.remote.delete(current["id"], current["etag"]):
                 return None
-        self.working.forget(name)
+        self.working.state.put(name, None)
         return Result("deleted", name)
 
     # Slugs that files take from each other

@@ -99,8 +99,8 @@ class SyncState:
     STATE may be in a repository, together with its files. Raises RemoteError if it is damaged.
     """
 
-    def __init__(self, folder: Folder, name: str = STATE):
-        self.folder, self.name = folder, name
+    def __init__(self, folder: Folder, name: str, dry_run: bool):
+        self.folder, self.name, self.dry_run = folder, name, dry_run
         self.remote = self.zone = ""  # "" in a new state; a state of version 1.2 has no zone
         self.id = ""  # random, of the folder
         self.seen = ""  # the default for entries, so that one line changes when all were seen again
@@ -171,6 +171,8 @@ class SyncState:
         """Write all entries if they have changed; if not, `begin` does so before a change. Raises OSError."""
         is_changed = is_changed or self.is_foreign or (remote, zone) != (self.remote, self.zone)
         self.remote, self.zone, self.seen = remote, zone, seen
+        if self.dry_run:
+            return
         if is_changed:
             self.begin()
         elif not os.access(".", os.W_OK, dir_fd=self.folder.file):
@@ -205,7 +207,9 @@ class SyncState:
         return {key: entry[key] for key in entry if key != "seen" or entry[key] != self.seen}
 
     def put(self, name: str, entry: Entry | str | None) -> None:
-        """Remember a file, or the digest of one that is left as it is; without an entry, forget it."""
+        """Remember a file, or the digest of an unreadable one; without an entry, forget it. A dry run does neither."""
+        if self.dry_run:
+            return
         journal = None if isinstance(entry, dict) and self._is_kept(name, entry) else self.begin()
         _set(self, name, entry)
         if journal:
