@@ -11,7 +11,7 @@ from blogapi.wings.docs.views import views as docs
 from blogapi.wings.history.views import views as history
 from blogapi.wings.images.views import views as images
 from blogapi.wings.micropub.views import views as micropub
-from blogapi.wings.owner.install import owner
+from blogapi.wings.owner.views import owner
 from blogapi.wings.pages import views as pages
 from blogapi.wings.proposals.views import views as proposals
 from blogapi.wings.tags.views import views as tags

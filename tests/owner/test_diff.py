@@ -4,7 +4,7 @@ import random
 import time
 import tracemalloc
 
-from blogapi.wings.owner.diff import MAX_COMPARED, MAX_LINES, changed_lines, marked
+from blogapi.wings.owner.fields import MAX_COMPARED, MAX_LINES, changed_lines, marked
 from tests.cases import cases
 
 SIGNS = {"same": " ", "removed": "-", "added": "+", "skipped": "~"}

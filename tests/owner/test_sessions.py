@@ -9,7 +9,7 @@ import urllib3
 
 from blogapi.storage import keys
 from blogapi.wings.owner import sessions
-from blogapi.wings.owner.counts import counts
+from blogapi.wings.owner.posts import counts
 from blogapi.wings.owner.sessions import OwnerSession
 from tests.cases import cases
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from blogapi.server.log import printable_target
-from blogapi.wings.owner import preview, shares
-from blogapi.wings.owner.shares import PreviewLink
+from blogapi.wings.owner import preview, sessions
+from blogapi.wings.owner.sessions import PreviewLink
 from tests.owner.pages import view
 
 DAY = 24 * 3600
@@ -86,8 +86,8 @@ def test_it_ends_after_seven_days(owner, stranger, draft, clock, app, database):
     assert stranger.get(path).status_code == 200
     clock.now += 1
     assert view(stranger, path).said[0] == ENDED
-    database.write(shares.add, 1)
-    assert len(shares.listing(database, 1)) == 1  # The expired one is deleted.
+    database.write(sessions.share, 1)
+    assert len(sessions.previews(database, 1)) == 1  # The expired one is deleted.
     assert [*database.rows(PreviewLink.select(PreviewLink.post_id))] == [(1,)]
 
 
@@ -116,8 +116,8 @@ def test_images_from_other_sites_are_shown_to_the_owner_alone_on_request(owner, 
 def test_a_post_can_have_at_most_ten_and_all_together_a_hundred(owner, post, database):
     for number in range(1, 12):
         post(title=f"{number}")
-        for _ in range(shares.MAX_LINKS_OF_POST if number < 11 else 0):
-            database.write(shares.add, number)
+        for _ in range(sessions.MAX_PREVIEWS_OF_POST if number < 11 else 0):
+            database.write(sessions.share, number)
         if number in (10, 11):
             page = view(owner, f"/settings/posts/{number}").press("Share a preview")
             reason = {10: "This post has 10 previews already", 11: "There are 100 previews already"}[number]

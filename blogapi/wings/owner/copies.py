@@ -1,23 +1,25 @@
-"""What is typed into post forms is kept as it is typed; the post changes only when the form is saved.
+"""Unsaved text: what is typed into the form of a post is kept as it is typed. Only saving the form changes the post.
 
-The text of a post, or of a new post, is a draft. It has one current copy, with which its form opens, and others, which
-the history lists. Each opened form writes a copy of its own, under a number that it raises with each change. "Qx7 3",
-the `place` of a copy, names what the form Qx7 contained by then. Each form says which place it was opened `over` or,
-after a choice, which copy it replaces: "Qx7 3 instead". It is a compare-and-set:
+A draft is the unsaved text of a post or of a new one. It has one current copy, with which the form opens, and others,
+which the history lists. Each opened form writes a copy of its own, with a number that grows with each change. The
+`place` of a copy, such as "Qx7 3", stands for what the form Qx7 contained at its number 3. A form says which place it
+was opened `over` or, after its writer has chosen, which one it replaces: "Qx7 3 instead". So every write is a
+compare-and-set:
 
-| what arrives                          | no current text   | current: its own, or `over` | current: another's text   |
-| ------------------------------------- | ----------------- | --------------------------- | ------------------------- |
-| text with a number seen before        | no-op             | no-op                       | no-op                     |
-| text                                  | becomes current   | replaces it                 | is kept ASIDE: 409        |
-| text, `instead` of the current one    | becomes current   | replaces it                 | the other goes ASIDE      |
-| a saved form                          | SAVED             | SAVED replaces it           | SAVED; the other: ASIDE   |
-| a question: is there newer text?      | if saved since    | no                          | yes: 409                  |
-| Discard of a copy                     | no-op             | it is DISCARDED             | it is DISCARDED           |
-| "Use" of a copy, or Undo of a Discard | becomes current   | becomes current             | the other goes ASIDE      |
+| what arrives                           | no current text   | current: its own or `over` | current: another's text   |
+| -------------------------------------- | ----------------- | -------------------------- | ------------------------- |
+| text with a number seen before         | no-op             | no-op                      | no-op                     |
+| text                                   | becomes current   | replaces it                | is kept ASIDE: 409        |
+| text `instead` of the current one      | becomes current   | replaces it                | the other goes ASIDE      |
+| a saved form                           | SAVED             | SAVED replaces it          | SAVED; the other: ASIDE   |
+| the question whether there is newer    | if saved since    | no                         | yes: 409                  |
+| Discard of a copy                      | no-op             | it is DISCARDED            | it is DISCARDED           |
+| "Use" of a copy, or Undo of a Discard  | becomes current   | becomes current            | the other goes ASIDE      |
 
-So text is deleted only once a form that shows it goes on from it or saves it, after days, or beyond the limits.
-`seen` in the current copy is the last number of each form whose text it contains or replaces. Late and repeated
-requests are recognized by it, and a form in which nothing else was typed takes the newer text by itself.
+Text is deleted only after a form that shows it has continued or saved it, after days, or beyond the limits.
+
+`seen` in the current copy has the last number of each form whose text it contains or replaces. It identifies late and
+repeated requests, and lets a form in which nothing else was typed take the newer text by itself.
 """
 
 import json
@@ -34,12 +36,12 @@ from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 
-OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # SAVED has no text: it is in the post
+OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-UNTOUCHED, RIVAL = "untouched", "rival"  # how a form relates to newer text
-SAVED_PERIOD = timedelta(days=1)  # how long a copy without text answers late and repeated requests
+UNTOUCHED, RIVAL = "untouched", "rival"  # what a form is to newer text
+SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
-MAX_ROWS, MAX_SEEN = 1000, 100
+MAX_ROWS, MAX_SEEN = 1000, 100  # limits for all copies, and for the forms in `seen`
 PRUNED = 100  # copies deleted in one transaction
 
 
@@ -51,8 +53,8 @@ class Copy(NamedTuple):
     draft: str  # the id of the post or, for a new one, an id that the page chose
     post_id: int | None = None
     state: str = OPEN
-    etag: str = ""  # of the post when its form was opened or, after saving, of the saved version
-    seen: str = "{}"  # a JSON object of numbers by form
+    etag: str = ""  # of the post when the form was opened or, after saving, of the saved version
+    seen: str = "{}"  # JSON: numbers by form
     saved_at: str = ""
     browser: str = ""
     title: str = ""
@@ -64,11 +66,11 @@ class Copy(NamedTuple):
 
     @property
     def instead(self) -> str:
-        """The value of `over` in a form whose writer has chosen to replace this copy."""
+        """The value of `over` in a form whose writer chose to replace this copy."""
         return f"{self.place} instead"
 
     def has(self, form: str, number: int) -> bool:
-        """Return whether this contains or replaces what a form contained at this number."""
+        """Return whether this contains or replaces the text that a form had at this number."""
         return number <= json.loads(self.seen).get(form, 0)
 
 
@@ -76,7 +78,7 @@ class Sent(NamedTuple):
     """What a form sends."""
 
     copy: Copy
-    fields: Mapping[str, str]  # as typed or, to be saved, `base` and `text`: the hashes of each field, and of all
+    fields: Mapping[str, str]  # as typed; for saving, `base` and `text`: the hashes of each field, and of all
     over: str = ""
 
 
@@ -88,13 +90,13 @@ _latest = DraftCopy.saved_at.desc(), DraftCopy.id
 
 
 def find(reader: Reader, place: str) -> Copy | None:
-    """Return the copy that a form, or the first word of a place, names."""
+    """Return the copy of a form, given its id or a place."""
     row = reader.row(_copies.where(DraftCopy.id == place.partition(" ")[0]))
     return Copy._make(row) if row else None
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
-    """Return a copy that has a text. Raises DoesNotExist."""
+    """Return a copy with text. Raises DoesNotExist."""
     copy = find(reader, copy_id)
     if copy is None or copy.state not in WITH_TEXT:
         raise DoesNotExist("copy")
@@ -102,12 +104,12 @@ def with_text(reader: Reader, copy_id: str) -> Copy:
 
 
 def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
-    """Return the fields of a copy as in `Sent`."""
+    """Return the fields of a copy, as in `Sent`."""
     return json.loads(reader.one(DraftCopy.select(DraftCopy.fields).where(DraftCopy.id == copy_id))[0])
 
 
 def post_of(reader: Reader, draft: str) -> int | None:
-    """Return the post of a draft, if it has been created."""
+    """Return the id of a draft's post, if it has been created."""
     created = None if draft.isdecimal() else idempotency.find(reader, key_of(draft))
     return int(draft) if draft.isdecimal() else created and created[1]
 
@@ -118,14 +120,14 @@ def key_of(draft: str) -> IdempotencyKey:
 
 
 def current(reader: Reader, draft: str) -> Copy | None:
-    """Return the current copy of a draft or, if there is none, the one that was discarded last."""
+    """Return the current copy of a draft, else the last discarded one."""
     is_its = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & (DraftCopy.state != ASIDE)
     row = reader.row(_copies.where(is_its).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
     return Copy._make(row) if row else None
 
 
 def opened(reader: Reader, draft: str, name: str) -> Copy | None:
-    """Return the copy to open a form with: the one of this name, else the current one, unless it was discarded."""
+    """Return the copy with which a form opens: the one with this id, if it has text, else the current one."""
     named, now = find(reader, name), current(reader, draft)
     if named and named.state in WITH_TEXT:
         return named
@@ -133,7 +135,7 @@ def opened(reader: Reader, draft: str, name: str) -> Copy | None:
 
 
 def newer(reader: Reader, sent: Sent) -> str:
-    """Return whether there is newer text than that of a form: UNTOUCHED if it contains the form's, RIVAL if not, ""."""
+    """Return whether a draft has newer text than a form: UNTOUCHED if it contains the form's, RIVAL if not, else ""."""
     copy, now = sent.copy, current(reader, sent.copy.draft)
     if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
         return ""
@@ -144,14 +146,14 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 
 def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
-    """Return the copies of a post, or of posts that do not exist yet, newest first."""
+    """Return the copies of a post, or those of all new posts, newest first."""
     is_its = DraftCopy.post_id == post_id if post_id else DraftCopy.post_id.is_null()
     query = _copies.where(is_its, DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
     return list(map(Copy._make, reader.rows(query)))
 
 
 def unsaved(reader: Reader, post_id: int) -> Copy | None:
-    """Return the copy with which a post's form opens, if any."""
+    """Return the unsaved text of a post, if any."""
     return next(iter(listing(reader, OPEN, post_id=post_id)), None)
 
 
@@ -165,14 +167,14 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Keep what a form sends; the table above says where."""
+    """Keep what a form sends, as the table above says."""
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
     if new.number <= (mine.number if mine else 0) or (now and now.has(new.id, new.number)):
         return
-    if now and now.id == new.id and now.state == SAVED:  # typed before its form knew that it is saved
+    if now and now.id == new.id and now.state == SAVED:  # typed before the answer to its Save
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
-    elif new.post_id != post_id:  # Another form created the post; saving this one shows both.
+    elif new.post_id != post_id:  # Another form created the post. Saving this one shows both texts.
         new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
@@ -182,7 +184,7 @@ def put(tx: Transaction, sent: Sent) -> None:
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
-    """Write a copy with the current time. If it becomes current, put the present one aside, unless it contains that."""
+    """Write a copy now. If it becomes the current one, put the former one aside unless it contains its text."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
     opened = find(tx, sent.over)
     if opened and opened.place == sent.over and opened.draft == copy.draft:
@@ -191,7 +193,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.over not in (now.place, now.instead):
-            seen.pop(now.id, None)  # Nobody has chosen: its form says so.
+            seen.pop(now.id, None)  # Nobody has chosen, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     text = json.dumps(sent.fields, ensure_ascii=False)
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
@@ -202,7 +204,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
 
 
 def _bound(tx: Transaction, newest_id: str) -> None:
-    """Delete the oldest copies if there are too many, or if they are too large together."""
+    """Delete the oldest copies beyond the limits."""
     query = DraftCopy.select(DraftCopy.id, DraftCopy.bytes).order_by(DraftCopy.id != newest_id, *_latest)
     count = size = 0
     for row, (copy_id, its_bytes) in enumerate(list(tx.rows(query))):
@@ -212,7 +214,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
-    """Create the post of a form, once; return it and whether it is new. Raises Rejected."""
+    """Create the post of a draft once; return it, and whether it is new. Raises Rejected."""
     draft = sent.copy.draft
     is_new = post_of(tx, draft) is None
     post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
@@ -223,7 +225,7 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) ->
 
 
 def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
-    """Save a form to its post; sending it again is a no-op. Raises like `posts.change`."""
+    """Save a form to its post. A repeated request is a no-op. Raises like `posts.change`."""
     if saved_by(tx, sent.copy.id) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
         return posts.find(tx, post_id)
     document = posts.change(tx, post_id, changes, author, check)
@@ -232,13 +234,13 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: pos
 
 
 def saved_by(reader: Reader, form: str) -> Copy | None:
-    """Return the saved copy of a form if nothing was typed or saved since."""
+    """Return the copy of a form if it was saved and nothing was typed since."""
     copy = find(reader, form)
     return copy if copy and copy.state == SAVED else None
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record that a form was saved, and as which version."""
+    """Record which version of the post a form was saved as."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
     mine = find(tx, saved.id)
     if mine and mine.number > saved.number:  # More was typed before this arrived.
@@ -256,19 +258,19 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one; the form of the `other` text then takes it. Raises DoesNotExist."""
-    copy, rival = with_text(tx, copy_id), find(tx, other)
+    """Make a copy the current one, so that the form of the `other` copy takes its text. Raises DoesNotExist."""
+    copy, replaced = with_text(tx, copy_id), find(tx, other)
     if copy.state != OPEN:
         now = current(tx, copy.draft)
         _write(tx, Sent(copy._replace(state=OPEN), text_of(tx, copy.id), now.instead if now else ""), now)
-    if rival:
-        seen = json.loads(with_text(tx, copy_id).seen) | {rival.id: rival.number}
+    if replaced:
+        seen = json.loads(with_text(tx, copy_id).seen) | {replaced.id: replaced.number}
         tx.execute(DraftCopy.update(seen=json.dumps(seen)).where(DraftCopy.id == copy.id))
     return copy
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete a batch of the copies saved more than `days` ago; return how many."""
+    """Delete a batch of the copies older than `days`; return how many."""
     horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, SAVED_PERIOD)
     is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
     old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]

@@ -1,10 +1,14 @@
-"""Conversion between the fields of a post and the texts in its form."""
+"""The fields of a post as texts in its form, and the lines that differ between two forms."""
 
 import csv
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, MutableMapping
+from difflib import unified_diff
+from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
 from flask import g
+from markupsafe import Markup
 from marshmallow import Schema, ValidationError
 
 from blogapi import documents
@@ -12,7 +16,6 @@ from blogapi.api.request import request
 from blogapi.documents import FIELDS, etag_of, hash_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.owner.diff import changed_lines
 from blogapi.wings.owner.frame import local_time, utc_time
 from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
@@ -27,20 +30,24 @@ MORE_FIELDS = {
     if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft", "etag": ""}  # the form of a new post
+CONTEXT = 2  # equal lines that are shown around a change
+MAX_COMPARED = 300  # lines of a text: the time grows quadratically
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown: lines, characters of each, and in all
+Lines = list[tuple[str, str]]  # each after its kind
+KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 
 def as_typed(document: bytes) -> dict[str, str]:
     """Return the fields of a post as its form shows them, its entity tag, and the hashes of the fields as `base`."""
     post = documents.load(document)
-    typed = {name: post.get(name, "") for name in FORM_FIELDS} | {
-        **{name: with_line_feeds(post.get(name, "")) for name in TEXTS},
-        **{"tags": as_line(post["tags"]), "params": block(post.get("params", {}))},
-    }
+    typed = {name: post.get(name, "") for name in FORM_FIELDS}
+    typed |= {name: with_line_feeds(typed[name]) for name in TEXTS}
+    typed |= {"tags": as_line(post["tags"]), "params": block(post.get("params", {}))}
     return typed | {"etag": etag_of(document), "base": base_of(typed)}
 
 
 def base_of(typed: Mapping[str, str]) -> str:
-    """Return the names of the fields of a form, each with its hash."""
+    """Return the name and hash of each field of a form."""
     return " ".join(f"{name}:{_hash(name, typed)}" for name in FORM_FIELDS)
 
 
@@ -50,8 +57,8 @@ def _hash(name: str, typed: Mapping[str, str]) -> str:
 
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
-    """Update the unedited fields of a form from the current post; return the fields changed on both sides."""
-    base = dict(each.split(":", 1) for each in typed.get("base", "").split() if ":" in each)
+    """Update the unedited fields of a form from the current post; return those that changed in both."""
+    base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
     mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
     if not typed.get("slug"):  # It is chosen when the post is saved.
         mine.pop("slug", None)
@@ -62,7 +69,7 @@ def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str
 
 
 def as_line(tags: Iterable[str]) -> str:
-    """Join tags with commas; put a tag that contains a comma or a quote in quotes."""
+    """Join tags with commas, and quote those that contain a comma or a quote."""
     return ", ".join('"{}"'.format(tag.replace('"', '""')) if {*tag} & {*',"'} else tag for tag in tags)
 
 
@@ -76,16 +83,16 @@ def from_line(line: str) -> list[str]:
 
 
 def with_line_feeds(text: str) -> str:
-    """Return a string with LF for each line break, as browsers show it in a form."""
+    """Return a text with LF for each line break, as browsers show it in a form."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def changed_fields(
-    names: Iterable[str], before: Mapping[str, str], after: Mapping[str, str]
-) -> dict[str, list[tuple[str, str]]]:
-    """Return the lines of some fields that differ between two forms. Runs in the background: it can take long."""
-    dates = (local_time(utc_time(form["published_at"])).replace("T", " ") for form in (before, after))
-    old, new = ({**form, "published_at": date} for form, date in zip((before, after), dates, strict=True))
+    before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str] = FORM_FIELDS
+) -> dict[str, Lines]:
+    """Return the lines of fields that differ between two forms. A thread compares them, because it can take long."""
+    times = (local_time(utc_time(form["published_at"])).replace("T", " ") for form in (before, after))
+    old, new = ({**form, "published_at": time} for form, time in zip((before, after), times, strict=True))
     differing = [name for name in names if old[name] != new[name]]
     return request.database.compute_in_thread(
         request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing}
@@ -93,7 +100,7 @@ def changed_fields(
 
 
 def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load the typed fields. Raises ValidationError for all invalid fields, even unreadable ones."""
+    """Load the typed fields. Raises ValidationError for all invalid fields, those in `wrong` included."""
     try:
         fields = schema.load(typed)
     except ValidationError as error:
@@ -107,8 +114,7 @@ def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
 
-    Browsers send every line break as CRLF. An untouched text stays as it was in the `old` post; a changed one gets CRLF
-    if the old one had it.
+    A text that was not edited keeps the line breaks of the `old` post. An edited one gets CRLF if the old one had it.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
     typed["status"] = g.form.get("to") or typed["status"]  # A button can choose it.
@@ -130,3 +136,71 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
         is_same = not time.endswith("Z") and f"{time}:00"[:19] == local_time(before)  # Browsers leave out seconds of 0.
         typed["published_at"] = before if is_same else utc_time(time)
     return typed, wrong
+
+
+# Differences
+
+
+def changed_lines(old: str, new: str) -> Lines:
+    """Return the removed and added lines, each after its kind, with a few equal lines around them.
+
+    Equal lines at both ends are skipped before the texts are split, which takes up to 60 bytes a line. If the rest is
+    long, all of it counts as removed and added. As bytes, a text with an emoji takes a quarter of the memory.
+    """
+    if old == new:
+        return []
+    before, after = (f"\n{text}\n".encode() for text in (old, new))
+    start, end = equal_ends(before, after)
+    is_short = max(text.count(b"\n", start, len(text) - end) for text in (before, after)) <= MAX_COMPARED
+    for _ in range(CONTEXT if is_short else 0):
+        start = max(0, before.rfind(b"\n", 0, start))
+        end -= max(0, before.find(b"\n", len(before) - end + 1) - (len(before) - end))
+    parts = (text[start : len(text) - end].split(b"\n", MAX_LINES + 1)[1:] for text in (before, after))
+    removed, added = ([line.decode() for line in lines] for lines in parts)
+    if is_short:
+        signed: Iterable[str] = islice(unified_diff(removed, added, n=CONTEXT, lineterm=""), 3, None)  # without headers
+    else:
+        signed = chain((f"-{line}" for line in removed), (f"+{line}" for line in added))
+    lines: Lines = []
+    left = MAX_CHARACTERS
+    for line in signed:
+        if len(lines) == MAX_LINES or left <= 0:
+            return [*lines, ("skipped", "")]
+        text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
+        lines.append((KINDS[line[0]], "" if line[0] == "@" else text))
+        left -= len(text)
+    return lines
+
+
+def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
+    """Return how many bytes of whole lines two texts share at the start and at the end."""
+    most = min(len(old), len(new))
+    equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
+    start = old.rfind(b"\n", 0, equal)
+    equal = bisect_left(range(1, most - start + 1), True, key=lambda size: old[-size:] != new[-size:])
+    return start, len(old) - old.find(b"\n", len(old) - equal)
+
+
+def marked(lines: Lines) -> Lines:
+    """Mark what differs between equal words at both ends of a line, if as many lines were added as removed."""
+    runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
+    for (old_kind, old), (new_kind, new) in pairwise(runs):
+        if (old_kind, new_kind, len(old)) == ("removed", "added", len(new)):
+            old[:], new[:] = zip(*map(_mark_words, old, new), strict=True)
+    return [(kind, line) for kind, run in runs for line in run]
+
+
+def _mark_words(old: str, new: str) -> tuple[str, str]:
+    before, after = old.split(" "), new.split(" ")
+    most = min(len(before), len(after))
+    start = next((at for at in range(most) if before[at] != after[at]), most)
+    end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
+    if not start and not end:
+        return old, new
+    return _with_mark(before, start, end), _with_mark(after, start, end)
+
+
+def _with_mark(words: list[str], start: int, end: int) -> str:
+    stop = len(words) - end
+    changed = [Markup("<mark>{}</mark>").format(" ".join(words[start:stop]))] if start < stop else []
+    return Markup(" ").join([*words[:start], *changed, *words[stop:]])

@@ -1,19 +1,19 @@
-"""The frame of the owner's page: sessions, forms and their tokens, notices, and errors as pages."""
+"""What the views of the owner's page share: sessions, forms and their tokens, notices, and errors as pages."""
 
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any
 
 from flask import Response, g, render_template
 from itsdangerous import BadSignature, URLSafeSerializer
 from marshmallow import ValidationError
 from multipart import MultipartSegment
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, NotFound
+from werkzeug.exceptions import BadRequest, Forbidden, HTTPException
 
 from blogapi.api.access import is_for_strangers
 from blogapi.api.request import MAX_BODY_BYTES, MAX_BODY_FIELDS, READ_METHODS, check_content_type, request
@@ -30,14 +30,14 @@ from blogapi.wings.tags import storage as tags
 ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
-PREVIEW = "/preview"  # receives a post's form, with a token of its own
-MAX_FORM_BYTES = 64 * 1024  # limit for a form without a post or without a session, because an error page repeats it
-MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for a copy of a form
+PREVIEW = "/preview"  # receives the form of a post, with a token of its own
+# Limits for a form without a post or a session, which an error page repeats, and for a copy of a post's form
+MAX_FORM_BYTES, MAX_COPY_BYTES = 64 * 1024, 4 * 1024 * 1024
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
 MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
-UNSAFE_METHODS = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+Undo = tuple[str, dict[str, str]]  # the action of a form, and its fields
 FOR_WRITERS = {  # what the page shows instead of API messages with these beginnings
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
@@ -57,10 +57,7 @@ HEADERS = {
 
 
 def check_session() -> None:
-    """Require a session and, for a change, the token of its form; views need not check them.
-
-    The form is read even without a session, so that the error page can keep what was typed.
-    """
+    """Require a session and, for a change, the token of its form. Without a session, the error page keeps the form."""
     g.form, request.error_page = MultiDict(), error_page
     is_public, is_change = is_for_strangers(request.path), request.method not in READ_METHODS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
@@ -83,23 +80,14 @@ def check_session() -> None:
     if is_change:
         g.form = load_form()
         if not is_public and request.method != "PUT":  # Other sites cannot send one: browsers ask first.
-            check_token(g.form)
-
-
-def check_token(form: Mapping[str, str]) -> None:
-    """Raise Forbidden unless a form has its own token."""
-    sent = form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
-    if not hmac.compare_digest(sent.encode(), form_token(own_path()).encode()):
-        raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+            token = g.form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
+            if not hmac.compare_digest(token.encode(), form_token(own_path()).encode()):
+                raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
 
 
 def load_form() -> MultiDict[str, str]:
-    """Return the fields of the form that was sent. Raises an HTTPException.
-
-    Percent-encoded forms are refused: a megabyte of Cyrillic would take 0.3 s to parse. Browsers send every line
-    break as CRLF.
-    """
-    check_content_type(request, (FORM,))
+    """Return the fields of the request's form, with LF for the CRLF that browsers send. Raises an HTTPException."""
+    check_content_type(request, (FORM,))  # A megabyte of percent-encoded Cyrillic would take 0.3 s to parse.
     most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
     form = Form(request, most, most, MAX_BODY_FIELDS)
     if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
@@ -129,14 +117,8 @@ def close_image(error: BaseException | None = None) -> None:
 
 
 def form_token(action: str) -> str:
-    """Return the token of the form for `action` in this session, unique to that form."""
+    """Return the token that a form with this action needs in this session."""
     return hmac.digest(request.session.encode(), action.encode(), "sha256").hex() if request.session else ""
-
-
-def form_secret() -> bytes:
-    """Return 256 bits derived from this form. Sent again, it yields the same bits, and creates nothing twice."""
-    sent = [g.form["nonce"], sorted(g.form.lists())]
-    return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
 def cookie_name(suffix: str = "") -> str:
@@ -145,7 +127,7 @@ def cookie_name(suffix: str = "") -> str:
 
 
 def read_cookie(suffix: str = "") -> str:
-    """Return the value of a cookie, or "". Werkzeug would parse all of them, in quadratic time."""
+    """Return the value of a cookie, or "". Werkzeug would parse all cookies, in quadratic time."""
     for pair in request.environ.get("HTTP_COOKIE", "").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == cookie_name(suffix):
@@ -185,14 +167,14 @@ def known_tags() -> list[str]:
 
 
 def asked() -> dict[str, str]:
-    """Return the query of the request, without empty values and without the trail of `paging`."""
+    """Return the query of the request without empty values and the trail of `paging`."""
     return {name: value for name, value in request.args.items() if value and name != "newer"}
 
 
 def paging(before: Any) -> dict[str, Any]:
-    """Return the queries of the newer and the older page for a template; `before` is the start of the older one.
+    """Return the queries of the newer and the older page, which starts at `before`, for a template.
 
-    `newer` in the query has the starts of the pages between the first and this one.
+    `newer` in a query is the trail: the starts of the pages between the first and this one.
     """
     query = asked()
     trail, start = request.args.get("newer", "").split(), query.pop("before", None)
@@ -206,8 +188,9 @@ def paging(before: Any) -> dict[str, Any]:
 
 def local_time(text: str) -> str:
     """Convert a UTC time to the time zone of this page, without an offset; return anything else unchanged."""
-    zone = request.service.config.timezone
-    return datetime.fromisoformat(text).astimezone(zone).isoformat()[:19] if text.endswith("Z") else text
+    if not text.endswith("Z"):
+        return text
+    return datetime.fromisoformat(text).astimezone(request.service.config.timezone).isoformat()[:19]
 
 
 def utc_time(text: str) -> str:
@@ -218,13 +201,10 @@ def utc_time(text: str) -> str:
     return text
 
 
-def done(
-    path: str, text: str, title: str = "", undo: tuple[str, dict[str, str]] | None = None, **secrets: str
-) -> Response:
+def done(path: str, text: str, title: str = "", undo: Undo | None = None, **secrets: str) -> Response:
     """Redirect to a page with a notice, which is shown once.
 
-    `undo` is the action of a form that undoes it, with its fields. The notice travels in a signed cookie, of less than
-    4 KiB, so that the server keeps none of the `secrets` that are shown once.
+    The notice travels in a signed cookie of less than 4 KiB, so that the server stores none of its `secrets`.
     """
     response = redirect(address(path), 303)
     notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | secrets
@@ -243,10 +223,7 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view answer invalid fields with the page of its form.
-
-    `show` is the view of that page. It gets `wrong`, the messages by field name.
-    """
+    """Make a view answer invalid fields with `show`, the view of its form, which gets `wrong`: messages by field."""
 
     def decorate(view: Callable) -> Callable:
         @wraps(view)
@@ -254,30 +231,27 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
             try:
                 return view(**arguments)
             except ValidationError as error:
-                wrong = {name: _message(name, found) for name, found in error.normalized_messages().items()}
+                wrong = {name: _message(name, reasons) for name, reasons in error.normalized_messages().items()}
             except (Rejected, BadKeyName) as error:
                 name = getattr(error, "field", "name")
                 wrong = {name: str(error).removeprefix(f"{name}: ")}
-            for name, said in wrong.items():
-                wrong[name] = next((words for start, words in FOR_WRITERS.items() if said.startswith(start)), said)
-            return show(**arguments, wrong=wrong), 400
+            return show(**arguments, wrong={name: _for_writer(reason) for name, reason in wrong.items()}), 400
 
         return answer
 
     return decorate
 
 
-def _message(name: str, found: list[str] | dict[int | str, list[str]]) -> str:
+def _message(name: str, reasons: list[str] | dict[int | str, list[str]]) -> str:
     """Join the messages about a field; those about items of a list, or about params, say which."""
-    if not isinstance(found, dict):
-        return ", ".join(found)
-    places = {place if isinstance(place, str) else f"{name[:-1]} {place + 1}": said for place, said in found.items()}
+    if not isinstance(reasons, dict):
+        return ", ".join(reasons)
+    places = {at if isinstance(at, str) else f"{name[:-1]} {at + 1}": reasons[at] for at in reasons}
     return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}".lstrip(": ") for place, said in places.items())
 
 
-def unknown(path: str = "") -> NoReturn:
-    """Answer all other paths, so that they need a session, too."""
-    raise NotFound("There is no such page.")
+def _for_writer(reason: str) -> str:
+    return next((words for start, words in FOR_WRITERS.items() if reason.startswith(start)), reason)
 
 
 def context() -> dict[str, Any]:
@@ -289,7 +263,7 @@ def context() -> dict[str, Any]:
 
 
 def error_page(status: int, message: str) -> str:
-    """Return an error page, which keeps the post that was typed; if its post was deleted, the form creates one."""
+    """Return an error page, which keeps what was typed. If its post was deleted, the form creates another."""
     keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
     template = f"owner/{'write' if keeps_form else 'error'}.html"
@@ -297,7 +271,7 @@ def error_page(status: int, message: str) -> str:
 
 
 def finish(response: Response) -> Response:
-    """Forbid browsers to cache or frame responses or to send referrers; drop a notice that was shown."""
+    """Add the headers that protect the page, and drop a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     if own_path() == PREVIEW:  # Its errors are shown in the frame, too.

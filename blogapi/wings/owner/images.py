@@ -35,7 +35,7 @@ def as_markdown(image: StoredImage) -> str:
 
 
 def add_image() -> str:
-    """Append an image that was chosen in the form to the content; return its name if *Upload* was pressed."""
+    """Append the image that was chosen in the form, if any, to the content; return its name after *Upload*."""
     if not g.images:
         if "upload" in g.form:
             raise ValidationError("choose an image first", "file")
@@ -73,7 +73,7 @@ def show_image(image_id: str, **shown: Any) -> str:
 
 
 def title_of(use: Use) -> str:
-    """Return the title of the post, or its version, that shows an image; "" if it does not exist."""
+    """Return the title of the post or version that uses an image, or "" if it does not exist."""
     find = partial(revisions.find_version, version=use.version) if use.version else posts.find
     with suppress(DoesNotExist):
         return title_by(find, use.post_id) if use.post_id else ""

@@ -4,17 +4,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
 from flask import Blueprint, Response, g, render_template
+from peewee import SQL, Select, fn
 from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
-from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
-from blogapi.documents import etag_of
+from blogapi.documents import STATUSES, etag_of
 from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS
@@ -23,15 +24,16 @@ from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, DoesNotExist
+from blogapi.storage.models import Post
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
-from blogapi.wings.owner import copies, shares
-from blogapi.wings.owner.counts import MAX_COUNTED, counts
-from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields, follow, typed_fields
-from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
+from blogapi.wings.owner import copies, sessions
+from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, changed_fields, follow, typed_fields
+from blogapi.wings.owner.frame import asked, done, paging, shows_errors
 from blogapi.wings.proposals.storage import posts_with_proposals
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
+MAX_COUNTED = 100_000  # posts of a status: 5 ms
 MAX_QUERY = 200  # characters of a search
 COMPARING_SECONDS = 0.5  # for a page of the history
 MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
@@ -47,55 +49,58 @@ change_of_post = PostChangeSchema(partial=True)
 views = Blueprint("posts", __name__)
 
 
-@views.get("")
-@views.get("/")
-def index() -> Response:
-    """Begin with the posts."""
-    return redirect(address("/posts"))
-
-
 @views.get("/posts")
 def show_posts() -> str:
-    """Show the posts by latest change, and how many have each status."""
-    given = asked()
-    words = given.get("q", "")
+    """Show the posts, last changed first, and how many have each status."""
+    query = asked()
+    words = query.get("q", "")
     if words and not any(map(str.isalnum, words)):
-        del given["q"]  # The page says what to type instead.
+        del query["q"]  # The page says what to type instead.
     elif words[-1:].isalnum() and len(words) < MAX_QUERY:
-        given["q"] = f"{words}*"  # The last word may not be complete.
-    if "tag" in given:  # Posts with a tag cannot be sorted by their latest change.
-        query = list_query.load(given)
-    else:  # Cursors of both orders begin with a time.
-        query = list_query.load(given | {"sort": "published_at"}) | {"sort": "updated_at"}
-    page = find_page(request.database, query | {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}, client="owner")
+        query["q"] = f"{words}*"  # The last word may not be complete.
+    # Posts with a tag cannot be sorted by their latest change. The cursors of both orders begin with a time.
+    order = {} if "tag" in query else {"sort": "updated_at"}
+    loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
+    options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
+    page = find_page(request.database, loaded | options, client="owner")
     values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
     values |= {"unsaved": copies.posts_with_copies(request.database)} | paging(page.next)
     values["proposed"] = posts_with_proposals(request.database)
-    if not given:
+    if not query:
         values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
         values["late"] = publication.latest_in_future(request.database)
-    return render_template("owner/posts.html", most=MAX_COUNTED, searched=given.get("q"), **values)
+    return render_template("owner/posts.html", most=MAX_COUNTED, searched=query.get("q"), **values)
+
+
+def counts(reader: Reader) -> dict[str, int]:
+    """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
+    return {status: reader.one(counting(status))[0] for status in STATUSES}
+
+
+def counting(status: str) -> Select:
+    """Return the query that counts the posts with a status."""
+    return Select([Post.select(Post.id).where(Post.status == status).limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
 
 
 @views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post and its actions; after a button was pressed on an older version, also what changed since."""
+    """Show a post and its actions. After a button was pressed on an older version, also show what changed since."""
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
-    shown |= {"links": shares.listing(request.database, post_id), "copy": copies.unsaved(request.database, post_id)}
+    shown |= {"links": sessions.previews(request.database, post_id), "copy": copies.unsaved(request.database, post_id)}
     return render_template("owner/post.html", **shown)
 
 
-def show_changed(post_id: int) -> tuple[str, int]:
+def show_changed(error: PreconditionFailed) -> tuple[str, int]:
     """Show that a post changed after its page was opened, and what changed."""
+    post_id = (request.view_args or {})["post_id"]
     now, old = posts.find(request.database, post_id), version_with(post_id, g.form.get("etag", ""))
-    changed = differences(old, now) if old else {}
-    return show_post(post_id, is_another=True, changed=changed), 412
+    return show_post(post_id, is_another=True, changed=differences(old, now) if old else {}), 412
 
 
 def version_with(post_id: int, etag: str) -> bytes | None:
-    """Return the version of a post that has this entity tag, if it is one of the latest."""
+    """Return the version of a post with this entity tag, if it is one of the latest."""
     for kept in revisions.page(request.database, post_id, SEARCHED_VERSIONS).items:
         document = revisions.find(request.database, post_id, kept.version)
         if etag_of(document) == etag:
@@ -103,9 +108,9 @@ def version_with(post_id: int, etag: str) -> bytes | None:
     return None
 
 
-def differences(old: bytes, new: bytes) -> dict[str, list[tuple[str, str]]]:
+def differences(old: bytes, new: bytes) -> dict[str, Lines]:
     """Return what differs between two versions of a post, by field."""
-    return changed_fields(FORM_FIELDS, as_typed(old), as_typed(new))
+    return changed_fields(as_typed(old), as_typed(new))
 
 
 @views.post(f"{POST}/status")
@@ -115,48 +120,40 @@ def change_status(post_id: int) -> Any:
     old = documents.load(posts.find(request.database, post_id))
     typed = typed_fields(old)[0]
     changes = {name: typed[name] for name in {*typed} & {"status", "published_at"} if typed[name] != old.get(name)}
-    return change_shown(post_id, outcome(), posts.change, change_of_post.load(changes))
+    return change(post_id, outcome(), posts.change, change_of_post.load(changes))
 
 
 def outcome(text: str = "") -> str:
-    """Return what the pressed button did to the status of a post; `text` if it leaves the status."""
+    """Return what the button did to the status of a post, or `text` if it leaves the status."""
     status = g.form.get("to") or ""
     return f"is {'a draft' if status == 'draft' else status} now." if status else text
 
 
 @views.post(f"{POST}/delete")
-def delete_post(post_id: int) -> Any:
+def delete_post(post_id: int) -> Response:
     """Delete a post."""
-    title = title_by(posts.find, post_id)
-    try:
-        request.database.write(posts.delete, post_id, request.author, is_shown())
-    except PreconditionFailed:
-        return show_changed(post_id)
-    undo: tuple[str, dict[str, str]] | None = (
-        (f"/trash/{post_id}/restore", {}) if request.database.keeps_history else None
-    )
-    return done("/posts", "is in the trash." if undo else "was deleted.", title, undo=undo)
+    title, is_kept = title_by(posts.find, post_id), request.database.keeps_history
+    request.database.write(posts.delete, post_id, request.author, is_shown())
+    text, undo = "is in the trash." if is_kept else "was deleted.", f"/trash/{post_id}/restore"
+    return done("/posts", text, title, undo=(undo, {}) if is_kept else None)
 
 
 def title_by(find: Callable, post_id: int) -> str:
-    """Return the title of a post to delete; "" for a damaged one, which can be deleted, too."""
+    """Return the title of a post, or "" if it is damaged; it can be deleted all the same."""
     with suppress(Damaged):
         return documents.load(find(request.database, post_id))["title"]
     return ""
 
 
 def is_shown() -> Check:
-    """Return a check that raises PreconditionFailed unless a post is the version that the form was shown with.
+    """Return a check that a post is the version that the form was shown with. It can run in a thread."""
+    return partial(check_etag, g.form.get("etag"))
 
-    It can run in a thread, or in another request, whose transaction it shares.
-    """
-    etag = g.form.get("etag")
 
-    def check(document: bytes | None) -> None:
-        if document is None or etag_of(document) != etag:
-            raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
-
-    return check
+def check_etag(etag: str | None, document: bytes | None) -> None:
+    """Raise PreconditionFailed unless a document has this entity tag."""
+    if document is None or etag_of(document) != etag:
+        raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any) -> Response:
@@ -170,14 +167,6 @@ def change(post_id: int, text: str, operation: Callable, argument: Any) -> Respo
     if former in new.get("former_slugs", ()):
         text += f" Its former slug {former} still leads to it."
     return done(f"/posts/{post_id}", text, "" if text[0].isupper() else new["title"], undo=undo)
-
-
-def change_shown(post_id: int, text: str, operation: Callable, argument: Any) -> Any:
-    """Change a post as `change` does; if it changed since it was shown, show that instead."""
-    try:
-        return change(post_id, text, operation, argument)
-    except PreconditionFailed:
-        return show_changed(post_id)
 
 
 @views.get(f"{POST}/history")
@@ -220,13 +209,13 @@ def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
 
 
 def words_changed(old: str, new: str) -> str:
-    """Return how many words were added and removed, in brackets; nothing for long texts."""
+    """Return how many words were added and removed, in brackets, or "" for long texts."""
     if len(old) + len(new) > MAX_SPLIT:
         return ""
     before, after = Counter(old.split()), Counter(new.split())
-    counts = {"added": (after - before).total(), "removed": (before - after).total()}
-    said = ", ".join(f"{count} word{'s' if count > 1 else ''} {what}" for what, count in counts.items() if count)
-    return f" ({said})" if said else ""
+    totals = {"added": (after - before).total(), "removed": (before - after).total()}
+    words = ", ".join(f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total)
+    return f" ({words})" if words else ""
 
 
 @views.get(f"{POST}/compare")
@@ -254,7 +243,7 @@ def show_version(post_id: int, version: int) -> str:
 @views.post(f"{VERSION}/restore")
 def restore_version(post_id: int, version: int) -> Any:
     """Restore a version, except for slug, status and date."""
-    return change_shown(post_id, "is as it was.", revisions.restore, version)
+    return change(post_id, "is as it was.", revisions.restore, version)
 
 
 @views.post(f"{POST}/undo")
@@ -265,16 +254,16 @@ def undo_change(post_id: int) -> Any:
         raise DoesNotExist("revision")
     old = documents.load(revisions.find(request.database, post_id, kept[0].version))
     changes = {name: old.get(name) for name in FORM_FIELDS}
-    return change_shown(post_id, "Change undone.", posts.change, changes)
+    return change(post_id, "Change undone.", posts.change, changes)
 
 
 @views.get("/trash")
 def show_trash() -> str:
-    """Show the posts in the trash, most recently deleted first, or those that contain a text."""
+    """Show the posts in the trash, last deleted first, or those that contain a text."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
-    given = trash_query.load(query) | {"text": text}
-    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_PER_PAGE, **given)
+    options = trash_query.load(query) | {"text": text}
+    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_PER_PAGE, **options)
     return render_template("owner/trash.html", page=page, **paging(page.next))
 
 
@@ -289,9 +278,9 @@ def show_deleted(post_id: int) -> str:
 def restore_post(post_id: int) -> Response:
     """Restore a post from the trash."""
     old = documents.load(revisions.find_in_trash(request.database, post_id))
-    new = documents.load(request.database.write(revisions.restore_deleted, post_id, request.author))
+    document = request.database.write(revisions.restore_deleted, post_id, request.author)
+    new, undo = documents.load(document), (f"/posts/{post_id}/delete", {"etag": etag_of(document)})
     text = "was restored." if new["slug"] == old["slug"] else f"was restored, with the slug {new['slug']}."
-    undo = (f"/posts/{post_id}/delete", {"etag": etag_of(posts.find(request.database, post_id))})
     return done(f"/posts/{post_id}", text, new["title"], undo=undo)
 
 

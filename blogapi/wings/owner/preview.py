@@ -1,4 +1,4 @@
-"""The preview on the owner's page: a post as it will read, in a sandboxed document."""
+"""The previews of the owner's page: a post as it will look, in a sandboxed document."""
 
 import re
 import zlib
@@ -21,20 +21,18 @@ from blogapi.api.request import request
 from blogapi.documents import etag_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
-from blogapi.wings.owner import copies, sessions, shares
+from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # limit for the content: each may begin a link, an image or a footnote, which takes 40 µs
-MAX_CELLS = 20_000  # limit for all tables: short rows are padded with cells, up to 400 per character
-TOO_LARGE = "(This table is too large for the preview.)"
-HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n")
+MAX_BRACKETS = 20_000  # limit for the content: each can begin a link, an image or a footnote, which takes 40 µs
+MAX_CELLS = 20_000  # limit for all tables: one character can be a row that is padded with 400 cells
+HEADING, MAX_HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n"), 1000  # characters
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
 # Images and styles come from this service; all else is forbidden, including scripts and links that leave the frame.
-# Images from other hosts are loaded only if the owner asks for them: a hostile text could call addresses in the owner's
-# network.
+# Images of other hosts are loaded only on request: a hostile text could call addresses in the owner's network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
@@ -49,7 +47,7 @@ views = Blueprint("preview", __name__)
 
 
 def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table, or show a message in its place if the tables have too many cells."""
+    """Parse a table, or show a message in its place if all tables have too many cells."""
     if not table(state, start, end, True):
         return False
     if silent:
@@ -61,14 +59,14 @@ def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool
         return table(state, start, end, False)
     state.push("paragraph_open", "p", 1)
     message = state.push("inline", "", 0)
-    message.content, message.map, message.children = TOO_LARGE, [start, after], []
+    message.content, message.map, message.children = "(This table is too large for the preview.)", [start, after], []
     state.push("paragraph_close", "p", -1)
     state.line = after
     return True
 
 
 def show_tasks(state: StateCore) -> None:
-    """Show a box in front of the items of lists that begin with `[ ]` or `[x]`, as GitHub does."""
+    """Show a checkbox in list items that begin with `[ ]` or `[x]`, as GitHub does."""
     for item, _, text in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         task = TASK.match(text.content) if item.type == "list_item_open" and text.type == "inline" else None
         if task and text.children and text.children[0].type == "text":
@@ -79,7 +77,7 @@ def show_tasks(state: StateCore) -> None:
 
 
 def align_by_class(state: StateCore) -> None:
-    """Align the columns of tables by a class: the policy of the preview allows no styles of its own."""
+    """Align the columns of tables with classes, because the policy of the preview allows no inline styles."""
     for token in state.tokens:
         if token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # They scroll inside themselves.
@@ -98,14 +96,14 @@ markdown.core.ruler.after("inline", "alignment", align_by_class)
 
 @views.post(PREVIEW)
 def preview_form() -> Response:
-    """Show the text that was typed into a post's form."""
+    """Show what was typed into the form of a post."""
     return show(g.form)
 
 
 @views.get(f"{POST}/preview")
 @views.get(f"{VERSION}/preview")
 def preview_post(post_id: int, version: int | None = None) -> Response:
-    """Show a post as it is, or an earlier version."""
+    """Show a post, or an earlier version of it."""
     return show(documents.load(version_of(post_id, version)))
 
 
@@ -120,52 +118,47 @@ def preview_deleted(post_id: int) -> Response:
 def show_shared() -> Response:
     """Show the preview of a post to anybody who has its address.
 
-    The answer is the same for a wrong, expired or withdrawn token, and for a deleted post.
+    A wrong, expired or withdrawn token and a deleted post get the same answer.
     """
     try:
-        document = shares.find(request.database, request.args.get("token", ""))
+        document = sessions.shared_post(request.database, request.args.get("token", ""))
     except DoesNotExist:
         raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
     post = documents.load(document)
-    html = rendered(post["content"], f"preview of {post['id']}")  # One stranger renders it, and the others wait.
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
     is_unsaved = copies.unsaved(request.database, int(post["id"])) is not None
-    return show(post, html, is_unsaved=is_unsaved, is_owner=is_owner)
+    # The first visitor triggers rendering; others wait.
+    return show(post, f"preview of {post['id']}", is_unsaved=is_unsaved, is_owner=is_owner)
 
 
 @views.post(f"{POST}/share")
 @shows_errors(show_post)
 def share_post(post_id: int) -> Response:
     """Share the preview of a post."""
-    link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(shares.add, post_id)}"
+    link = f"{request.service.config.base_url}{ROOT}/shared?token={request.database.write(sessions.share, post_id)}"
     return done(f"/posts/{post_id}", "It shows the post as it is, for seven days.", link=link)
 
 
 @views.post(f"{POST}/withdraw")
 def withdraw_link(post_id: int) -> Response:
     """Withdraw a link to the preview of a post."""
-    request.database.write(shares.withdraw, post_id, g.form.get("digest", ""))
+    request.database.write(sessions.withdraw, post_id, g.form.get("digest", ""))
     return done(f"/posts/{post_id}", "The preview is no longer shared.")
 
 
-def show(post: Any, html: Markup | None = None, *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
-    """Show a post. Unless its HTML is given, render it in a thread, while other requests are answered."""
-    content = post.get("content", "")
-    shown = bounded(content)
-    html = rendered(content) if html is None else html
-    title, heading = post.get("title", ""), HEADING.match(shown)
-    is_in_text = heading is not None and heading[1].strip() == title.strip()
-    values = {"title": title, "is_in_text": is_in_text, "cover": post.get("cover_image", ""), "content": html}
+def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
+    """Show a post. Its rendering counts for `client`, by default that of the request."""
+    title, content, cover = (post.get(name, "") for name in ("title", "content", "cover_image"))
+    heading, html = HEADING.match(content[:MAX_HEADING]), rendered(content, client)
+    values = {"title": title, "is_in_text": heading and heading[1].strip() == title.strip()}
     own, sources = origin(request.service.config.base_url), "http: https:"
     if not is_owner or request.args.get("images") != "all":
         sources = f"'self' {own}"
-        found = {origin(values["cover"]), *(image[1] for image in IMAGE.finditer(html))} - {own, ""}
-        values["content"] = without_others(html)
-        values["cover"] = values["cover"] if origin(values["cover"]) in (own, "") else ""
-        values["hosts"] = sorted(origin.partition("://")[2] for origin in found)[:MAX_HOSTS]
-    page = render_template(
-        "owner/preview.html", **values, is_cut=len(shown) < len(content), is_unsaved=is_unsaved, is_owner=is_owner
-    )
+        others = {origin(cover), *(image[1] for image in IMAGE.finditer(html))} - {own, ""}
+        values["hosts"] = sorted(other.partition("://")[2] for other in others)[:MAX_HOSTS]
+        html, cover = without_others(html), cover if origin(cover) in (own, "") else ""
+    values |= {"cover": cover, "content": html, "is_cut": bounded(content) != content}
+    page = render_template("owner/preview.html", **values, is_unsaved=is_unsaved, is_owner=is_owner)
     headers = {"Content-Security-Policy": POLICY.format(sources), "X-Frame-Options": "SAMEORIGIN"}
     return Response(page, headers=headers | {"X-Robots-Tag": "noindex"})
 
@@ -177,21 +170,21 @@ def bounded(content: str) -> str:
 
 @views.app_template_filter()
 def rendered(content: str, client: str = "") -> Markup:
-    """Return Markdown as HTML, which contains no scripts. Another thread renders it, once for each text."""
+    """Return Markdown as HTML, which contains no scripts. A thread renders each text once."""
     text = bounded(content)
-    work = partial(render, text)
-    return Markup(cached(text) or request.database.compute_in_thread(client or request.client, work))
+    html = cached(text) or request.database.compute_in_thread(client or request.client, partial(render, text))
+    return Markup(html)
 
 
 @views.app_template_filter()
 def without_others(html: str) -> Markup:
-    """Replace images of other hosts, which this page must not load, by their descriptions."""
+    """Replace images of other hosts, which this page must not load, with their descriptions."""
     own = origin(request.service.config.base_url)
     return Markup(IMAGE.sub(lambda image: image[0] if image[1] == own else ELSEWHERE.format(image[2], image[1]), html))
 
 
 def render(text: str) -> str:
-    """Render Markdown, and cache the HTML: strangers can ask for a shared post again and again."""
+    """Render Markdown, and cache the HTML, because strangers can request a shared post again and again."""
     html = cached(text)
     if html is None:
         html = markdown.render(text)
@@ -202,16 +195,13 @@ def render(text: str) -> str:
 
 
 def cached(text: str) -> str | None:
-    """Return the HTML of a text, if it was rendered."""
+    """Return the cached HTML of a text, if any."""
     digest = etag_of(text.encode())
-    page = pages.pop(digest, None)
-    if page is None:
-        return None
-    pages[digest] = page  # the latest now
-    return zlib.decompress(page).decode()
+    if page := pages.pop(digest, None):
+        pages[digest] = page  # the latest now
+    return zlib.decompress(page).decode() if page else None
 
 
 def origin(url: str) -> str:
     """Return the scheme and the host of a URL, or ""."""
-    match = ORIGIN.match(url)
-    return match[0] if match else ""
+    return match[0] if (match := ORIGIN.match(url)) else ""

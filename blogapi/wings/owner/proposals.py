@@ -1,11 +1,10 @@
-"""The proposals for a post on the owner's page: what each would change, and the buttons to apply, edit or refuse it."""
+"""The views of the owner's page for proposals: what each would change, and applying, editing and refusing it."""
 
 import json
 import secrets
 from typing import Any
 
 from flask import Blueprint, Response, g
-from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
@@ -18,9 +17,9 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import Copy, Sent
-from blogapi.wings.owner.fields import FORM_FIELDS, as_typed, changed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, as_typed
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
-from blogapi.wings.owner.posts import POST, change, show_changed, show_post
+from blogapi.wings.owner.posts import POST, change, differences, show_post
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.storage import StoredProposal
 from blogapi.wings.proposals.views import BEFORE
@@ -47,8 +46,8 @@ def waiting(post_id: int) -> dict[str, Any]:
 
 
 def shown(now: bytes, proposal: StoredProposal) -> dict[str, Any]:
-    """Return what a proposal would change, without its texts, which can be long, and the tag of what is shown."""
-    changed = changed_fields(FORM_FIELDS, as_typed(now), as_typed(proposed(now, proposal.changes)))
+    """Return what a proposal would change, without its texts, which can be long, and its entity tag."""
+    changed = differences(now, proposed(now, proposal.changes))
     slugs = {name: proposal.changes[name] for name in ("former_slugs",) if name in proposal.changes}
     shown = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
     return shown | slugs | {"changed": changed, "conflicts": proposal.conflicts(documents.load(now))}
@@ -61,20 +60,18 @@ def proposed(document: bytes, fields: Fields) -> bytes:
 
 @views.post(f"{PROPOSAL}/apply")
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
-    """Apply a proposal to the post, if both are as they were shown; otherwise show them again."""
+    """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
     proposal = proposals.find(request.database, post_id, proposal_id)
     try:
         answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
     except ProposalChanged:
         return show_post(post_id, is_another="proposal", changed={}), 412
-    except PreconditionFailed:
-        return show_changed(post_id)
     proposal.log_applied()
     return answer
 
 
 def apply(tx: Transaction, post_id: int, shown: tuple[int, str | None], author: Author, check: Check) -> bytes:
-    """Apply a proposal as it was shown, also over changes to the post that were shown. Raises ProposalChanged."""
+    """Apply a proposal as it was shown, even over conflicts, which were shown, too. Raises ProposalChanged."""
     proposal_id, etag = shown
     if proposals.find(tx, post_id, proposal_id).etag != etag:
         raise ProposalChanged

@@ -1,26 +1,36 @@
-"""The sessions of the owner's page, and the links that open them."""
+"""The tokens of the owner's page: sessions, the links that open them, and those that share the preview of a post."""
 
 import secrets
 from datetime import timedelta
 from typing import NamedTuple
 
+from peewee import fn
+
 from blogapi.clock import later
+from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import DoesNotExist
+from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.keys import PREFIX, digest_of
 from blogapi.storage.models import model
 
 LINK, SESSION = "link", "session"
 MAX_BROWSER = 200  # characters
+# Words in a User-Agent, and what they stand for. The first match counts, because many contain later words, too.
+BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
+BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
+SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
+SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
 MAX_SESSIONS = 100  # shown
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
+PREVIEW_PERIOD = timedelta(days=7)
+MAX_PREVIEWS_OF_POST = 10
+MAX_PREVIEWS = 100  # limit for all posts together, so that the HTML of all fits in memory
 
-
-OwnerSession = model("owner_session")
+OwnerSession, PreviewLink = model("owner_session"), model("preview_link")
 
 
 class KnownSession(NamedTuple):
-    """A session without its token, which is not stored."""
+    """A session or link. Its token is not stored."""
 
     digest: bytes
     ends_at: str
@@ -28,6 +38,14 @@ class KnownSession(NamedTuple):
     opened_at: str
     used_at: str
     browser: str
+
+
+class KnownPreview(NamedTuple):
+    """A link to a preview. Its token is not stored."""
+
+    digest: bytes
+    created_at: str
+    ends_at: str
 
 
 def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
@@ -42,25 +60,25 @@ def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
 
 
 def check_link(reader: Reader, token: str) -> int:
-    """Return how many days the session of a link will last. Raises DoesNotExist unless a link has this token."""
-    found = find(reader, LINK, token)
-    if found is None:
+    """Return how many days the session of a link will last. Raises DoesNotExist if the link is not valid."""
+    link = find(reader, LINK, token)
+    if link is None:
         raise DoesNotExist("link: it works once, for ten minutes; “blogapi login” prints another")
-    return found.days
+    return link.days
 
 
 def open_by_link(tx: Transaction, link: str, browser: str = "") -> str:
-    """Open a session with the token of a link, which works once; return the session's token. Raises DoesNotExist."""
+    """Use up a link to open a session; return the session's token. Raises DoesNotExist."""
     days = check_link(tx, link)
     end(tx, digest_of(link))
     return add(tx, SESSION, days, browser)
 
 
 def find(reader: Reader, kind: str, token: str) -> KnownSession | None:
-    """Return the session or link that has this token, if it is valid."""
+    """Return the session or link with this token, if it is valid."""
     has_token = (OwnerSession.digest == digest_of(token)) & (OwnerSession.kind == kind)
-    found = reader.row(_sessions.where(has_token, OwnerSession.ends_at > reader.now))
-    return KnownSession._make(found) if found else None
+    row = reader.row(_sessions.where(has_token, OwnerSession.ends_at > reader.now))
+    return KnownSession._make(row) if row else None
 
 
 def listing(reader: Reader) -> list[KnownSession]:
@@ -74,7 +92,7 @@ _sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownS
 
 
 def use(tx: Transaction, session: KnownSession) -> None:
-    """Record the use of a session. This extends a session that lasts for days."""
+    """Record the use of a session, which extends one that lasts for days."""
     ends_at = later(tx.now, timedelta(days=session.days)) if session.days else session.ends_at
     used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
     tx.execute(used.where(OwnerSession.digest == session.digest))
@@ -88,3 +106,47 @@ def end(tx: Transaction, digest: bytes) -> None:
 def end_all(tx: Transaction) -> None:
     """End all sessions and links."""
     tx.execute(OwnerSession.delete())
+
+
+def share(tx: Transaction, post_id: int) -> str:
+    """Create a link to the preview of a post; return its token. Raises DoesNotExist, Rejected."""
+    posts.id_of(tx, post_id)
+    tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
+    if len(previews(tx, post_id)) >= MAX_PREVIEWS_OF_POST:
+        raise Rejected("share", f"this post has {MAX_PREVIEWS_OF_POST} previews already; withdraw one first")
+    if tx.one(PreviewLink.select(fn.COUNT(PreviewLink.digest)))[0] >= MAX_PREVIEWS:
+        raise Rejected("share", f"there are {MAX_PREVIEWS} previews already; withdraw one, or wait until one has ended")
+    token = f"{PREFIX}preview_{secrets.token_urlsafe(16)}"
+    times = {"created_at": tx.now, "ends_at": later(tx.now, PREVIEW_PERIOD)}
+    tx.execute(PreviewLink.insert({"digest": digest_of(token), "post_id": post_id} | times))
+    return token
+
+
+def shared_post(reader: Reader, token: str) -> bytes:
+    """Return the document of the post that a link shares. Raises DoesNotExist."""
+    is_valid = (PreviewLink.digest == digest_of(token)) & (PreviewLink.ends_at > reader.now)
+    row = reader.row(PreviewLink.select(PreviewLink.post_id).where(is_valid))
+    if row is None:
+        raise DoesNotExist("preview")
+    return posts.find(reader, row[0])
+
+
+def previews(reader: Reader, post_id: int) -> list[KnownPreview]:
+    """Return the valid links to the preview of a post, oldest first."""
+    is_valid = (PreviewLink.post_id == post_id) & (PreviewLink.ends_at > reader.now)
+    query = PreviewLink.select(PreviewLink.digest, PreviewLink.created_at, PreviewLink.ends_at).where(is_valid)
+    return list(map(KnownPreview._make, reader.rows(query.order_by(PreviewLink.created_at, PreviewLink.digest))))
+
+
+def withdraw(tx: Transaction, post_id: int, digest: str) -> None:
+    """Delete the link with this digest, in hexadecimal digits, to the preview of a post."""
+    for link in previews(tx, post_id):
+        if link.digest.hex() == digest:
+            tx.execute(PreviewLink.delete().where(PreviewLink.digest == link.digest))
+
+
+def browser_name(user_agent: str) -> str:
+    """Return the name of a browser and its system, such as "Firefox on Android", from its User-Agent."""
+    browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
+    system = next((name for sign, name in SYSTEMS.items() if sign in user_agent), "")
+    return " on ".join(filter(None, (browser, system))) or user_agent[:60] or "An unknown browser"

@@ -58,7 +58,7 @@ def undo_tag() -> Response:
 
 
 def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
-    """Change a tag in every post in a thread, and say so with an undo."""
+    """Change a tag in every post, in a thread, and offer to undo that."""
     author = request.author  # In the thread, there is no request.
 
     def operation(tx: Transaction) -> str:

@@ -1,4 +1,4 @@
-"""The views of the owner's page for writing posts: the form, and its unsaved copies."""
+"""The views of the owner's page for writing posts: the form, and the copies of what is typed."""
 
 import re
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, chan
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
 from blogapi.wings.owner.posts import POST, change, change_of_post, outcome
-from blogapi.wings.owner.views import browser_name
+from blogapi.wings.owner.sessions import browser_name
 
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
 PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
-LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, which takes milliseconds
+LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, because that takes milliseconds
 new_post = PostInputSchema()
 views = Blueprint("writing", __name__)
 
@@ -38,9 +38,9 @@ views = Blueprint("writing", __name__)
 @views.get("/posts/new")
 @views.get(f"{POST}/edit")
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
-    """Show a post's form: after an error with the input, else with unsaved changes, else with the post.
+    """Show the form of a post: with the input after an error, else with unsaved text, else with the post.
 
-    If the post has changed meanwhile, unedited fields show its new values, and the page compares the others.
+    If the post has changed since, unedited fields show its new values, and the page compares those changed in both.
     """
     database = request.database
     post = NEW if post_id is None else as_typed(posts.find(database, post_id))
@@ -55,23 +55,22 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         copy = copy if copy.state in copies.WITH_TEXT else None
     if copy:
         typed |= copies.text_of(database, copy.id) | {"etag": copy.etag}
-        typed |= {} if copy.state == OPEN else {"number": "0"}  # The form keeps what it shows until its writer chooses.
+        typed |= {} if copy.state == OPEN else {"number": "0"}  # The form keeps this text until its writer chooses.
     if post_id and typed.get("etag") != post["etag"]:
-        changed = changed_fields(follow(typed, post), post, typed)
+        changed = changed_fields(post, typed, follow(typed, post))
         typed |= {"etag": post["etag"], "base": post["base"]}
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
-    values: dict[str, Any] = {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy}
-    values |= {"action": own_path(), "status": post["status"]}
+    shown |= {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy, "status": post["status"]}
     if post_id is None:
-        values["others"] = [other for other in copies.listing(database, OPEN, ASIDE) if other != copy]
-    return render_template("owner/write.html", **values | shown)
+        shown["others"] = [other for other in copies.listing(database, OPEN, ASIDE) if other != copy]
+    return render_template("owner/write.html", action=own_path(), **shown)
 
 
 @views.post("/posts/new")
 @shows_errors(show_form)
 def create_post() -> Any:
-    """Create a post, once. If the response was lost and the form is sent again, save what was typed since."""
+    """Create a post, once. If the form is sent again because the response was lost, save what was typed since."""
     if added := add_image():
         return show_form(added=added)
     fields = load(new_post, *typed_fields())
@@ -86,12 +85,12 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the fields changed in the form; if the post has changed as well, show both."""
+    """Save the fields changed in the form. If they were changed elsewhere, too, show both."""
     if added := add_image():
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
     old = documents.load(now)
-    if saved := copies.saved_by(request.database, sent.copy.id):  # The answer was lost; this was sent again.
+    if saved := copies.saved_by(request.database, sent.copy.id):  # This is sent again, because the answer was lost.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and not {"to", "knows"} & g.form.keys():
         return show_form(post_id, is_live=True), 412
@@ -102,7 +101,7 @@ def save_post(post_id: int) -> Any:
     empty = [name for name in changes if changes[name] in ("", {}) and name in change_of_post.cleared]
     fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
     if fields.get("params"):
-        fields["params"] = dict(fields["params"])  # replaces all params: a plain dict is not a merge patch
+        fields["params"] = dict(fields["params"])  # A plain dict is no merge patch: it replaces all params.
     if "published_at" in old and "published_at" not in typed:
         fields["published_at"] = None
     if not typed["slug"] and (slug := suggested_slug(typed, old)):
@@ -115,7 +114,7 @@ def save_post(post_id: int) -> Any:
 
 @views.before_request
 def empty_suggested_slug() -> None:
-    """Empty a slug that the page filled in: it is made from the title when the post is saved."""
+    """Empty a slug that the page filled in, so that saving the post makes it from the title."""
     if g.form.get("slug") and g.form["slug"] == g.form.get("suggested"):
         g.form["slug"] = ""
 
@@ -134,39 +133,43 @@ def fits(slug: str, title: str) -> bool:
     return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
 
 
-def sent_form() -> Sent:
-    """Return the form to be saved, for `copies`."""
+def sent_copy(copy_id: str) -> Copy | None:
+    """Return the copy of the form that was sent, or None if it has none."""
     form, number = g.form, g.form.get("number", "")
-    is_copy = COPY_ID.fullmatch(form.get("copy", "")) and DRAFT.fullmatch(form.get("draft", ""))
-    copy_id, draft = (form["copy"], form["draft"]) if is_copy else ("", "")
-    copy = Copy(copy_id, int(number) if NUMBER.fullmatch(number) else 0, draft, browser=browser_name(g.browser))
-    text = etag_of("\0".join(form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
-    return Sent(copy, {"base": base_of(form), "text": text}, sent_over())
+    draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
+    if not (COPY_ID.fullmatch(copy_id) and DRAFT.fullmatch(draft) and NUMBER.fullmatch(number)):
+        return None
+    post_id, etag = int(draft) if draft.isdecimal() else None, form.get("etag", "")[:64]
+    return Copy(copy_id, int(number), draft, post_id, etag=etag, browser=browser_name(g.browser))
 
 
 def sent_over() -> str:
-    """Return the place that a form was opened over, if it is one."""
+    """Return the place that the form was opened over, if any."""
     return over[0] if (over := PLACE.fullmatch(g.form.get("over", ""))) else ""
+
+
+def sent_form() -> Sent:
+    """Return the form to save, for `copies`."""
+    text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
+    copy = sent_copy(g.form.get("copy", "")) or Copy("", 0, "")
+    return Sent(copy, {"base": base_of(g.form), "text": text}, sent_over())
 
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Store a copy of a form, unless it only asks; answer with its tokens in this session, and with newer text."""
-    form, number = g.form, g.form.get("number", "")
-    draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
-    if not (COPY_ID.fullmatch(copy_id) and DRAFT.fullmatch(draft) and NUMBER.fullmatch(number)):
+    """Keep a copy of a form, unless it only asks; answer with tokens for this session, and with newer text."""
+    copy = sent_copy(copy_id)
+    if copy is None:
         raise BadRequest("This is not a copy.")
-    post_id = int(draft) if draft.isdecimal() else None
-    copy = Copy(copy_id, int(number), draft, post_id, etag=form.get("etag", "")[:64], browser=browser_name(g.browser))
-    sent = Sent(copy, {name: form.get(name, "") for name in (*FORM_FIELDS, "base")}, sent_over())
-    if "content" in form:
+    sent = Sent(copy, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")}, sent_over())
+    if "content" in g.form:
         is_large = sum(map(len, sent.fields.values())) > LARGE_COPY
         (request.database.write_in_thread if is_large else request.database.write)(copies.put, sent)
-    post_id = copies.post_of(request.database, draft)
+    post_id = copies.post_of(request.database, copy.draft)
     path = form_of(post_id)
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
     answer |= {"upload_token": form_token(UPLOAD), "form": address(path)} | news_of(post_id)
-    now, rival = copies.current(request.database, draft), copies.newer(request.database, sent)
+    now, rival = copies.current(request.database, copy.draft), copies.newer(request.database, sent)
     if now and now.id == copy_id and now.state == SAVED:
         answer |= {"saved_etag": now.etag, "saved_base": copies.text_of(request.database, copy_id)["base"]}
     if now and rival:
@@ -177,7 +180,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
 
 
 def news_of(post_id: int | None) -> dict[str, str]:
-    """Return what a form must know about its post as it is now, and the slug and address that its text leads to."""
+    """Return what a form must know about its post as it is now, and the slug and address that it would get."""
     post, news, url_of = NEW, {}, request.service.config.url_on_site
     if post_id:
         try:
@@ -197,15 +200,15 @@ def news_of(post_id: int | None) -> dict[str, str]:
 
 @views.get(f"{COPY}/compare")
 def compare_copies(copy_id: str) -> str:
-    """Show the differences between two copies of the same post."""
+    """Show the differences between two copies of a post."""
     other, mine = (copies.with_text(request.database, name) for name in (request.args.get("with", ""), copy_id))
     texts = [NEW | copies.text_of(request.database, copy.id) for copy in (other, mine)]
-    return render_template("owner/compare.html", changed=changed_fields(FORM_FIELDS, *texts), old=other, new=mine)
+    return render_template("owner/compare.html", changed=changed_fields(*texts), old=other, new=mine)
 
 
 @views.put("/markdown")
 def convert_html() -> Response:
-    """Convert HTML that was pasted into a form to Markdown, without its scripts and forms, as Micropub does."""
+    """Convert pasted HTML to Markdown, without its scripts and forms, as Micropub does."""
     convert = partial(safe_markdown_of, g.form.get("html", ""))
     try:
         markdown, _ = request.database.compute_in_thread(request.client, convert)
@@ -221,14 +224,14 @@ def form_of(post_id: int | None) -> str:
 
 @views.post(f"{COPY}/discard")
 def discard_copy(copy_id: str) -> Response:
-    """Discard the copy of a form or, if it has sent none, the copy it was opened with."""
+    """Discard the copy of a form or, if it has sent none, the one it was opened with."""
     mine = copies.find(request.database, copy_id)
-    copy = request.database.write(copies.discard, copy_id if mine else g.form.get("over", "").partition(" ")[0])
+    copy = request.database.write(copies.discard, copy_id if mine else g.form.get("over", ""))
     return done(form_of(copy.post_id), "The unsaved changes are discarded.", undo=(f"{COPIES}{copy.id}/use", {}))
 
 
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
-    """Make a copy the current text of its draft: to undo that it was discarded, or to use it instead of another."""
+    """Make a copy the current one: to undo that it was discarded, or to use it instead of another."""
     copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

@@ -1,0 +1,223 @@
+"""The views of the owner's page for keys and webhooks, of which a form creates one, even if it is sent again."""
+
+import hmac
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, Response, g, render_template
+from marshmallow import ValidationError
+from werkzeug.datastructures import MultiDict
+
+from blogapi.api.request import request
+from blogapi.posts.idempotency import Idempotency
+from blogapi.storage import keys
+from blogapi.storage.engine import Transaction
+from blogapi.storage.errors import NotUnique, Rejected
+from blogapi.storage.keys import digest_of
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey
+from blogapi.wings.owner.frame import done, shows_errors
+from blogapi.wings.webhooks import storage as webhooks
+from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownWebhook
+from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
+
+KEYS_PER_PAGE = 100
+LEAST_FIRST = (PUBLISHED_ONLY, READ_ONLY, DRAFTS_ONLY, FULL)
+SHOWN_DELIVERIES = 10  # of each webhook
+new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
+PRESETS = {
+    "rebuild": [webhooks.SITE_CHANGED],
+    "published": ["post.published"],
+    "everything": [event for event in DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
+}
+REBUILD = {"preset": "rebuild", "after_seconds": "60"}  # values of the form for all hosts
+HOSTS = {
+    "Netlify": {"url": "https://api.netlify.com/build_hooks/…"},
+    "Vercel": {"url": "https://api.vercel.com/v1/integrations/deploy/…"},
+    "Cloudflare Pages": {"url": "https://api.cloudflare.com/client/v4/pages/webhooks/deploy_hooks/…"},
+    "GitHub workflow": {
+        "url": "https://api.github.com/repos/OWNER/REPOSITORY/dispatches",
+        "body": webhooks.DISPATCH_BODY,
+        "headers": "Authorization: Bearer TOKEN",
+    },
+}
+PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
+WEBHOOK = "/webhooks/<id:webhook_id>"
+views = Blueprint("keys", __name__)
+
+
+# Created once
+
+
+def form_secret() -> bytes:
+    """Return 256 bits derived from the form: the same ones if it is sent again."""
+    sent = [g.form["nonce"], sorted(g.form.lists())]
+    return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
+
+
+def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
+    """Store the key of a form, once. Raises BadKeyName, Rejected."""
+    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
+        claim(tx, key)
+        keys.add(tx, name, key, scope)
+
+
+def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWebhook, str]:
+    """Create the webhook of a form, once; return it, and its secret as text. Raises Rejected."""
+    text = webhooks.SECRET_PREFIX + b64encode(secret).decode()
+    if webhook := webhooks.find_by_secret(tx, text):
+        return webhook, text
+    claim(tx, text)
+    return webhooks.add(tx, **fields, secret=text)
+
+
+def claim(tx: Transaction, secret: str) -> None:
+    """Record that a form has used a secret. Raises Rejected if it did before, so that a revoked key stays revoked."""
+    # The record outlives the session. No Idempotency-Key has its empty name.
+    row = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
+    try:
+        tx.execute(Idempotency.insert(row))
+    except NotUnique:
+        raise Rejected("Idempotency-Key", "what it created is gone") from None
+
+
+# Keys
+
+
+@views.get("/keys")
+def show_keys(**shown: Any) -> str:
+    """Show the keys, and a form for another one."""
+    known = keys.listing(request.database, KEYS_PER_PAGE + 1, request.args.get("after", ""))
+    peek = request.service.limiter.peek
+    rows = [(key, peek(key.name, request.database.engine.hits(key.digest))) for key in known[:KEYS_PER_PAGE]]
+    last = rows[-1][0].name if len(known) > KEYS_PER_PAGE else None
+    return render_template("owner/keys.html", keys=rows, last=last, scopes=LEAST_FIRST, **shown)
+
+
+@views.post("/keys/create")
+@shows_errors(show_keys)
+def create_key() -> Response:
+    """Create a key."""
+    name, scope = g.form.get("name", "").strip(), g.form.get("scope")
+    if scope not in SCOPES:
+        raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
+    key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
+    request.database.write(add_key, name, key, scope)
+    return done("/keys", "It is shown only once.", name, key=key)
+
+
+@views.post("/keys/regenerate")
+def regenerate_key() -> Response:
+    """Replace a key with a new one."""
+    name, key = g.form.get("name", ""), keys.new_key()
+    request.database.write(keys.replace, name, key)
+    return done("/keys", "The old key no longer works. The new one is shown only once.", name, key=key)
+
+
+# Webhooks
+
+
+@views.get("/webhooks")
+def show_webhooks(**shown: Any) -> str:
+    """Show the webhooks with their latest deliveries, and a form for another, which `for` in the query fills in."""
+    known = webhooks.listing(request.database)
+    read = (webhooks.deliveries, webhooks.subjects)
+    rows = [
+        (webhook, *(listing(request.database, webhook.id, SHOWN_DELIVERIES) for listing in read)) for webhook in known
+    ]
+    if not g.form and (host := HOSTS.get(request.args.get("for", ""))):
+        shown["typed"] = MultiDict(REBUILD | host)
+    return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **choices(), **shown)
+
+
+@views.post("/webhooks/create")
+@shows_errors(show_webhooks)
+def create_webhook() -> Response:
+    """Create a webhook."""
+    fields = new_webhook.load(typed_fields())
+    check_address(request.service, fields["url"])
+    webhook, secret = request.database.write(add_webhook, form_secret(), **fields)
+    text = "It is shown only once."
+    if any(fields["url"].startswith(host["url"].partition("…")[0]) for host in HOSTS.values()):
+        text += " This host does not check it: you need not keep it."
+    return done("/webhooks", text, without_password(webhook.url), secret=secret)
+
+
+@views.get(f"{WEBHOOK}/edit")
+def show_webhook(webhook_id: int, **shown: Any) -> str:
+    """Show the form of a webhook."""
+    webhook = webhooks.find(request.database, webhook_id)
+    if not g.form:
+        typed = [("url", without_password(webhook.url)), ("preset", "chosen"), ("body", webhook.body)]
+        typed += [("events", event) for event in webhook.events]
+        shown["typed"] = MultiDict([*typed, ("after_seconds", str(webhook.after_seconds))])
+    pinged = ["ping"] if "ping" in webhook.events else []
+    return render_template("owner/webhook.html", webhook=webhook, **choices(*pinged), **shown)
+
+
+@views.post(f"{WEBHOOK}/edit")
+@shows_errors(show_webhook)
+def save_webhook(webhook_id: int) -> Response:
+    """Change a webhook. Its headers stay unless they are retyped or removed, and its URL unless it is edited."""
+    old, typed = webhooks.find(request.database, webhook_id), typed_fields()
+    if "remove_headers" in g.form:
+        typed = {"headers": {}} | typed
+    if typed["url"] == without_password(old.url):
+        del typed["url"]
+    fields = change_of_webhook.load(typed)
+    if "url" in fields:
+        check_address(request.service, fields["url"])
+    webhook = request.database.write(webhooks.change, webhook_id, fields)
+    return done("/webhooks", "was saved.", without_password(webhook.url))
+
+
+def choices(*others: str) -> dict[str, Any]:
+    """Return the choices in the form of a webhook, with `others` as further events."""
+    return {"events": [event for event in EVENTS if event != "ping"] + [*others], "bodies": webhooks.BODIES}
+
+
+def typed_fields() -> dict[str, Any]:
+    """Return the typed fields, as in JSON. Raises ValidationError."""
+    fields: dict[str, Any] = {"url": g.form.get("url", "").strip()}
+    for name in ("url", "headers"):
+        if placeholder := PLACEHOLDER.search(g.form.get(name, "")):
+            raise ValidationError(f"still has “{placeholder[0]}”: put your own in its place", name)
+    fields["events"] = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
+    if seconds := g.form.get("after_seconds", "").strip():
+        fields["after_seconds"] = int(seconds) if re.fullmatch("[0-9]{1,4}", seconds) else seconds
+    if body := g.form.get("body"):
+        fields["body"] = body
+    if lines := [line for line in g.form.get("headers", "").split("\n") if line.strip()]:
+        fields["headers"] = {}
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if not colon or name.strip() in fields["headers"]:
+                raise ValidationError("must be lines such as Authorization: Bearer TOKEN, each name once", "headers")
+            fields["headers"][name.strip()] = value.strip()
+    return fields
+
+
+@views.app_template_filter()
+def without_password(url: str) -> str:
+    """Return a URL with its user and password hidden."""
+    return re.sub("(?<=://)[^/?#]*@", "…@", url, count=1)
+
+
+def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
+    """Add a view that runs one operation with the arguments in its path, `fields` of its form, and `fixed`."""
+
+    def view(**arguments: Any) -> Response:
+        write = request.database.write_in_thread if in_thread else request.database.write
+        write(operation, **arguments, **{name: g.form.get(name, "") for name in fields}, **fixed)
+        return done(f"/{rule.split('/')[1]}", text, g.form.get("name", ""))
+
+    views.add_url_rule(rule, rule, view, methods=["POST"])
+
+
+add_action("/keys/revoke", "was revoked.", keys.remove, "name")
+add_action(f"{WEBHOOK}/ping", "A ping is on its way.", webhooks.ping)
+add_action(f"{WEBHOOK}/turn-on", "The webhook is on.", webhooks.change, changes={"active": True})
+add_action(f"{WEBHOOK}/turn-off", "The webhook is off.", webhooks.change, changes={"active": False})
+add_action(f"{WEBHOOK}/delete", "The webhook was deleted.", webhooks.remove, in_thread=True)
+add_action(f"{WEBHOOK}/<delivery_id:message_id>/resend", "It is on its way again.", webhooks.redeliver)
