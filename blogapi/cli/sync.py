@@ -127,12 +127,14 @@ class Output:
     as_json: bool
     quiet: bool
     diff: bool
+    would_be: str  # in front of what a dry run only foresees
 
     def result(self, result: Result) -> None:
         """Print what was done with a file, or a post."""
         outcome, name, reason = result
-        if outcome == "unchanged" or (self.quiet and not outcome.endswith(HAPPENED)):
+        if outcome == "unchanged" or (self.quiet and outcome not in HAPPENED):
             return
+        outcome = self.would_be * (outcome in CHANGES) + outcome
         if self.as_json:
             self.line(json.dumps({"action": outcome, "file": name, "reason": reason}))
         else:
@@ -155,14 +157,14 @@ class Output:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python tries again
             raise ValueError(f"cannot print the results: {error.strerror}; run the command again") from error
 
-    def summary(self, counts: Counter[str], would_be: str) -> None:
+    def summary(self, counts: Counter[str]) -> None:
         """Print the counts, and in a quiet run only if something happened."""
         if self.quiet and not any(counts[what] for what in HAPPENED):
             return
         if self.as_json:
             self.line(json.dumps({"counts": counts}))
         else:
-            self.line(would_be + counted(counts))
+            self.line(self.would_be + counted(counts))
 
 
 def run(
@@ -180,7 +182,7 @@ def run(
     if not (address := move_to or address):
         raise click.UsageError("Set BLOGAPI_REMOTE to the address of the service.")
     folder, names = folder_and_names(paths)
-    output = Output(*(options.pop(name) for name in ("as_json", "quiet", "diff")))
+    output = Output(options.pop("as_json"), options.pop("quiet"), options.pop("diff"), "would be " * options["dry_run"])
     options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
@@ -251,11 +253,11 @@ def zone_of(state: SyncState) -> tzinfo:
 def print_results(starters: Iterable[Starter], comparison: Comparison, output: Output) -> Counter[str]:
     """Push, pull or both; print each change, what was left out, and the counts; return the counts."""
     counts = Counter(created=0, updated=0, unchanged=0, conflict=0, failed=0)
-    working, syncs = comparison.working, [start(comparison) for start in starters]
-    sources = working.sources
+    syncs, sources = [start(comparison) for start in starters], comparison.working.sources
     try:
-        for result in unique(chain(comparison.results, *map(results_of, syncs))):
-            counts[result.outcome.rpartition(" be ")[2]] += 1
+        results = (with_progress(sync.results(), len(sync.queue)) for sync in syncs)
+        for result in unique(chain(comparison.results, *results)):
+            counts[result.outcome] += 1
             output.result(result)
             if result.outcome == "conflict" and output.diff:
                 output.difference(result.name, differences(comparison, result.name))
@@ -263,15 +265,8 @@ def print_results(starters: Iterable[Starter], comparison: Comparison, output: O
             if not output.quiet:
                 output.line(line, is_error=True)
     finally:
-        output.summary(counts, "would be " if working.dry_run else "")
+        output.summary(counts)
     return counts
-
-
-def results_of(sync: Push | Pull) -> Iterator[Result]:
-    """Yield the results of a command; those of a dry run say so."""
-    for result in with_progress(sync.results(), len(sync.queue)):
-        is_foreseen = sync.working.dry_run and result.outcome in CHANGES
-        yield result._replace(outcome=f"would be {result.outcome}") if is_foreseen else result
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:

@@ -66,6 +66,20 @@ def test_other_line_ends_are_recorded_so_that_the_file_can_be_renamed(run, synce
     assert there().keys() == {"a"}
 
 
+@pytest.mark.parametrize("name", ["a", "c"])  # Its post has changed, is gone.
+def test_other_line_ends_are_recorded_whatever_happened_to_the_post(run, synced, there, blog, change, name):
+    here = synced(a="# A\n", b="# B\n", c="# C\n")
+    next_second()
+    change("a", content="Theirs.")
+    blog.request("DELETE", "/v1/posts/by-slug/c")
+    (here / f"{name}.md").write_bytes((here / f"{name}.md").read_bytes().replace(b"\n", b"\r\n"))
+    run("push", here)
+    for old, new in ((f"{name}.md", "old.md"), ("b.md", f"{name}.md"), ("old.md", "b.md")):
+        (here / old).rename(here / new)
+    assert {f"renamed b.md: was {name}.md", f"renamed {name}.md: was b.md"} < {*run("push", here)[1]}
+    assert texts(there()) == {"a": "Theirs.", "b": "# B\n"}
+
+
 def test_a_pull_writes_the_new_addresses_of_images_and_a_push_sends_no_old_ones(run, folder, there, blog, change):
     _, _, image = blog.request("POST", "/v1/images", png(), Content_Type="image/png")
     old = f"https://old.example/images/{image['url'].rpartition('/')[2]}"

@@ -68,6 +68,25 @@ def test_an_edit_is_sent_if_a_state_from_elsewhere_agrees_with_the_own_one(run, 
     assert there().keys() == {"b"}
 
 
+def test_a_state_that_arrives_before_files_that_were_renamed_makes_no_file_another(
+    run, synced, machine, there, tmp_path
+):
+    machine("a")
+    here = synced(a="# A\n", b="# B\n")
+    other = shutil.copytree(here, tmp_path / "other")
+    machine("b")
+    run("push", other)
+    machine("a")
+    for old, new in (("a.md", "old.md"), ("b.md", "a.md"), ("old.md", "b.md")):
+        (here / old).rename(here / new)
+    assert run("push", here)[1][-1] == counts(unchanged=2, renamed=2)
+    machine("b")
+    shutil.copy(here / ".blogapi.json", other)
+    edit(other / "a.md", "# A", "# A, edited")
+    assert run("push", other)[0] == 2
+    assert [post["content"] for post in there().values()] == ["# B\n", "# A\n"]
+
+
 def test_a_copy_of_the_folder_on_the_same_machine_has_no_state_of_its_own(run, synced, folder, there, tmp_path):
     here = synced(a="# A\n", b="# B\n")
     other = shutil.copytree(here, tmp_path / "other")

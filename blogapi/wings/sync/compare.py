@@ -17,7 +17,7 @@ from blogapi.wings.sync.client import KEPT_REVISIONS, LISTED_FIELDS, Conflict, P
 from blogapi.wings.sync.edit import MAX_DIFF_LINES
 from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, slug_in
 from blogapi.wings.sync.matching import Assignment, PostList, changed_slug, drop_duplicates, renamed
-from blogapi.wings.sync.state import Entry, SyncState, entry_of, fingerprint, identity, image_addresses
+from blogapi.wings.sync.state import Entry, SyncState, entry_of, fingerprint, identity, images_in
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
 
@@ -119,6 +119,9 @@ class Comparison:
             entry["seen"] = rfc3339(working.now)
         # Before anything else changes: it fails if the folder is read-only.
         working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
+        for name, entry in [*self.entries.items()]:
+            if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
+                working.state.put(name, entry | {"sha256": working.sha256[name]})  # Only its spelling has changed.
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.unreadable()
         self.results += map(failed, assigned.failures)
@@ -199,14 +202,8 @@ class Comparison:
         """Return the names of images whose addresses in a file begin otherwise than those in its post."""
         if "images" not in post or name not in self.items:
             return set()
-        own, addresses = self.working.image_names(self.items[name].images), image_addresses(self.items[name].fields)
-        return {
-            image
-            for start, images in addresses.items()
-            if start not in ("", *post["images"])
-            for image in images
-            if image not in own
-        }
+        own, images = self.working.image_names(self.items[name].images), images_in(self.items[name].fields)
+        return {image for start, image in images if start not in ("", *post["images"]) and image not in own}
 
     # What to do
 
@@ -245,7 +242,7 @@ class Comparison:
         if action is Action.RECORD and current:
             self.record(name, current)
         elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
-            self.record(name, current, "" if self.is_same(name, entry) else entry["sha256"])
+            self.record(name, current, entry["sha256"])
         elif action is Action.FORGET:
             self.working.state.put(name, None)
         outcome, hint = HINTS.get(action, ("unchanged", ""))

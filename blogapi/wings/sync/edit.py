@@ -110,9 +110,8 @@ def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
     )
     inner = [line.removeprefix(indent) for line in below]
     keys = {match[1]: line for line, text in enumerate(inner, 2) if (match := re.match(r"([\w.-]+):(?: |$)", text))}
-    if not (isinstance(old, Mapping) and isinstance(new, Mapping) and fresh and indent and keys.keys() == old.keys()):
-        return fresh
-    if not OPENED.fullmatch(first):
+    are_mappings = isinstance(old, Mapping) and isinstance(new, Mapping) and bool(fresh)
+    if not (are_mappings and indent and keys.keys() == old.keys() and OPENED.fullmatch(first)):
         return fresh
     changes = {
         key: _value(inner[slice(*_span(inner, keys, key))], key, old.get(key), new.get(key))

@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 from marshmallow import ValidationError
 
-from blogapi.documents import dump, each_text
+from blogapi.documents import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError, split
 from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.edit import with_content, with_fields
 from blogapi.wings.sync.folder import MINE, Result
-from blogapi.wings.sync.state import Entry, entry_of
+from blogapi.wings.sync.state import Entry, entry_of, images_in
 from blogapi.wings.transfer.folder import MAX_NAME_BYTES
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addresses
 from blogapi.wings.transfer.items import Item
@@ -119,7 +119,8 @@ class Pull:
         lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Its headers are not edited.
             return None
-        addresses, old = _addresses_in(post), self.comparison.old_addresses(name, current)
+        old, images = self.comparison.old_addresses(name, current), images_in(post)
+        addresses = {image.encode(): f"{start}/{IMAGE_FOLDER}/{image}".encode() for start, image in images}
         moved = with_addresses({image: addresses[image] for image in addresses if image.decode() in old})
         as_in_post = with_addresses(addresses)
         data = with_content(moved(data.decode()).encode(), as_in_post(item.fields["content"]), post["content"], links)
@@ -166,8 +167,3 @@ class Pull:
                 raise NotSynced(f"the image {file} is damaged")
             self.working.write(path, data)
         return f"{above}{path}".encode()
-
-
-def _addresses_in(post: Post) -> dict[bytes, bytes]:
-    """Return the addresses of the images in a post, by the names of their files."""
-    return {match[1]: match[0] for match in IMAGE_ADDRESS.finditer(dump(post).encode())}

@@ -60,8 +60,6 @@ class Push:
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
         for name in filter(self.unchanged.__contains__, self.queue):
-            if self.entries[name]["sha256"] != self.working.sha256[name]:
-                self.comparison.record(name, self.entries[name])
             yield Result("unchanged", name)
         for name, _, current in self.comparison.with_posts(name for name in self.queue if name not in self.unchanged):
             yield self.done.get(name) or self._attempt(name, current)

@@ -5,14 +5,13 @@ import json
 import os
 import secrets
 import shutil
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from errno import EACCES
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from marshmallow import ValidationError, fields
 
@@ -31,6 +30,7 @@ ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last is that of 
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
 Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
+Journal = tuple[dict[str, Any], dict[str, Entry], dict[str, str]]  # a state as it was read: head, entries, skipped
 
 
 class EntrySchema(PostSchema):
@@ -62,33 +62,23 @@ def fingerprint(post: Post) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def image_addresses(fields: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the names of the images in a post, by what precedes their paths, such as the address of a service."""
+def images_in(fields: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return what precedes the path of each image in a post, such as the address of a service, and its file name."""
     text = dump({**fields})
-    names: defaultdict[str, set[str]] = defaultdict(set)
-    for match in IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ():
-        names[match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0]].add(match[1].decode())
-    return names
+    matches = IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ()
+    return {(match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0], match[1].decode()) for match in matches}
 
 
 def entry_of(post: Post, etag: str) -> Entry:
     """Return what to remember of a post."""
     kept = {name: post[name] for name in post if name in STAYING}
-    images = sorted(image_addresses(post))
+    images = sorted({start for start, _ in images_in(post)})
     return kept | {"etag": etag, "fingerprint": fingerprint(post)} | ({"images": images} if images else {})
 
 
 def identity(post: Entry) -> tuple[str, str]:
     """Return what no other post has. The id is not enough: another database, or a restored one, uses the same."""
     return post["id"], post["created_at"]
-
-
-class Journal(NamedTuple):
-    """A state as it was read."""
-
-    head: dict[str, Any]
-    entries: dict[str, Entry]
-    skipped: dict[str, str]
 
 
 class SyncState:
@@ -122,7 +112,7 @@ class SyncState:
             with closing(Folder(own_folder())) as folder:
                 own, status = _read(folder, self._own_name())
             is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
-            self._own = {} if is_last else self._parsed(own).entries
+            self._own = {} if is_last else self._parsed(own)[1]
         except (OSError, RuntimeError, RemoteError):
             self.is_foreign = not is_here
             return
@@ -148,7 +138,7 @@ class SyncState:
         """Keep the entries that can be believed, given the digests of the files."""
         own = {identity(entry): entry for entry in self._own.values()}
         for name, entry in [*self.entries.items()]:
-            believed = self._believed(entry, own.get(identity(entry)), sha256.get(name, ""))
+            believed = self._believed(name, entry, own.get(identity(entry)), sha256.get(name, ""))
             del self.entries[name]
             self.entries |= {name: believed} if believed else {}
         if self.is_foreign:  # The deletion of a post may have arrived before that of its file.
@@ -157,7 +147,7 @@ class SyncState:
                 if identity(entry) not in known and sha256.get(name) == entry["sha256"]:
                     self.entries.setdefault(name, entry)
 
-    def _believed(self, there: Entry, here: Entry | None, digest: str) -> Entry | None:
+    def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
         """Return which entry of a post counts for a file: the one in the folder, the one that was last written here."""
         if not self.is_foreign:  # If git has reverted it together with its file, nothing tells what to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
@@ -165,7 +155,8 @@ class SyncState:
         if here and digest == here["sha256"] != there["sha256"]:
             return here
         # A file with other bytes was edited. What it was before is certain only if both say the same.
-        return there if digest == there["sha256"] or (here and here["fingerprint"] == there["fingerprint"]) else None
+        is_certain = here and here is self._own.get(name) and here["fingerprint"] == there["fingerprint"]
+        return there if is_certain or digest == there["sha256"] else None
 
     def start(self, remote: str, zone: str, seen: str, is_changed: bool) -> None:
         """Write all entries if they have changed; if not, `begin` does so before a change. Raises OSError."""
@@ -211,7 +202,7 @@ class SyncState:
         if self.dry_run:
             return
         journal = None if isinstance(entry, dict) and self._is_kept(name, entry) else self.begin()
-        _set(self, name, entry)
+        _set(self.entries, self.skipped, name, entry)
         if journal:
             with self._ending_all():
                 journal.write(_line((name, entry)))
@@ -262,33 +253,35 @@ def _read(folder: Folder, name: str) -> tuple[bytes, os.stat_result]:
 
 def _parse(data: bytes) -> Journal:
     first, *rest = data.split(b"\n")
-    journal = Journal(json.loads(first), {}, {})
-    head = journal.head
+    head = json.loads(first)
+    entries: dict[str, Entry] = {}
+    skipped: dict[str, str] = {}
     if not isinstance(head["remote"], str) or not isinstance(head.get("places", []), list):
         raise ValueError
     for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
-        _set(journal, checked_name(name), _loaded(entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}))
+        seen_at = later(entry["updated_at"], timedelta(seconds=1))
+        entries[checked_name(name)] = _loaded(entry | {"seen": seen_at})
     lines = [json.loads(line) for line in rest[:-1]]  # The last one is empty, or was not written to its end.
     heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge those of two clones.
     seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
     for name, entry in (line for line in lines if isinstance(line, list)):
         if isinstance(entry, str):
-            _set(journal, name.replace("\0", ""), entry)  # of a folder, perhaps
+            _set(entries, skipped, name.replace("\0", ""), entry)  # of a folder, perhaps
             continue
-        loaded, known = entry and _loaded(seen | entry), journal.entries.get(checked_name(name))
+        loaded, known = entry and _loaded(seen | entry), entries.get(checked_name(name))
         if not (known and loaded and len(heads) > 1 and loaded["updated_at"] < known["updated_at"]):
-            _set(journal, name, loaded)
-    return journal
+            _set(entries, skipped, name, loaded)
+    return head, entries, skipped
 
 
-def _set(state: "Journal | SyncState", name: str, entry: Entry | str | None) -> None:
+def _set(entries: dict[str, Entry], skipped: dict[str, str], name: str, entry: Entry | str | None) -> None:
     """Set what is known about a file: an entry, the digest of bytes that cannot be read, or nothing."""
-    for known in (state.skipped,) if isinstance(entry, str) else (state.skipped, state.entries):
+    for known in (skipped,) if isinstance(entry, str) else (skipped, entries):
         known.pop(name, None)
     if isinstance(entry, str):
-        state.skipped[name] = entry
+        skipped[name] = entry
     elif entry:
-        state.entries[name] = entry
+        entries[name] = entry
 
 
 def _loaded(entry: dict[str, Any]) -> Entry:
