@@ -70,11 +70,16 @@ class Page:
         return follow(self.client, send(self.client, action, fields | typed))
 
 
-def send(client, action, fields):
+def send(client, action, fields, method="POST"):
     """Send fields as a browser sends a form, with CRLF for each line break."""
     lists = {name: value if isinstance(value, list) else [value] for name, value in fields.items()}
     body, content_type = encode_multipart_formdata([(name, sent(value)) for name in lists for value in lists[name]])
-    return client.post(action, data=body, content_type=content_type)
+    return client.open(action, method=method, data=body, content_type=content_type)
+
+
+def put_copy(client, fields):
+    """Send the copy of a form as the script does."""
+    return send(client, f"/settings/copies/{fields['copy']}", fields, "PUT")
 
 
 def sent(value):

@@ -1,16 +1,18 @@
-"""Copies of unsaved text from post forms."""
+"""Unsaved text: copies of what is typed into forms, and forms that are shown again after an error."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
-from urllib3.filepost import encode_multipart_formdata
 
 from blogapi.storage.models import DraftCopy, Post, Revision
-from blogapi.wings.owner import copies
+from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.webhooks.storage import Event
 from tests.cases import cases
-from tests.owner.pages import follow, send, view
+from tests.owner.pages import Page, follow, put_copy, send, view
+from tests.owner.test_writing import FULL, shown
 
 NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
 DAY = 24 * 3600
@@ -18,14 +20,8 @@ DAY = 24 * 3600
 
 @pytest.fixture
 def put(owner):
-    """Send the copy of a form as the script does."""
-
-    def send_copy(fields, number, **typed):
-        sent = fields | {"number": str(number)} | typed
-        body, content_type = encode_multipart_formdata([*sent.items()])
-        return owner.put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
-
-    return send_copy
+    """Send the copy of a form, under a number."""
+    return lambda fields, number, **typed: put_copy(owner, fields | {"number": str(number)} | typed)
 
 
 @pytest.fixture
@@ -99,7 +95,7 @@ def test_if_two_forms_continue_the_same_text_the_later_one_is_kept_aside(put, fo
     post()
     put(form(*EDIT), 1, content="both")
     one, two = form(*EDIT), form(*EDIT)
-    assert put(one, 1, content="one").status_code == 200
+    assert [put(one, 0).status_code, put(one, 1, content="one").status_code] == [200, 200]
     answer = put(two, 1, content="two")
     assert (answer.status_code, answer.json["browser"], answer.json["is_untouched"]) == (409, "Firefox", False)
     assert (contents("open"), contents("aside")) == (["one"], ["two"])
@@ -142,21 +138,11 @@ def test_either_text_can_be_used_on_the_page_that_compares_them(put, form, owner
     assert (contents("open"), contents("aside")) == (["two!"], ["one"])
 
 
-def test_a_form_asks_whether_another_one_has_continued(put, form, post):
-    post()
-    one, two = form(*EDIT), form(*EDIT)
-    assert put(one, 0).status_code == 200
-    put(two, 1, content="two")
-    assert put(one, 0).status_code == 409
-    put(form(*EDIT), 1, content="three")
-    assert (put(two, 1).status_code, put(two, 2, content="two").status_code) == (409, 409)
-
-
 def test_a_save_that_arrives_twice_makes_one_post_and_one_revision(put, form, owner, client, contents, count):
     fields = form() | {"title": "A", "content": "A"}
     put(fields, 1)
     saved = fields | {"number": "1"}
-    assert [send(owner, NEW[0], saved).status_code for _ in range(2)] == [303, 303]
+    assert [send(owner, NEW[0], saved).headers["Location"] for _ in range(2)] == ["/settings/posts/1"] * 2
     assert put(fields, 1).status_code == 200  # It arrived late.
     assert (count(Post), count(Revision), contents()) == (1, 0, [])
     assert send(owner, NEW[0], saved | {"content": "B"}).status_code == 303
@@ -221,9 +207,7 @@ def test_anything_but_a_copy_is_refused(put, form, contents, sent):
 
 def test_without_a_session_and_from_another_site_no_copy_is_kept(app, put, form, owner, contents):
     fields = form()
-    body, content_type = encode_multipart_formdata([*fields.items()])
-    answer = app.test_client().put(f"/settings/copies/{fields['copy']}", data=body, content_type=content_type)
-    assert answer.status_code == 403
+    assert put_copy(app.test_client(), fields).status_code == 403
     for site in ("cross-site", "same-site"):
         owner.environ_base["HTTP_SEC_FETCH_SITE"] = site
         assert put(fields, 1, content="evil").status_code == 403, site
@@ -270,3 +254,73 @@ def test_a_form_without_a_copy_creates_a_post_each_time(owner, form, count):
     fields = form() | {"title": "A", "content": "B", "copy": ""}
     assert [follow(owner, send(owner, NEW[0], fields)).status for _ in range(2)] == [200, 200]
     assert count(Post) == 2
+
+
+# Forms shown again
+
+
+def test_a_post_that_was_changed_elsewhere_is_not_overwritten_and_both_are_shown(owner, client, post):
+    post(title="Hello", content="One.\nTwo.\nThree.")
+    page = view(owner, "/settings/posts/1/edit")
+    client.patch("/v1/posts/1", json={"content": "One.\n2.\nThree.", "tags": ["new"]})
+    page = page.press("Save draft", content="One.\nTwo.\nThree!", title="Hi")
+    assert (page.status, page.all(".problem h2")) == (412, ["Not saved: the post was changed elsewhere, too"])
+    assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree."
+    assert shown(page)["content"] == "One.\nTwo.\nThree!"
+    assert page.all("section h3") == ["Content"]  # Only this form changed the title, and only the other one the tags.
+    assert (page.all("del"), page.all("ins")) == (["2.", "Three."], ["Two.", "Three!"])
+    assert (shown(page)["title"], shown(page)["tags"]) == ("Hi", "new")
+    page = page.press("Save draft", content="One.\n2.\nThree!")
+    assert page.said[0] == "“Hi” was saved."
+    assert client.get("/v1/posts/1").json["content"] == "One.\n2.\nThree!"
+
+
+def test_a_post_that_was_deleted_in_the_meantime_can_be_created_again(owner, client, post):
+    post()
+    page = view(owner, "/settings/posts/1/edit")
+    client.delete("/v1/posts/1")
+    page = page.press("Save draft", **FULL)
+    assert (page.status, page.all(".problem h2")) == (404, ["Not saved, but nothing is lost"])
+    page = page.press("Save draft")
+    assert page.said[0] == "“Hello” was created."
+    assert client.get("/v1/posts/2").json["content"] == FULL["content"]
+
+
+@pytest.mark.parametrize("path", ["/settings/posts/new", "/settings/posts/1/edit"])
+def test_after_a_session_has_ended_the_form_is_kept_until_there_is_a_new_one(app, database, owner, client, post, path):
+    post()
+    label = "Save draft"
+    page = view(owner, path)
+    database.write(sessions.end_all)
+    page = page.press(label, **FULL)
+    assert (page.status, page.all(".problem h2")) == (403, ["Not saved, but nothing is lost"])
+    assert shown(page, label).items() >= FULL.items()
+    send(owner, "/settings/open", {"link": database.write(sessions.add, sessions.LINK)})  # in another tab
+    page = page.press(label)
+    assert (page.status, shown(page, label).items() >= FULL.items()) == (403, True)
+    page = page.press(label)
+    assert page.status == 200
+    assert client.get("/v1/posts/by-slug/hi").json["content"] == FULL["content"]
+
+
+@cases(("content", "is_kept"), [("'" * 60_000, True), ("x" * 70_000, False)])
+def test_a_stranger_cannot_write_and_the_size_of_the_returned_form_is_limited(owner, stranger, count, content, is_kept):
+    for token in ("", view(owner, "/settings/posts/new").form("Save draft")[1]["form_token"]):
+        fields = FULL | {"content": content, "form_token": token}
+        page = Page(stranger, send(stranger, "/settings/posts/new", fields))
+        assert (page.status, content in page.soup.text, count(Post)) == (403, is_kept, 0)
+        assert [each["value"] for each in page.soup.select("[name=form_token]")] in ([], [""] * 2)
+
+
+def test_if_the_database_fails_the_form_is_kept_until_it_works(config, owner, client):
+    page = view(owner, "/settings/posts/new")
+    rename = "ALTER TABLE {} RENAME TO {}"
+    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
+        other.execute(rename.format("owner_session", "away"))
+        page = page.press("Save draft", **FULL)
+        assert (page.status, page.all(".problem h2")) == (503, ["Not saved, but nothing is lost"])
+        other.execute(rename.format("away", "owner_session"))
+    page = page.press("Save draft")
+    assert (page.status, page.all(".problem p")[1]) == (403, "Press the button again.")
+    assert page.press("Save draft").status == 200
+    assert client.get("/v1/posts/by-slug/hi").json["content"] == FULL["content"]
