@@ -1,9 +1,13 @@
 """Fixtures for the tests of the owner's page."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from blogapi.api.service import EXTENSION, Service
+from blogapi.server.threads import SharedDatabase
+from blogapi.storage.loop import Loop
 from tests.outside.tools import install, installing, require_node
 from tests.owner.browser import Window
 from tests.owner.pages import enter
@@ -14,6 +18,18 @@ from tests.service import CHECKOUT
 def owner(app, database):
     """A client with a session."""
     return enter(app, database)
+
+
+@pytest.fixture
+def threaded(app, config, clock):
+    """A service that uses threads as our server does. A thread knows nothing about the request."""
+    loop = Loop()
+    loop.is_cooperative = True
+    with ThreadPoolExecutor(1) as pool:
+        loop.run_in_thread = lambda function, **options: pool.submit(function).result()
+        app.extensions[EXTENSION] = service = Service.open(config, clock, loop, SharedDatabase)
+        yield
+        service.database.close()
 
 
 @pytest.fixture

@@ -80,14 +80,15 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
 
 
+@pytest.mark.usefixtures("threaded")
 def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, form, owner, client, post):
     post(content="Rye.")
     one, two = form(*EDIT), form(*EDIT)
-    put(one, 1, content="Rye. Wheat, too.", tags="a")
+    put(one, 1, content="Rye. Wheat, too.", tags="a", published_at="2026-11-20T12:00")
     put(two, 1)
     client.patch("/v1/posts/1", json={"title": "Loaf", "slug": "loaf"})
     titles = sorted(view(owner, "/settings/posts/1/history").titles)
-    assert titles == ["Content (2 words added), tags", "No changes", "Now", "Title, slug"]
+    assert titles == ["Content (2 words added), tags, date", "No changes", "Now", "Title, slug"]
 
 
 @pytest.mark.both_engines

@@ -1,12 +1,7 @@
 """Tags on the owner's page: filtering, renaming, merging, deleting, and undoing that."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
-from blogapi.api.service import EXTENSION, Service
-from blogapi.server.threads import SharedDatabase
-from blogapi.storage.loop import Loop
 from tests.owner.pages import follow, send, view
 
 
@@ -83,17 +78,10 @@ def test_an_undo_leaves_what_others_changed_in_the_same_second_or_since_alone(ow
     assert tags(client) == {"travel": 2, "x": 1, "y": 1}
 
 
-def test_tags_are_changed_and_restored_where_a_thread_of_the_server_does_that(
-    owner, tagged, client, app, config, clock
-):
-    loop = Loop()
-    loop.is_cooperative = True
-    with ThreadPoolExecutor(1) as pool:  # It knows nothing about the request.
-        loop.run_in_thread = lambda function, **options: pool.submit(function).result()
-        app.extensions[EXTENSION] = service = Service.open(config, clock, loop, SharedDatabase)
-        page = press(owner, "a", "Rename", name="x")
-        press(owner, "b", "Yes, delete")
-        assert tags(client) == {"travel": 2, "x": 1}
-        page.press("Undo")
-        assert tags(client) == {"a": 1, "travel": 2}
-        service.database.close()
+@pytest.mark.usefixtures("threaded")
+def test_tags_are_changed_and_restored_in_a_thread(owner, tagged, client):
+    page = press(owner, "a", "Rename", name="x")
+    press(owner, "b", "Yes, delete")
+    assert tags(client) == {"travel": 2, "x": 1}
+    page.press("Undo")
+    assert tags(client) == {"a": 1, "travel": 2}

@@ -3,6 +3,7 @@
 import csv
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, MutableMapping
+from datetime import tzinfo
 from difflib import unified_diff
 from itertools import chain, groupby, islice, pairwise
 from typing import Any
@@ -51,15 +52,15 @@ def base_of(typed: Mapping[str, str]) -> str:
     return " ".join(f"{name}:{_hash(name, typed)}" for name in FORM_FIELDS)
 
 
-def _hash(name: str, typed: Mapping[str, str]) -> str:
+def _hash(name: str, typed: Mapping[str, str], zone: tzinfo | None = None) -> str:
     value = typed.get(name, "")
-    return hash_of((utc_time(value) if name == "published_at" else value).encode())
+    return hash_of((utc_time(value, zone) if name == "published_at" else value).encode())
 
 
-def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
+def follow(typed: MutableMapping[str, str], post: Mapping[str, str], zone: tzinfo | None = None) -> list[str]:
     """Update the unedited fields of a form from the current post; return those that changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
-    mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
+    mine = {name: _hash(name, typed, zone) for name in FORM_FIELDS if name in typed}
     if not typed.get("slug"):  # It is chosen when the post is saved.
         mine.pop("slug", None)
     for name in FORM_FIELDS:

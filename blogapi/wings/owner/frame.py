@@ -4,7 +4,7 @@ import hmac
 import secrets
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import wraps
 from typing import Any
 
@@ -193,11 +193,14 @@ def local_time(text: str) -> str:
     return datetime.fromisoformat(text).astimezone(request.service.config.timezone).isoformat()[:19]
 
 
-def utc_time(text: str) -> str:
-    """Convert a typed time, in the time zone of this page unless it ends in Z, to UTC; leave other text unchanged."""
+def utc_time(text: str, zone: tzinfo | None = None) -> str:
+    """Convert a typed time to UTC, from the time zone of this page unless it ends in Z; leave other text unchanged.
+
+    Without a request, as in a thread, the zone must be given.
+    """
     if text and not text.endswith("Z"):
         with suppress(ValueError):
-            return rfc3339_of(text, request.service.config.timezone)
+            return rfc3339_of(text, zone or request.service.config.timezone)
     return text
 
 
