@@ -86,17 +86,15 @@ def _flag(name: str, status: str) -> dict[str, str]:
 
 def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], text: str) -> dict[str, str]:
     """Return the new lines of names at the top level and, if the file has it, of the mapping `params`."""
-    own: dict[str, tuple[Any, Any]] = {"params": ({}, {})} if "params" in file.lines else {}
-    values = {name: (old.get(name), new.get(name)) for name in {**old, **new} if name in file.others or not own}
-    if own:
-        own["params"] = (
-            {name: old[name] for name in old if name not in values},
-            {name: new[name] for name in new if name not in values},
-        )
+    has_own = "params" in file.lines
+    values = {name: (old.get(name), new.get(name)) for name in {**old, **new} if name in file.others or not has_own}
+    if has_own:
+        before, after = ({name: value for name, value in params.items() if name not in values} for params in (old, new))
+        values["params"] = before, after
     lines = text.split("\n")[:-1]
     return {
         name: _value(lines[slice(*_span(lines, file.lines, name))], name, before, after)
-        for name, (before, after) in (values | own).items()
+        for name, (before, after) in values.items()
         if before != after
     }
 

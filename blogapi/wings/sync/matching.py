@@ -1,6 +1,6 @@
 """Which file, recorded entry and post belong together, and which slug each file has."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -33,8 +33,8 @@ def renamed(
 ) -> dict[str, str]:
     """Move the entries of renamed files; return the old names by the new ones.
 
-    An entry moves to the only file with exactly its bytes, if its own file is gone, or has moved, too. The entry of a
-    file that is gone also moves to a new one whose front matter names its post or slug.
+    An entry moves to the file with exactly its bytes, if its own file is gone, or has moved, too; several move if as
+    many files have the same bytes. The entry of a file that is gone also moves to a new one that names its post or slug.
     """
     moved = _moved_by_bytes(entries, items, sha256, exists)
     gone = {name: entry for name, entry in entries.items() if not exists(name) and name not in moved.values()}
@@ -57,12 +57,16 @@ def renamed(
 def _moved_by_bytes(
     entries: Mapping[str, Entry], items: Mapping[str, Item], sha256: Mapping[str, str], exists: Callable[[str], bool]
 ) -> dict[str, str]:
-    recorded = Counter(entry["sha256"] for entry in entries.values())
-    copies = Counter(sha256[name] for name in items)
-    only = {entry["sha256"]: name for name, entry in entries.items() if recorded[entry["sha256"]] == 1}
-    moved = {
-        name: only[sha256[name]] for name in items if copies[sha256[name]] == 1 and only.get(sha256[name], name) != name
-    }
+    left, arrived = defaultdict(list), defaultdict(list)  # names by digest
+    for name in sorted(entries.keys() | items.keys()):
+        recorded, digest = entries.get(name, {}).get("sha256", ""), sha256[name] if name in items else ""
+        if recorded != digest:
+            left[recorded].append(name)
+            arrived[digest].append(name)
+    moved: dict[str, str] = {}
+    for digest, names in left.items():
+        if digest and len(arrived[digest]) == len(names):
+            moved |= zip(arrived[digest], names, strict=True)
     while held := [name for name, old in moved.items() if exists(old) and old not in moved]:
         for name in held:
             del moved[name]
