@@ -34,7 +34,7 @@ def renamed(
     """Move the entries of renamed files; return the old names by the new ones.
 
     An entry moves to the file with exactly its bytes, if its own file is gone, or has moved, too; several move if as
-    many files have the same bytes. The entry of a file that is gone also moves to a new one that names its post or slug.
+    many files have the same bytes. That of a file that is gone also moves to a new one that names its post or slug.
     """
     moved = _moved_by_bytes(entries, items, sha256, exists)
     gone = {name: entry for name, entry in entries.items() if not exists(name) and name not in moved.values()}
