@@ -14,7 +14,7 @@ from marshmallow import Schema, ValidationError
 
 from blogapi import documents
 from blogapi.api.request import request
-from blogapi.documents import FIELDS, etag_of, hash_of
+from blogapi.documents import FIELDS, hash_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.frame import local_time, utc_time
@@ -30,7 +30,7 @@ MORE_FIELDS = {
     for name, field in FIELDS.items()
     if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
 }
-NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft", "etag": ""}  # the form of a new post
+NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
 CONTEXT = 2  # equal lines that are shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows quadratically
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown: lines, characters of each, and in all
@@ -39,12 +39,11 @@ KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 
 def as_typed(document: bytes) -> dict[str, str]:
-    """Return the fields of a post as its form shows them, its entity tag, and the hashes of the fields as `base`."""
+    """Return the fields of a post as its form shows them."""
     post = documents.load(document)
     typed = {name: post.get(name, "") for name in FORM_FIELDS}
     typed |= {name: with_line_feeds(typed[name]) for name in TEXTS}
-    typed |= {"tags": as_line(post["tags"]), "params": block(post.get("params", {}))}
-    return typed | {"etag": etag_of(document), "base": base_of(typed)}
+    return typed | {"tags": as_line(post["tags"]), "params": block(post.get("params", {}))}
 
 
 def base_of(typed: Mapping[str, str]) -> str:

@@ -21,7 +21,6 @@ from blogapi.posts import publication
 from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
-from blogapi.posts.storage import Check
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
 from blogapi.storage.errors import Damaged, DoesNotExist
@@ -93,9 +92,8 @@ def show_post(post_id: int, **shown: Any) -> str:
     return render_template("owner/post.html", **shown)
 
 
-def show_changed(error: PreconditionFailed) -> tuple[str, int]:
+def show_changed(post_id: int) -> tuple[str, int]:
     """Show that a post changed after its page was opened, and what changed."""
-    post_id = (request.view_args or {})["post_id"]
     now, old = posts.find(request.database, post_id), version_with(post_id, g.form.get("etag", ""))
     return show_post(post_id, is_another=True, changed=differences(old, now) if old else {}), 412
 
@@ -131,10 +129,13 @@ def outcome(text: str = "") -> str:
 
 
 @views.post(f"{POST}/delete")
-def delete_post(post_id: int) -> Response:
+def delete_post(post_id: int) -> Any:
     """Delete a post."""
     title, is_kept = title_by(posts.find, post_id), request.database.keeps_history
-    request.database.write(posts.delete, post_id, request.author, is_shown())
+    try:
+        request.database.write(posts.delete, post_id, request.author, partial(check_etag, g.form.get("etag")))
+    except PreconditionFailed:
+        return show_changed(post_id)
     text, undo = "is in the trash." if is_kept else "was deleted.", f"/trash/{post_id}/restore"
     return done("/posts", text, title, undo=(undo, {}) if is_kept else None)
 
@@ -146,22 +147,20 @@ def title_by(find: Callable, post_id: int) -> str:
     return ""
 
 
-def is_shown() -> Check:
-    """Return a check that a post is the version that the form was shown with. It can run in a thread."""
-    return partial(check_etag, g.form.get("etag"))
-
-
 def check_etag(etag: str | None, document: bytes | None) -> None:
-    """Raise PreconditionFailed unless a document has this entity tag."""
+    """Raise PreconditionFailed unless a post is the version with this entity tag, which its form was shown with."""
     if document is None or etag_of(document) != etag:
         raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
 
-def change(post_id: int, text: str, operation: Callable, argument: Any) -> Response:
-    """Change a post with a storage operation, and offer to undo that. Raises PreconditionFailed."""
-    old = posts.find(request.database, post_id)
+def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
+    """Change a post with a storage operation, and offer to undo that; if it changed since it was shown, `show` that."""
+    old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
     before, former = etag_of(old), documents.slug_in(old)
-    document = request.database.write(operation, post_id, argument, check=is_shown(), author=request.author)
+    try:
+        document = request.database.write(operation, post_id, argument, check=check, author=request.author)
+    except PreconditionFailed:
+        return show(post_id)
     after = etag_of(document)
     undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
     new = documents.load(document)

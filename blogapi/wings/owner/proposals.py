@@ -17,7 +17,7 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import Copy, Sent
-from blogapi.wings.owner.fields import FORM_FIELDS, as_typed
+from blogapi.wings.owner.fields import as_typed, base_of
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 from blogapi.wings.owner.posts import POST, change, differences, show_post
 from blogapi.wings.proposals import storage as proposals
@@ -66,7 +66,8 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
         answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
     except ProposalChanged:
         return show_post(post_id, is_another="proposal", changed={}), 412
-    proposal.log_applied()
+    if isinstance(answer, Response):
+        proposal.log_applied()
     return answer
 
 
@@ -88,8 +89,7 @@ def edit_proposal(post_id: int, proposal_id: int) -> Response:
 def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
     """Turn a proposal into a copy; return its id. Raises DoesNotExist."""
     now, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
-    typed = as_typed(proposed(now, proposal.changes)) | {"base": as_typed(now)["base"]}
-    fields = {name: typed[name] for name in (*FORM_FIELDS, "base")}
+    fields = as_typed(proposed(now, proposal.changes)) | {"base": base_of(as_typed(now))}
     copy = Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(now))
     copies.put(tx, Sent(copy._replace(browser=f"a proposal of {proposal.author}"), fields))
     proposals.remove(tx, post_id, proposal_id, author)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from flask import Blueprint, Response, g, render_template
-from werkzeug.exceptions import NotFound, PreconditionFailed
+from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import for_strangers, guards_itself
 from blogapi.api.request import READ_METHODS, request
@@ -95,7 +95,6 @@ owner.teardown_request(frame.close_image)
 owner.context_processor(frame.context)
 for blueprint in (views, *(module.views for module in (posts, proposals, writing, images, tags, keys, preview))):
     owner.register_blueprint(blueprint)
-owner.register_error_handler(PreconditionFailed, posts.show_changed)
 for path in ("", "/", "/<path:path>"):
     owner.add_url_rule(path, "index", index, methods=METHODS)
 owner.add_app_template_filter(json.loads, "from_json")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, g, jsonify, render_template
-from werkzeug.exceptions import BadRequest, PreconditionFailed
+from werkzeug.exceptions import BadRequest
 
 from blogapi import documents
 from blogapi.api.request import request
@@ -43,9 +43,13 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     If the post has changed since, unedited fields show its new values, and the page compares those changed in both.
     """
     database = request.database
-    post = NEW if post_id is None else as_typed(posts.find(database, post_id))
-    draft = request.args.get("copy", "") if post_id is None else str(post_id)
-    typed, changed = g.form.to_dict() or {**post, "draft": draft}, {}
+    post, draft = NEW, request.args.get("copy", "")
+    now: dict[str, str] = {}
+    if post_id is not None:
+        document, draft = posts.find(database, post_id), str(post_id)
+        post = as_typed(document)
+        now = {"etag": etag_of(document), "base": base_of(post)}
+    typed, changed = g.form.to_dict() or {**post, **now, "draft": draft}, {}
     copy = None if g.form else copies.opened(database, draft, request.args.get("copy", ""))
     of_post = post_id if g.form else copy.post_id if copy else copies.post_of(database, draft)
     if of_post != post_id:
@@ -56,9 +60,9 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     if copy:
         typed |= copies.text_of(database, copy.id) | {"etag": copy.etag}
         typed |= {} if copy.state == OPEN else {"number": "0"}  # The form keeps this text until its writer chooses.
-    if post_id and typed.get("etag") != post["etag"]:
+    if post_id and typed.get("etag") != now["etag"]:
         changed = changed_fields(post, typed, follow(typed, post))
-        typed |= {"etag": post["etag"], "base": post["base"]}
+        typed |= now
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
     shown |= {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy, "status": post["status"]}
@@ -106,10 +110,8 @@ def save_post(post_id: int) -> Any:
         fields["published_at"] = None
     if not typed["slug"] and (slug := suggested_slug(typed, old)):
         fields["slug"] = slug
-    try:
-        return change(post_id, outcome("was saved."), partial(copies.save, sent=sent), fields)
-    except PreconditionFailed:
-        return show_form(post_id), 412
+    save = partial(copies.save, sent=sent)
+    return change(post_id, outcome("was saved."), save, fields, lambda post_id: (show_form(post_id), 412))
 
 
 @views.before_request
