@@ -45,8 +45,8 @@ def split_up(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 SHARED = (
     click.argument("paths", nargs=-1, required=True, type=given_path, metavar="FOLDER [FILE]..."),
-    click.option("--move-to", metavar="URL", help="The service's address if it is not the recorded one any more."),
-    click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, which a repository can contain."),
+    click.option("--move-to", metavar="URL", help="The new address of the service, if it has moved."),
+    click.option("--state", metavar="FILE", type=Path, help="Keep the state in FILE, which can be in a repository."),
     click.option(
         "--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash."
     ),
@@ -57,7 +57,7 @@ SHARED = (
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
 )
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if most of them are gone.")
+DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, even if most are gone.")
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:
@@ -75,10 +75,10 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 
 @click.command()
 @shared("--to")
-@click.option("--delete", is_flag=True, help="Move the posts of files that are gone to the trash.")
+@click.option("--delete", is_flag=True, help="Move the posts of deleted files to the trash.")
 @DELETE_ALL
 @click.option("--overwrite", is_flag=True, help="Send files whose posts have changed, too.")
-@click.option("--recreate", is_flag=True, help="Create posts again that are gone.")
+@click.option("--recreate", is_flag=True, help="Create deleted posts again.")
 @click.option("--publish", is_flag=True, help="Publish dated files of unknown programs that nothing hides.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
@@ -94,12 +94,12 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 
 @click.command()
 @shared("--from")
-@click.option("--delete", is_flag=True, help="Remove the files of posts that are gone.")
+@click.option("--delete", is_flag=True, help="Remove the files of deleted posts.")
 @DELETE_ALL
 @click.option(
     "--theirs", is_flag=True, help="Write files that have changed or are gone, too; keep yours as NAME.mine.md."
 )
-@click.option("--published", is_flag=True, help="Create no files for posts that are not published.")
+@click.option("--published", is_flag=True, help="Create no files for unpublished posts.")
 @click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and let the files lead to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:

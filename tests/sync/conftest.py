@@ -56,7 +56,7 @@ def command_runner(blog, monkeypatch):
 
     def run(*arguments, key=None, to=None):
         environ = {"BLOGAPI_KEY": key or blog.key} | ({"BLOGAPI_REMOTE": to} if to else {})
-        result = CliRunner().invoke(cli.command_line, [str(each) for each in arguments], env=environ)
+        result = CliRunner().invoke(cli.command_line, [*map(str, arguments)], env=environ)
         if isinstance(result.exception, ValueError):  # `main` prints these.
             return 1, [*result.output.splitlines(), str(result.exception)]
         assert isinstance(result.exception, SystemExit | None), result.exception
@@ -129,8 +129,8 @@ def restore_backup(service, backup, create=None):
 
 
 def counts(created=0, updated=0, unchanged=0, conflict=0, failed=0, **others):
-    found = {"created": created, "updated": updated, "unchanged": unchanged, "conflict": conflict, "failed": failed}
-    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in (found | others).items())
+    counted = {"created": created, "updated": updated, "unchanged": unchanged, "conflict": conflict, "failed": failed}
+    return ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in (counted | others).items())
 
 
 def read_state(folder):

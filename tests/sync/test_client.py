@@ -122,8 +122,8 @@ def test_a_date_that_is_none_is_ignored():
 
 def test_the_images_of_a_service_have_ids_and_short_addresses():
     wrong = {"id": "../a"}, {"url": "/" + "a" * 1000}, {"url": "\ud800"}, {"id": None}, {"url": 1}
-    for each in wrong:
-        body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | each]).encode()
+    for fields in wrong:
+        body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | fields]).encode()
         with service(response(body)) as address, pytest.raises(RemoteError, match="sent an invalid image"):
             Remote(ApiClient(address, "blog_x", print)).images()
 
@@ -132,6 +132,6 @@ def test_an_etag_that_is_none_is_not_kept():
     post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
     for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):
         with service(response(post.encode(), b"ETag: " + etag)) as address:
-            found = Remote(ApiClient(address, "blog_x", print)).post("1")
-        assert found
-        assert found[1] == kept
+            fetched = Remote(ApiClient(address, "blog_x", print)).post("1")
+        assert fetched
+        assert fetched[1] == kept

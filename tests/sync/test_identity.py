@@ -1,4 +1,4 @@
-"""Push and pull: which post a file is, whatever happens to its name and its slug."""
+"""Push and pull: which post a file is, even if its name or its slug changes."""
 
 import json
 import shutil
@@ -70,7 +70,7 @@ def test_other_line_ends_are_recorded_so_that_the_file_can_be_renamed(run, synce
 
 
 @pytest.mark.parametrize("name", ["a", "c"])  # Its post has changed, is gone.
-def test_other_line_ends_are_recorded_whatever_happened_to_the_post(run, synced, there, blog, change, name):
+def test_other_line_ends_are_recorded_although_the_post_has_changed_or_is_gone(run, synced, there, blog, change, name):
     here = synced(a="# A\n", b="# B\n", c="# C\n")
     next_second()
     change("a", content="Theirs.")

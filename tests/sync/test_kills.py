@@ -118,8 +118,8 @@ def edit(file, change):
 
 def revisions(service, posts):
     """How many posts have how many revisions, not counting posts without any."""
-    found = (len(service.request("GET", f"/v1/posts/{post['id']}/revisions")[2]) for post in posts.values())
-    return Counter(filter(None, found))
+    numbers = (len(service.request("GET", f"/v1/posts/{post['id']}/revisions")[2]) for post in posts.values())
+    return Counter(filter(None, numbers))
 
 
 @pytest.mark.sqlite

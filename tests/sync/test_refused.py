@@ -145,8 +145,8 @@ def test_a_file_that_cannot_be_seen_is_not_gone(run, folder, blog, there):
         for command in ("push", "pull"):
             arguments = without_rights(str(BIN / "blogapi"), command, "--delete", str(here))
             ended = subprocess.run(arguments, env=environ, capture_output=True, text=True)
-            found = ended.returncode, "gone" in ended.stdout, "deleted" in ended.stdout
-            assert found == (command == "push", False, False)  # The second time, nobody needs to be told.
+            outcome = ended.returncode, "gone" in ended.stdout, "deleted" in ended.stdout
+            assert outcome == (command == "push", False, False)  # The second time, nobody needs to be told.
             assert "shut: Permission denied" in ended.stderr
     finally:
         (here / "shut").chmod(0o755)

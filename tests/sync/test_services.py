@@ -1,4 +1,4 @@
-"""Push and pull: images, keys, and folders and services that something is wrong with, or that are hostile."""
+"""Push and pull: images, keys, and services that fail or are hostile."""
 
 import fcntl
 import json
@@ -104,18 +104,6 @@ def test_one_command_at_a_time_works_in_a_folder(run, folder, blog):
     assert run("push", here)[0] == 0
 
 
-DAMAGE = (
-    ('"slug": "a"', '"slug": 1'),
-    ('"slug": "a"', '"slug": "a", "former_slugs": 5'),
-    ('"slug": "a"', '"slug": "a", "former_slugs": [1]'),
-    ('"slug": "a"', '"slug": "a", "published_at": {}'),
-    ('"status": "draft"', '"status": "gone"'),
-    ('"fingerprint"', '"print"'),
-    ("{", "[" * 100_000 + "{"),
-    ("", "\0"),
-)
-
-
 # Services that are hostile, or not services at all
 
 POST = {"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []}
@@ -128,8 +116,8 @@ def hostile():
     answers = {"/v1/key": [(200, {}, b'{"name": "a", "scope": "full"}')]}
 
     def respond(handler):
-        found = answers.get(handler.path.partition("?")[0], [(404, {}, b"{}")])
-        status, headers, body = found.pop(0) if len(found) > 1 else found[0]
+        left = answers.get(handler.path.partition("?")[0], [(404, {}, b"{}")])
+        status, headers, body = left.pop(0) if len(left) > 1 else left[0]
         handler.send_response(status)
         for name, value in (headers | {"Content-Length": str(len(body))}).items():
             handler.send_header(name.replace("_", "-"), value)

@@ -38,9 +38,9 @@ def test_a_slug_can_go_to_a_file_whose_own_slug_goes_to_another(run, renamed, th
     assert former == ({"b": ["a"]} if (status, last) == ("published", "d") else {})
 
 
-@pytest.mark.parametrize("wanted", ["c", "a"])
-def test_posts_keep_their_slugs_if_one_that_would_give_its_slug_up_has_changed(run, renamed, there, change, wanted):
-    here = renamed(a="b", b=wanted)
+@pytest.mark.parametrize("slug_of_b", ["c", "a"])
+def test_posts_keep_their_slugs_if_one_that_would_give_its_slug_up_has_changed(run, renamed, there, change, slug_of_b):
+    here = renamed(a="b", b=slug_of_b)
     change("b", excerpt="Theirs.")
     status, lines = run("push", here)
     assert (status, {line.partition(".md")[0] for line in lines[:2]}) == (2, {"failed a", "conflict b"})
@@ -118,7 +118,7 @@ def test_without_a_state_a_slug_renames_the_post_that_its_file_names_if_it_is_va
 # Slugs that were made from names
 
 
-def test_a_slug_that_was_made_stays_whatever_files_come_and_go(run, folder, there, tmp_path):
+def test_a_slug_that_was_made_stays_when_other_files_come_and_go(run, folder, there, tmp_path):
     here = folder()
     for year in ("2023", "2024", "2022"):  # The next one has the same slug, and gets its folder in front.
         write_files(here / year, {"hello.md": f"# {year}\n"})

@@ -50,5 +50,5 @@ def test_a_date_publishes_a_new_file_only_if_its_program_is_known_or_that_is_sai
 
 def check(names, posts):
     for row, name in names.items():
-        found = outcome(posts[name]) if name in posts else NO
-        assert found == TABLE[row][FILES], row
+        seen = outcome(posts[name]) if name in posts else NO
+        assert seen == TABLE[row][FILES], row

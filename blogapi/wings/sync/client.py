@@ -249,7 +249,7 @@ class Remote:
         return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def _revisions(self, post_id: str) -> list[RemoteRevision] | None:
-        """Return the earlier versions of a post that are kept, newest first; None if the key may not see them."""
+        """Return the kept earlier versions of a post, newest first; None if the key may not see them."""
         answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None

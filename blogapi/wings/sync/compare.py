@@ -1,4 +1,4 @@
-"""What to do with each file and its post: one table for push and pull, and what it is asked with."""
+"""Decide what to do with each file and its post: one table for push and pull, and the facts that it needs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ MAX_GONE = 5  # files or posts; if more and over half of all are gone, nothing i
 
 
 class Side(Enum):
-    """The state of a file or a post, compared with what is recorded: without a record, nothing on either side."""
+    """How a file or a post compares with its record. Without a record, a missing side is SAME, any other CHANGED."""
 
     ABSENT = auto()
     SAME = auto()
@@ -121,7 +121,8 @@ class Comparison:
         working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
-                working.state.put(name, entry | {"sha256": working.sha256[name]})  # Only its spelling has changed.
+                # Only its spelling has changed: renamed later, it is found by its bytes.
+                working.state.put(name, entry | {"sha256": working.sha256[name]})
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.unreadable()
         self.results += map(failed, assigned.failures)
@@ -132,7 +133,7 @@ class Comparison:
         self.holders[identity(known)] = name
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return those of these files that the user wants to sync."""
+        """Return which of these files the user wants to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
@@ -222,7 +223,7 @@ class Comparison:
             raise Conflict(MOVED.format("it", heir, current["slug"]))
         if current and entry and identity(current) != identity(entry):
             raise Conflict(f"its post is gone, and another post has the slug {current['slug']}")
-        missing = ABSENT if entry else SAME  # Without a record, a side that is missing has not changed.
+        missing = ABSENT if entry else SAME
         local = (SAME if self.is_same(name, entry) else CHANGED) if exists else missing
         remote = CHANGED if current else missing
         if current and entry and current["fingerprint"] == entry["fingerprint"]:
@@ -317,7 +318,7 @@ class Ancestry:
         return not all(map(self._is_proven, lost))
 
     def recorded_version(self, entry: Entry, revisions: list[RemoteRevision]) -> Post | None:
-        """Return the version of a post that is recorded, if it is among these revisions."""
+        """Return the recorded version of a post if it is among these revisions."""
         for revision in revisions:
             if revision.begun == entry["updated_at"]:
                 answer = self.remote.post(f"{entry['id']}/revisions/{revision.number}")

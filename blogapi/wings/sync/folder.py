@@ -70,7 +70,7 @@ def failed(failure: Failure) -> Result:
 
 
 class Ignored:
-    """The files of a folder that are left out. Files that were synced are no copies of others."""
+    """Decides which files of a folder are left out. A synced file is never a copy of another."""
 
     def __init__(self, folder: Folder, with_git: bool, synced: Container[str]):
         self.folder, self.synced = folder, synced
@@ -180,7 +180,7 @@ class WorkingFolder:
         only: frozenset[str],  # the files to sync; all if empty
         static: Path | None,  # the folder of images whose addresses begin with a slash
         with_git: bool,  # whether .gitignore counts, too
-        publish: bool = False,  # whether a date publishes a post of a program that is not known, too
+        publish: bool = False,  # whether a date publishes a post of an unknown program, too
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
@@ -190,7 +190,7 @@ class WorkingFolder:
         self.left_out: dict[str, str] = {}  # the reasons
         self.failures: list[Failure] = []
         self._ignored = Ignored(folder, with_git, self.entries)
-        # A pull may have written marks that are no conflict.
+        # A pull may have written such marks as text.
         recorded = {entry["sha256"] for entry in self.entries.values()}
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         with TemporaryFile() as spool:

@@ -40,8 +40,11 @@ def renamed(
     gone = {name: entry for name, entry in entries.items() if not exists(name) and name not in moved.values()}
     keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry))}
     for name in sorted(items.keys() - entries.keys() - moved.keys()) if gone else ():
-        given = (_identity_in(items[name]), items[name].fields["slug"] if "slug" in items[name].file.sources else "")
-        if old := next((keys[key] for key in given if keys.get(key) in gone), None):
+        keys_of_file = (
+            _identity_in(items[name]),
+            items[name].fields["slug"] if "slug" in items[name].file.sources else "",
+        )
+        if old := next((keys[key] for key in keys_of_file if keys.get(key) in gone), None):
             moved[name] = old
             del gone[old]
     names, before = {old: name for name, old in moved.items()}, {**entries}
@@ -74,12 +77,12 @@ def _moved_by_bytes(
 
 
 def _identity_in(item: Item) -> tuple[str, str | None]:
-    """Return the id and the time in the front matter of a file; they are of no post if one is missing."""
+    """Return the id and the time in the front matter of a file; if one is missing, they match no post."""
     return str(item.file.number), item.file.created_at
 
 
 def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
-    """Keep one entry of each post: after git merges the states of two clones, a post can have two names."""
+    """Keep one entry of each post: after git merges the states of two clones, a post may have two names."""
     trust = {name: (sha256.get(name) == entry["sha256"], name in sha256) for name, entry in entries.items()}
     kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
     for name in trust.keys() - kept.values():
@@ -87,10 +90,10 @@ def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> Non
 
 
 class Assignment:
-    """The post and the slug of each file. What was recorded stays, whatever files come or go.
+    """The post and the slug of each file. What was recorded stays, even if other files come or go.
 
-    A new file gets the post that it names by id and time; else the most particular of its possible slugs that has a
-    post without a file, so that a folder without its state creates no post twice; else a slug that is free.
+    A new file gets the post that it names by id and time; else the most specific of its possible slugs that has a
+    post without a file, so that a folder without its state creates no post twice; else a free slug.
     """
 
     def __init__(

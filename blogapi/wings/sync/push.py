@@ -29,12 +29,11 @@ class Push:
     """A push of a folder."""
 
     comparison: Comparison
-    delete: bool = False  # moves the posts of files that are gone to the trash
+    delete: bool = False  # moves the posts of deleted files to the trash
     delete_all: bool = False  # even if most files are gone
     overwrite: bool = False  # sends files whose posts have changed, too
-    recreate: bool = False  # creates posts again that are gone
-    done: dict[str, Result] = field(default_factory=dict, init=False)
-    sending: set[str] = field(default_factory=set, init=False)  # files, most of which wait for another to be sent
+    recreate: bool = False  # creates deleted posts again
+    done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while it waits for another file
     parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)  # old and present slugs of their posts
 
     def __post_init__(self) -> None:
@@ -65,15 +64,14 @@ class Push:
             yield self.done.get(name) or self._attempt(name, current)
 
     def _attempt(self, name: str, current: Entry | None) -> Result:
-        self.sending.add(name)
-        self.done[name] = self.working.attempt(self._push, name, current)
-        self.sending.remove(name)
+        self.done[name] = None
+        self.done[name] = result = self.working.attempt(self._push, name, current)
         if name in self.parked:
             old, present = self.parked[name]
             if self.entries[name]["slug"] == present:  # The file was not sent.
                 self._change(name, slug=old)
             self._forget_slug(name, present)
-        return self.done[name]
+        return result
 
     def _push(self, name: str, current: Entry | None) -> Result:
         for _ in range(WRITE_ATTEMPTS):
@@ -127,7 +125,7 @@ class Push:
         return {image.encode(): address.encode() for image, address in addresses.items() if address}
 
     def _has_lost_images(self, name: str, current: Entry) -> bool:
-        """Return whether a file is as it was, and its post has images that are not found any more."""
+        """Return whether a file has not changed, but images of its post are missing now."""
         missing, known = self.items[name].missing, self.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
@@ -167,11 +165,11 @@ class Push:
         gives_up = other in self.items and self.comparison.fields(other).get("slug", slug) != slug
         if other == name or not gives_up:
             return
-        if other in self.sending:
+        if other not in self.done:
+            self._attempt(other, self._get(self.entries[other]["id"]))
+        elif not self.done[other]:
             self.parked[other] = slug, f"{slug[:KEPT_SLUG_LENGTH].rstrip('-')}-{token_hex(4)}"
             self._change(other, slug=self.parked[other][1])
-        elif other not in self.done:
-            self._attempt(other, self._get(self.entries[other]["id"]))
         self._forget_slug(other, slug)
 
     def _forget_slug(self, name: str, slug: str) -> None:

@@ -209,9 +209,9 @@ class SyncState:
                 journal.flush()
 
     def _is_kept(self, name: str, entry: Entry) -> bool:
-        """Return whether the file can stay as it is, because only the time differs at which a post was seen.
+        """Return whether the file can stay as it is, because only the time when a post was seen differs.
 
-        If it had been seen in the second of its change, the new time is written, but not to a file in a repository.
+        If the post was seen in the second in which it changed, the new time is written, except in a repository.
         """
         known = self.entries.get(name, {})
         is_same = {**known, "seen": "", "etag": ""} == {**entry, "seen": "", "etag": ""}
