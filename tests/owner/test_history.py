@@ -30,6 +30,7 @@ def test_an_edit_is_undone_with_slug_status_and_date(owner, client, post):
         "bye",
         "published",
     )
+    assert "hello" in page.all("dd")
     page = page.press("Undo")
     assert page.said[0] == "Change undone. Its former slug bye still leads to it."
     assert without_times(get(client)) == without_times(before) | {"former_slugs": ["bye"]}

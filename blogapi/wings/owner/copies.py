@@ -38,7 +38,7 @@ from blogapi.storage.models import Author, DraftCopy
 
 OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-UNTOUCHED, RIVAL = "untouched", "rival"  # what a form is to newer text
+UNTOUCHED, RIVAL = "untouched", "rival"  # a form whose text is part of the newer one, or is not
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits for all copies, and for the forms in `seen`
@@ -184,7 +184,7 @@ def put(tx: Transaction, sent: Sent) -> None:
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
-    """Write a copy now. If it becomes the current one, put the former one aside unless it contains its text."""
+    """Write a copy with the current time. If it becomes current, put the last one aside unless it contains its text."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
     opened = find(tx, sent.over)
     if opened and opened.place == sent.over and opened.draft == copy.draft:

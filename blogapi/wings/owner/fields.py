@@ -31,7 +31,7 @@ MORE_FIELDS = {
     if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
-CONTEXT = 2  # equal lines that are shown around a change
+CONTEXT = 2  # equal lines shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows quadratically
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown: lines, characters of each, and in all
 Lines = list[tuple[str, str]]  # each after its kind

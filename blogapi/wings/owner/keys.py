@@ -1,4 +1,4 @@
-"""The views of the owner's page for keys and webhooks, of which a form creates one, even if it is sent again."""
+"""The views of the owner's page for keys and webhooks. A form that is sent twice creates one."""
 
 import hmac
 import re

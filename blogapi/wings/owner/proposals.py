@@ -40,7 +40,7 @@ def waiting(post_id: int) -> dict[str, Any]:
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     ids, next_page = [int(json.loads(document)["id"]) for document in page.items], paging(page.next)
-    del page  # Its documents can have a megabyte each.
+    del page  # Its documents can be a megabyte each.
     now = posts.find(database, post_id)
     return {"items": [shown(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids]} | next_page
 
@@ -107,6 +107,6 @@ def refuse_proposal(post_id: int, proposal_id: int) -> Response:
 @views.post(f"{PROPOSAL}/restore")
 @shows_errors(show_post)
 def restore_proposal(post_id: int, proposal_id: int) -> Response:
-    """Undo that a proposal was refused."""
+    """Undo the refusal of a proposal."""
     request.database.write(proposals.restore, post_id, proposal_id)
     return done(f"/posts/{post_id}", "The proposal waits again.")

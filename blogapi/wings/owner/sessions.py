@@ -82,7 +82,7 @@ def find(reader: Reader, kind: str, token: str) -> KnownSession | None:
 
 
 def listing(reader: Reader) -> list[KnownSession]:
-    """Return the valid sessions, most recently used first."""
+    """Return the valid sessions, last used first."""
     is_open = (OwnerSession.kind == SESSION) & (OwnerSession.ends_at > reader.now)
     query = _sessions.where(is_open).order_by(OwnerSession.used_at.desc(), OwnerSession.digest)
     return list(map(KnownSession._make, reader.rows(query.limit(MAX_SESSIONS))))

@@ -81,7 +81,7 @@ def end_sessions() -> Response:
 
 
 def index(path: str = "") -> Response:
-    """Begin with the posts. All other paths are answered, too, so that they need a session."""
+    """Redirect to the posts. Unknown paths end here, too, so that they need a session."""
     if path or request.method not in READ_METHODS:
         raise NotFound("There is no such page.")
     return redirect(address("/posts"))

@@ -234,6 +234,6 @@ def discard_copy(copy_id: str) -> Response:
 
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
-    """Make a copy the current one: to undo that it was discarded, or to use it instead of another."""
+    """Make a copy the current one, to undo Discard or to use it instead of another."""
     copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

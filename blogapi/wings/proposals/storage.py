@@ -239,7 +239,7 @@ def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
 
 
 def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
-    """Undo that a proposal was refused. Raises DoesNotExist, Rejected."""
+    """Undo the refusal of a proposal. Raises DoesNotExist, Rejected."""
     is_refused = _is(posts.id_of(tx, post_id), proposal_id) & ~_is_waiting
     row = tx.row(Proposal.select(Proposal.bytes).where(is_refused))
     if row is None:
