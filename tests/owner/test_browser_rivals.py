@@ -50,7 +50,7 @@ def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     window.said("Updated for readers")
     assert window.stored() == "One. Both. Laptop."
     window.open("/settings/posts/1/history")
-    window.click("Evening")
+    window.click("Content (1 word added, 1 word removed)")
     assert window.value("content") == "One. Both. Phone."
 
 
