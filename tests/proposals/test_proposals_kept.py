@@ -56,12 +56,13 @@ def test_undo_leaves_a_post_that_another_key_changed_since(client, database):
 
 
 @pytest.mark.usefixtures("proposed")
-def test_the_same_proposal_can_be_applied_again_after_undo(client, agent, database, clock):
+def test_the_same_proposal_can_be_applied_again_after_undo_which_skips_refused_ones(client, agent, database, clock):
     undone(database, "drafts-only")
     clock.now += 1
     apply(client, propose(agent, title="B"))
     assert client.get(POST).json["title"] == "B"
-    assert undone(database, "drafts-only") == [("changed back", "A", "")]
+    database.write(proposals.refuse, 1, int(propose(agent, title="D")["id"]))
+    assert undone(database, "drafts-only") == [("changed back", "A", "")]  # A refused proposal does not wait.
 
 
 @pytest.mark.both_engines

@@ -108,8 +108,9 @@ def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
     """Withdraw the proposals made since a given time, by one key or by all; yield the result for each."""
-    proposed = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(Proposal.created_at >= since)
-    for proposal_id, post_id, author in list(database.rows(proposed)):
+    is_waiting = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
+    waiting = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_waiting)
+    for proposal_id, post_id, author in list(database.rows(waiting)):
         if key in (None, author):
             with suppress(DoesNotExist, Damaged):
                 titles.setdefault(post_id, documents.load(posts.find(database, post_id))["title"])
