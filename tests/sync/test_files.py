@@ -2,23 +2,12 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
 from tests.blogs import write_files
 from tests.images.pictures import png
 from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, contents, counts, edit
-
-
-def test_names_and_slugs_do_not_depend_on_the_path_of_the_folder(run, folder, there, tmp_path):
-    here = folder(index="# Home\n")
-    for name in ("x", "y"):
-        write_files(here / name, {"post.md": f"# {name}\n"})
-    run("push", here)
-    other = shutil.copytree(here, tmp_path / "elsewhere", ignore=shutil.ignore_patterns(".blogapi.json"))
-    assert run("push", other) == (0, [counts(unchanged=3)])
-    assert there().keys() == {"index", "x-post", "y-post"}
 
 
 def test_single_files_are_sent_from_the_folder_that_contains_them(run, folder, there, change, tmp_path):

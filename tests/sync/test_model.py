@@ -191,7 +191,7 @@ class Model:
         acts += [self.change_post, self.change_post, self.delete_post, self.rewrite_file, self.copy_file]
         acts += [self.renumber, *([self.sync] * 8)]
         rare = [self.take_backup, self.restore_database, self.lose_state, self.copy_state, self.sync_files]
-        rare += [self.restore_files, self.lose_own_states]
+        rare += [self.restore_files, self.lose_own_states, self.take_backup, self.restore_database]
         for _ in range(steps):
             act, folder = self.rand.choice(rare if self.rand.random() < 0.1 else acts), self.rand.choice(self.folders)
             self.log.append((act.__name__, folder.name))

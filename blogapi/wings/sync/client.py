@@ -42,6 +42,7 @@ LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slu
 SCHEMAS = {"": PostSchema(), ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS)}
 
 Post = dict[str, Any]
+Revision = tuple[str, str, str]  # its number, and when it began and ended
 
 
 class RemoteError(Exception):
@@ -187,14 +188,6 @@ class ApiClient:
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
 
 
-class RemoteRevision(NamedTuple):
-    """An earlier version of a post."""
-
-    number: str
-    begun: str
-    ended: str
-
-
 class Remote:
     """A service. A request can arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post."""
 
@@ -248,14 +241,14 @@ class Remote:
         """Move a post to the trash; return False if its ETag has changed."""
         return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
-    def _revisions(self, post_id: str) -> list[RemoteRevision] | None:
+    def _revisions(self, post_id: str) -> list[Revision] | None:
         """Return the kept earlier versions of a post, newest first; None if the key may not see them."""
         answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None
         try:
             return [
-                RemoteRevision(str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
+                (str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
                 for row in self.client.parsed(answer, list)[:MAX_READ_REVISIONS]
             ]
         except (TypeError, KeyError, ValueError):

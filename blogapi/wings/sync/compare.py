@@ -6,17 +6,17 @@ from contextlib import suppress
 from dataclasses import replace
 from difflib import unified_diff
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 from blogapi.clock import rfc3339
 from blogapi.posts.publication import as_put
 from blogapi.storage.errors import Rejected
 from blogapi.wings.markdown.files import render
-from blogapi.wings.sync.client import KEPT_REVISIONS, LISTED_FIELDS, Conflict, Post, Remote, RemoteError, RemoteRevision
+from blogapi.wings.sync.client import KEPT_REVISIONS, LISTED_FIELDS, Conflict, Post, Remote, RemoteError, Revision
 from blogapi.wings.sync.edit import MAX_DIFF_LINES
 from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, slug_in
-from blogapi.wings.sync.matching import Assignment, PostList, changed_slug, drop_duplicates, renamed
+from blogapi.wings.sync.matching import Assignment, Posts, changed_slug, drop_duplicates, is_as_recorded, renamed
 from blogapi.wings.sync.state import Entry, SyncState, entry_of, fingerprint, identity, images_in
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
@@ -91,31 +91,31 @@ def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | Non
     return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)
 
 
-def list_posts(remote: Remote, state: SyncState, moves: bool) -> PostList:
+def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
     """List the posts. If none is recorded, forget all entries if the folder `moves`, else raise RemoteError."""
-    listed = PostList(remote.posts(fields=",".join(LISTED_FIELDS)))
-    if not any(map(listed.find, state.entries.values())):
+    posts = {identity(post): post for post in remote.posts(fields=",".join(LISTED_FIELDS))}
+    if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
             state.entries.clear()
-        elif state.entries and listed.by_id and remote.scope != "published-only":
+        elif state.entries and posts and remote.scope != "published-only":
             way = f"--move-to {remote.client.address} compares all files with it"
             raise RemoteError(f"{remote.client.address} has none of these posts: {way}")
-    return listed
+    return posts
 
 
 class Comparison:
     """The files in a folder, and the posts of a service as they were listed."""
 
-    def __init__(self, working: WorkingFolder, remote: Remote, listed: PostList, zone: str):
-        self.working, self.remote, self.posts = working, remote, listed
+    def __init__(self, working: WorkingFolder, remote: Remote, posts: Posts, zone: str):
+        self.working, self.remote, self.posts = working, remote, posts
         self.entries, self.items = working.entries, working.items
         drop_duplicates(self.entries, working.sha256)
-        renames = renamed(self.entries, self.items, working.sha256, working.exists)
+        renames = renamed(working)
         working.state.agree(working.sha256)
-        assigned = Assignment(self.entries, self.items, listed, working.exists)
+        assigned = Assignment(working, posts)
         self.post_of, self.holders, self.heirs = assigned.post_of, assigned.holders, assigned.heirs
-        self.ancestry = Ancestry(self.entries.values(), listed, remote)
-        for entry in filter(listed.is_as_recorded, self.entries.values()):
+        self.ancestry = Ancestry(self.entries.values(), posts, remote)
+        for entry in filter(partial(is_as_recorded, posts), self.entries.values()):
             entry["seen"] = rfc3339(working.now)
         # Before anything else changes: it fails if the folder is read-only.
         working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
@@ -141,7 +141,7 @@ class Comparison:
         to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
-            if entry and self.posts.is_as_recorded(entry) and not self.old_addresses(name, entry):
+            if entry and is_as_recorded(self.posts, entry) and not self.old_addresses(name, entry):
                 yield name, None, entry
             else:
                 to_fetch[listed["id"] if listed else ""].append(name)
@@ -276,10 +276,10 @@ class Ancestry:
     still has every version that was written before it and seen no earlier.
     """
 
-    def __init__(self, entries: Collection[Entry], posts: PostList, remote: Remote):
+    def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote):
         self.entries, self.posts, self.remote = entries, posts, remote
         self._proofs: dict[str, str] = {}  # the latest `updated_at` of those seen at a time, by that time
-        for entry in filter(posts.is_as_recorded, entries):
+        for entry in filter(partial(is_as_recorded, posts), entries):
             self._add_proof(entry)
 
     def _add_proof(self, entry: Entry) -> None:
@@ -304,24 +304,24 @@ class Ancestry:
         revisions = self.remote.revisions(entry["id"])
         if revisions is None:
             return not self._may_be_restored
-        if any(version.begun == entry["updated_at"] for version in revisions):
+        if any(begun == entry["updated_at"] for _, begun, _ in revisions):
             return self.recorded_version(entry, revisions) is not None
-        if len(revisions) >= KEPT_REVISIONS and all(version.begun > entry["updated_at"] for version in revisions):
+        if len(revisions) >= KEPT_REVISIONS and all(begun > entry["updated_at"] for _, begun, _ in revisions):
             return False  # The version may be gone from the history, or have been lost.
-        return not any(version.begun < entry["updated_at"] and entry["seen"] < version.ended for version in revisions)
+        return not any(begun < entry["updated_at"] and entry["seen"] < ended for _, begun, ended in revisions)
 
     @cached_property
     def _may_be_restored(self) -> bool:
         """Whether a restored backup may be the reason that a post is gone or older than recorded."""
-        pairs = ((entry, self.posts.find(entry)) for entry in self.entries)
+        pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
         lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))
 
-    def recorded_version(self, entry: Entry, revisions: list[RemoteRevision]) -> Post | None:
+    def recorded_version(self, entry: Entry, revisions: list[Revision]) -> Post | None:
         """Return the recorded version of a post if it is among these revisions."""
-        for revision in revisions:
-            if revision.begun == entry["updated_at"]:
-                answer = self.remote.post(f"{entry['id']}/revisions/{revision.number}")
+        for number, begun, _ in revisions:
+            if begun == entry["updated_at"]:
+                answer = self.remote.post(f"{entry['id']}/revisions/{number}")
                 if answer and fingerprint(answer[0]) == entry["fingerprint"]:
                     self._add_proof(entry)
                     return answer[0]

@@ -1,43 +1,31 @@
 """Which file, recorded entry and post belong together, and which slug each file has."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from blogapi.wings.sync.client import Post
-from blogapi.wings.sync.folder import slug_in
+from blogapi.wings.sync.folder import WorkingFolder, slug_in
 from blogapi.wings.sync.state import Entry, identity
 from blogapi.wings.transfer.items import Failure, Item, Note
 from blogapi.wings.transfer.names import SpoolEntry, possible_slugs, with_distinct_slugs
 
-
-class PostList:
-    """The posts of a service, with the fields that a list of them gives."""
-
-    def __init__(self, posts: Iterable[Post]):
-        self.by_id = {post["id"]: post for post in posts}
-
-    def find(self, entry: Entry) -> Post | None:
-        """Return the post of an entry; in another database, its id belongs to another post."""
-        post = self.by_id.get(entry["id"])
-        return post if post and identity(post) == identity(entry) else None
-
-    def is_as_recorded(self, entry: Entry) -> bool:
-        """Return whether a post has not changed since its entry was written; False if it was in the same second."""
-        post = self.find(entry)
-        return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
+Posts = dict[tuple[str, str], Post]  # the posts of a service as they were listed, by identity
 
 
-def renamed(
-    entries: dict[str, Entry], items: Mapping[str, Item], sha256: Mapping[str, str], exists: Callable[[str], bool]
-) -> dict[str, str]:
+def is_as_recorded(posts: Posts, entry: Entry) -> bool:
+    """Return whether a post has not changed since its entry was written; False if it was in the same second."""
+    post = posts.get(identity(entry))
+    return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
+
+
+def renamed(working: WorkingFolder) -> dict[str, str]:
     """Move the entries of renamed files; return the old names by the new ones.
 
     An entry moves to the file with exactly its bytes, if its own file is gone, or has moved, too; several move if as
     many files have the same bytes. That of a file that is gone also moves to a new one that names its post or slug.
     """
-    moved = _moved_by_bytes(entries, items, sha256, exists)
-    gone = {name: entry for name, entry in entries.items() if not exists(name) and name not in moved.values()}
+    entries, items, moved = working.entries, working.items, _moved_by_bytes(working)
+    gone = {name: entry for name, entry in entries.items() if not working.exists(name) and name not in moved.values()}
     keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry))}
     for name in sorted(items.keys() - entries.keys() - moved.keys()) if gone else ():
         keys_of_file = (
@@ -57,12 +45,11 @@ def renamed(
     return moved
 
 
-def _moved_by_bytes(
-    entries: Mapping[str, Entry], items: Mapping[str, Item], sha256: Mapping[str, str], exists: Callable[[str], bool]
-) -> dict[str, str]:
+def _moved_by_bytes(working: WorkingFolder) -> dict[str, str]:
     left, arrived = defaultdict(list), defaultdict(list)  # names by digest
-    for name in sorted(entries.keys() | items.keys()):
-        recorded, digest = entries.get(name, {}).get("sha256", ""), sha256[name] if name in items else ""
+    for name in sorted(working.entries.keys() | working.items.keys()):
+        recorded = working.entries.get(name, {}).get("sha256", "")
+        digest = working.sha256[name] if name in working.items else ""
         if recorded != digest:
             left[recorded].append(name)
             arrived[digest].append(name)
@@ -70,15 +57,15 @@ def _moved_by_bytes(
     for digest, names in left.items():
         if digest and len(arrived[digest]) == len(names):
             moved |= zip(arrived[digest], names, strict=True)
-    while held := [name for name, old in moved.items() if exists(old) and old not in moved]:
+    while held := [name for name, old in moved.items() if working.exists(old) and old not in moved]:
         for name in held:
             del moved[name]
     return moved
 
 
-def _identity_in(item: Item) -> tuple[str, str | None]:
+def _identity_in(item: Item) -> tuple[str, str]:
     """Return the id and the time in the front matter of a file; if one is missing, they match no post."""
-    return str(item.file.number), item.file.created_at
+    return str(item.file.number), item.file.created_at or ""
 
 
 def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
@@ -96,25 +83,22 @@ class Assignment:
     post without a file, so that a folder without its state creates no post twice; else a free slug.
     """
 
-    def __init__(
-        self, entries: Mapping[str, Entry], items: dict[str, Item], posts: PostList, exists: Callable[[str], bool]
-    ):
-        self.entries, self.items, self.exists = entries, items, exists
-        self.holders = {identity(entry): name for name, entry in entries.items()}  # names by posts
-        self.post_of: dict[str, Post | None] = {name: posts.find(entry) for name, entry in entries.items()}
+    def __init__(self, working: WorkingFolder, posts: Posts):
+        self.entries, self.items, self.exists = working.entries, working.items, working.exists
+        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
+        self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
         self.heirs: dict[str, str] = {}  # new files with the slug of a post whose file is gone, by the old name
         self.failures: list[Failure] = []  # of new files for which no slug is left
         self.names: dict[str, str] = {}  # files by the slugs that they keep or get
-        by_identity = {identity(post): post for post in posts.by_id.values()}
-        self.taken = {post["slug"] for post in by_identity.values()} - self._keep_slugs()
-        free = [post for key, post in by_identity.items() if not exists(self.holders.get(key, ""))]
+        self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
+        free = [post for key, post in posts.items() if not self.exists(self.holders.get(key, ""))]
         self.free = {slug: post for post in free for slug in post.get("former_slugs", ())}
         self.free |= {post["slug"]: post for post in free}
-        self._add_new(by_identity)
-        for name, item in items.items():
+        self._add_new(posts)
+        for name, item in self.items.items():
             if former := item.fields.get("former_slugs"):
                 item.fields["former_slugs"] = [slug for slug in former if self.names.get(slug, name) == name]
-        self._name_files(by_identity)
+        self._name_files(posts.values())
 
     def _keep_slugs(self) -> set[str]:
         """Give each recorded file the slug of its post, or the one in its front matter since; return those given up."""
@@ -128,7 +112,7 @@ class Assignment:
                 self.names[entry["slug"]] = name
         return given_up - self.names.keys()
 
-    def _add_new(self, posts: Mapping[Any, Post]) -> None:
+    def _add_new(self, posts: Posts) -> None:
         new = {name: SpoolEntry.of(item) for name, item in self.items.items() if name not in self.entries}
         keys = {name: _identity_in(self.items[name]) for name in new}
         count_of = Counter(keys.values())
@@ -173,10 +157,10 @@ class Assignment:
             if old := self.holders.get(identity(post)):
                 self.heirs[old] = name
 
-    def _name_files(self, posts: Mapping[Any, Post]) -> None:
+    def _name_files(self, posts: Iterable[Post]) -> None:
         """Give each post without a file a name for one."""
         with_file = {post["id"] for post in self.post_of.values() if post}
-        for post in posts.values():
+        for post in posts:
             if post["id"] not in with_file:
                 name = f"{post['slug']}.md"
                 while name in self.post_of:

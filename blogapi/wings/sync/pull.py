@@ -49,7 +49,7 @@ class Pull:
                 raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
             gone = []
         if self.delete and not self.delete_all:
-            comparison.refuse_many(gone, comparison.posts.by_id, "posts")
+            comparison.refuse_many(gone, comparison.posts, "posts")
         posts = {name: post for name, post in comparison.post_of.items() if post}
         if self.published:
             known = {*working.entries, *self.items}

@@ -40,7 +40,7 @@ class Push:
         """Find the files to send, and announce how long that will take. Raises RemoteError if it is not allowed."""
         comparison, working = self.comparison, self.comparison.working
         self.working, self.entries, self.items, self.remote = working, working.entries, working.items, comparison.remote
-        self.by_slug = {post["slug"]: post for post in comparison.posts.by_id.values()}
+        self.by_slug = {post["slug"]: post for post in comparison.posts.values()}
         gone = [name for name in self.entries if not working.exists(name) and name not in self.items]
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, self.items, "files")
