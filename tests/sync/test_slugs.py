@@ -172,3 +172,12 @@ def test_without_a_state_a_file_that_could_be_several_posts_is_refused_and_nothi
         f"conflict 2023/hello.md: the post hello differs from the file: {WAYS_OUT}",
     ]
     assert texts(there()) == {"hello": "# First\n"}
+
+
+def test_a_new_file_with_the_slug_that_a_post_got_there_is_refused(run, synced, folder, there, change):
+    here = synced(a="# A\n")
+    change("a", slug="x")
+    folder(x="# X\n")
+    reason = "another post has the slug x, too: one of them needs a `slug` of its own"
+    assert run("push", here)[1][0] == f"failed x.md: {reason}"
+    assert texts(there()) == {"x": "# A\n"}

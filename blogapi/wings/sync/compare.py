@@ -230,7 +230,7 @@ class Comparison:
             remote = SAME
         elif entry and not self.ancestry.is_successor(entry, current, ask=local is SAME):
             remote = REWOUND
-        alike = exists and self.is_same(name, current)
+        alike = exists and (local is SAME if current is entry else self.is_same(name, current))
         lacks = bool(alike and current and (self.lacking(name, current) or self.old_addresses(name, current)))
         action = decide(local, remote, alike=alike, lacks=lacks)
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""

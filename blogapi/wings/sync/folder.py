@@ -147,9 +147,8 @@ class Ignored:
             data = self.folder.read_bytes(name)
             if len(data) > MAX_IGNORE_BYTES:
                 raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
-            return GitIgnoreSpec.from_lines(
-                normalize("NFC", data.decode("utf-8-sig")).replace("\r\n", "\n").split("\n")
-            )
+            text = normalize("NFC", data.decode("utf-8-sig"))
+            return GitIgnoreSpec.from_lines(text.replace("\r\n", "\n").split("\n"))
         except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
             raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
 

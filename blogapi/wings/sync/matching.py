@@ -25,14 +25,12 @@ def renamed(working: WorkingFolder) -> dict[str, str]:
     many files have the same bytes. That of a file that is gone also moves to a new one that names its post or slug.
     """
     entries, items, moved = working.entries, working.items, _moved_by_bytes(working)
-    gone = {name: entry for name, entry in entries.items() if not working.exists(name) and name not in moved.values()}
+    gone = {name: entries[name] for name in sorted(entries.keys() - {*moved.values()}) if not working.exists(name)}
     keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry))}
     for name in sorted(items.keys() - entries.keys() - moved.keys()) if gone else ():
-        keys_of_file = (
-            _identity_in(items[name]),
-            items[name].fields["slug"] if "slug" in items[name].file.sources else "",
-        )
-        if old := next((keys[key] for key in keys_of_file if keys.get(key) in gone), None):
+        item = items[name]
+        slug = item.fields["slug"] if "slug" in item.file.sources else ""
+        if old := next((keys[key] for key in (_identity_in(item), slug) if keys.get(key) in gone), None):
             moved[name] = old
             del gone[old]
     names, before = {old: name for name, old in moved.items()}, {**entries}
@@ -120,11 +118,10 @@ class Assignment:
         named = {name: posts[key] for name, key in unique.items() if key in posts}
         distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
         claimed: set[str] = set()  # slugs of posts that new files got
-
-        def order(name: str) -> tuple[bool, ...]:
-            return name not in named, not new[name].is_given, new[name].slug not in self.taken
-
-        for name in sorted(new, key=order):
+        order = {
+            name: (name not in named, not entry.is_given, entry.slug not in self.taken) for name, entry in new.items()
+        }
+        for name in sorted(new, key=order.__getitem__):
             item, possible = self.items[name], possible_slugs(new[name])
             if post := named.get(name):
                 slug = possible[0] if new[name].is_given else post["slug"]
@@ -132,8 +129,9 @@ class Assignment:
                 post = self.free.get(slug)
                 item.notes |= {Note.OTHER_SLUGS: None} if slug != possible[0] else {}
             else:
-                taken = next(filter(self.names.__contains__, possible))
-                reason = f"{self.names[taken]} has the slug {taken}, too: one of them needs a `slug` of its own"
+                taken = next(filter(self.names.__contains__, possible), possible[0])
+                holder = self.names.get(taken, "another post")
+                reason = f"{holder} has the slug {taken}, too: one of them needs a `slug` of its own"
                 self.failures.append(Failure(name, item.file.line_of("slug"), reason))
                 del self.items[name]
                 continue

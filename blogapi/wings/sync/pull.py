@@ -119,7 +119,7 @@ class Pull:
         lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Its headers are not edited.
             return None
-        old, images = self.comparison.old_addresses(name, current), images_in(post)
+        old, images = self.comparison.old_addresses(name, current), sorted(images_in(post))
         addresses = {image.encode(): f"{start}/{IMAGE_FOLDER}/{image}".encode() for start, image in images}
         moved = with_addresses({image: addresses[image] for image in addresses if image.decode() in old})
         as_in_post = with_addresses(addresses)
@@ -141,13 +141,12 @@ class Pull:
         """Return a function that replaces addresses of images with links to the files of the previous version."""
         folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
-        links = {
-            image.encode(): quote(
-                f"/{file.removeprefix(root)}" if file.startswith(root) else os.path.relpath(file, folder)
-            ).encode()
-            for image, file in self.working.image_names(images).items()
-        }
-        return with_addresses(links)
+
+        def link_to(file: str) -> str:
+            return quote(f"/{file.removeprefix(root)}" if file.startswith(root) else os.path.relpath(file, folder))
+
+        names = self.working.image_names(images).items()
+        return with_addresses({image.encode(): link_to(file).encode() for image, file in names})
 
     def _with_images(self, name: str, data: bytes) -> bytes:
         """Fetch the images in a file if they are wanted, and make their addresses relative."""
