@@ -104,9 +104,8 @@ class ImageForm(FileForm):
     """A form that may contain an image."""
 
     def begin(self, part: MultipartSegment) -> Receive:
-        if not part.filename:  # Browsers send an empty one if none was chosen.
-            return super().begin(part)
-        return self.begin_file(part)
+        # Browsers send an empty name if no file was chosen.
+        return self.begin_file(part) if part.filename else super().begin(part)
 
 
 def close_image(error: BaseException | None = None) -> None:

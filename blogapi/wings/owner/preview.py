@@ -57,10 +57,7 @@ def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool
     state.env["cells"] = state.env.get("cells", 0) + columns * (after - start)
     if state.env["cells"] <= MAX_CELLS:
         return table(state, start, end, False)
-    state.push("paragraph_open", "p", 1)
-    message = state.push("inline", "", 0)
-    message.content, message.map, message.children = "(This table is too large for the preview.)", [start, after], []
-    state.push("paragraph_close", "p", -1)
+    state.push("html_block", "", 0).content = "<p>(This table is too large for the preview.)</p>\n"
     state.line = after
     return True
 
