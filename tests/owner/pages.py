@@ -6,14 +6,7 @@ from urllib3.filepost import encode_multipart_formdata
 from blogapi.wings.owner import sessions
 
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
-SECTIONS = (
-    "/settings/posts",
-    "/settings/images",
-    "/settings/keys",
-    "/settings/webhooks",
-    "/settings/tags",
-    "/settings/sessions",
-)
+SECTIONS = [f"/settings/{name}" for name in ("posts", "images", "keys", "webhooks", "tags", "sessions")]
 
 
 class Page:
@@ -48,20 +41,16 @@ class Page:
         form = self.soup.find(id=button["form"]) if button.has_attr("form") else button.find_parent("form")
         fields = {button["name"]: button["value"]} if button.has_attr("value") else {}
         for each in form.select("input:not([form]), textarea, select"):
+            name, is_checked = each["name"], each.has_attr("checked")
             if each.name == "select":
                 chosen = each.select_one("option[selected]") or each.option
-                value = chosen.get("value", chosen.text)
+                fields[name] = chosen.get("value", chosen.text)
             elif each.name == "textarea":
-                value = each.text.removeprefix("\n")
-            elif each.get("type") == "checkbox":
-                if each.has_attr("checked"):
-                    fields.setdefault(each["name"], []).append(each["value"])
-                continue
-            elif each.get("type") == "radio" and not each.has_attr("checked"):
-                continue
-            else:
-                value = each.get("value", "")
-            fields[each["name"]] = value
+                fields[name] = each.text.removeprefix("\n")
+            elif each.get("type") == "checkbox" and is_checked:
+                fields.setdefault(name, []).append(each["value"])
+            elif each.get("type") not in ("checkbox", "radio") or (each["type"] == "radio" and is_checked):
+                fields[name] = each.get("value", "")
         return form["action"], fields
 
     def press(self, label, **typed):

@@ -22,19 +22,8 @@ FULL = {name: field.example for name, field in MORE_FIELDS.items()} | {
 
 def shown(page, label="Save draft"):
     """The visible fields of the form."""
-    hidden = [
-        "to",
-        "form_token",
-        "preview_token",
-        "file",
-        "etag",
-        "base",
-        "copy",
-        "number",
-        "over",
-        "suggested",
-        "draft",
-    ]
+    hidden = ["to", "form_token", "preview_token", "file", "etag", "base"]
+    hidden += ["copy", "number", "over", "suggested", "draft"]
     return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
 
 
