@@ -6,23 +6,23 @@ However they meet, each word is still in a form that has not been sent, in a cop
 import json
 import random
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 import pytest
+from werkzeug.exceptions import PreconditionFailed
 
+from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import Author, DraftCopy, Revision
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import OPEN, SAVED, UNTOUCHED, WITH_TEXT, Copy, Sent
+from blogapi.wings.owner.posts import check_etag
 
 AUTHOR = Author("settings")
 STEPS = 120
 WORDS = "content"
-
-
-class ChangedError(Exception):
-    """The post is not the one that the form was shown with."""
 
 
 class Tab:
@@ -76,7 +76,7 @@ class Tab:
         if self.number > self.had or not self.words or copies.newer(self.blog.database, self.sent()):
             return
         content = " ".join(sorted(self.words))
-        sent, shown = self.sent(text=content), self.document
+        sent, check = self.sent(text=content), partial(check_etag, etag_of(self.document or b""))
 
         def arrive():
             post_id = copies.post_of(self.blog.database, self.draft)
@@ -84,14 +84,7 @@ class Tab:
                 fields = {"title": "A", "content": content, "status": "draft", "tags": []}
                 self.blog.write(copies.create, sent, fields, AUTHOR)
             else:
-                self.blog.write(copies.save, post_id, {"content": content}, AUTHOR, check(shown), sent)
-
-        def check(shown):
-            def compare(document):
-                if document != shown:
-                    raise ChangedError
-
-            return compare
+                self.blog.write(copies.save, post_id, {"content": content}, AUTHOR, check, sent)
 
         def answer():
             self.document = self.blog.document()
@@ -110,7 +103,7 @@ class Blog:
         self.tabs = [Tab(self), Tab(self)]
 
     def write(self, operation, *arguments):
-        with suppress(ChangedError, Rejected):  # The form shows both texts, and nothing is saved.
+        with suppress(PreconditionFailed, Rejected):  # The form shows both texts, and nothing is saved.
             self.database.write(operation, *arguments)
 
     def document(self):
