@@ -180,6 +180,29 @@ def test_a_post_is_published_in_one_step_which_says_its_address(window):
     assert window.service.request("GET", "/v1/posts/1")[2]["status"] == "published"
 
 
+@IN_BOTH_BROWSERS
+def test_the_slug_is_filled_in_from_the_title_until_it_is_edited(window):
+    def slug(text):
+        eventually(lambda: window.value("slug") == text)
+
+    window.fill(title="Rye", content="Flour.")
+    window.send()
+    slug("rye")
+    window.fill(title=" bread")
+    window.click("Save draft")
+    window.said("Saved")
+    slug("rye-bread")
+    window.fill(title=" two", content="")
+    window.send()
+    slug("rye-bread-two")
+    window.fill(slug="-mine", title="!", content="")
+    window.send()
+    assert window.value("slug") == "rye-bread-two-mine"
+    window.click("Save draft")
+    window.said("Saved")
+    assert window.service.request("GET", "/v1/posts/1")[2]["slug"] == "rye-bread-two-mine"
+
+
 def test_tags_are_suggested_for_the_last_one(window):
     window.service.request("POST", "/v1/posts", {"title": "A", "content": "B", "tags": ["travel", "rain, snow"]})
     window.open("/settings/posts/new")

@@ -78,9 +78,12 @@ const takeIn = (answer, isNews) => {
     suggest(answer);
   }
 };
-// An empty slug is made from the title when the post is saved, until it was public.
-const suggest = ({ slug = "", address }) => {
-  post.elements.slug.placeholder = slug;
+// The slug that the title gives is filled in until somebody edits it. The server tells by `suggested`, which has it, too.
+const suggest = ({ slug, address }) => {
+  const { slug: field, suggested } = post.elements;
+  if (slug !== undefined && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
+    field.value = suggested.value = slug;
+  }
   address && [...document.querySelectorAll("#address-on-site")].forEach((each) => (each.textContent = address));
 };
 const warn = (answer) => {
