@@ -17,7 +17,6 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import READ_SCOPES, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
-METRICS = "api.docs.metrics"  # the one endpoint outside /v1 for keys that are not full
 TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
@@ -25,7 +24,7 @@ BEARER: Any = ["Bearer"]  # WWWAuthenticate would add a space to a challenge wit
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 
 View = TypeVar("View", bound=Callable)
-STRANGERS, GUARDS_ITSELF = "blogapi_strangers", "blogapi_guards_itself"  # attributes of views and blueprints
+STRANGERS, GUARDS_ITSELF = "for_strangers", "guards_itself"  # attributes of views and blueprints
 
 
 def for_strangers(view: View) -> View:
@@ -34,37 +33,44 @@ def for_strangers(view: View) -> View:
     return view
 
 
+def for_scopes(scopes: tuple[str, ...]) -> Callable[[View], View]:
+    """Declare which keys may use a view that is not an operation; by default, only full ones may."""
+
+    def declare(view: View) -> View:
+        vars(view)["scopes"] = scopes
+        return view
+
+    return declare
+
+
 def guards_itself(blueprint: Blueprint) -> Blueprint:
     """Declare that the views of a blueprint require a session instead of a key, or accept a key in the body."""
     vars(blueprint)[GUARDS_ITSELF] = True
     return blueprint
 
 
-def is_for_strangers(path: str) -> bool:
-    """Return whether a path needs neither a key nor a session."""
-    return current_app.extensions[STRANGERS](path)
+def is_for_strangers(request: Request) -> bool:
+    """Return whether a request needs neither a key nor a session, because of its view.
+
+    With a wrong method, the views at its path decide, so that strangers get 405 rather than 401.
+    """
+    endpoints, error = {request.endpoint}, request.routing_exception
+    if isinstance(error, MethodNotAllowed):
+        routes = current_app.url_map.bind("localhost")
+        endpoints = {routes.match(request.path, method)[0] for method in error.valid_methods or ()}
+    return any(hasattr(current_app.view_functions.get(endpoint or ""), STRANGERS) for endpoint in endpoints)
 
 
 def protect(app: Flask) -> None:
-    """Check every request, even for unknown paths, so new views are protected by default.
-
-    The paths of views for strangers are open with any method, so that a wrong one gets 405 rather than 401.
-    """
-    views = app.view_functions
-    rules = [rule.rule for rule in app.url_map.iter_rules() if hasattr(views[rule.endpoint], STRANGERS)]
-    paths = {rule for rule in rules if "<" not in rule}
-    prefixes = tuple(rule.partition("<")[0] for rule in rules if "<" in rule)
+    """Check every request, even for unknown paths, so new views are protected by default."""
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if hasattr(blueprint, GUARDS_ITSELF))
 
     @app.before_request
     def guard() -> None:
         request = current_request()
         request.info.endpoint = endpoint = request.endpoint
-        path = request.path  # as the router sees it, without repeated slashes at its start
-        if not (endpoint and endpoint.startswith(self_guarded)) and path not in paths and not path.startswith(prefixes):
+        if not (endpoint and endpoint.startswith(self_guarded)) and not is_for_strangers(request):
             check_access(request)
-
-    app.extensions[STRANGERS] = lambda path: path in paths or path.startswith(prefixes)
 
 
 def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:
@@ -152,14 +158,14 @@ def check_scope(request: Request, scope: str) -> None:
     Read-only and published-only keys may only GET and HEAD, even on unknown paths. Any other request for an unknown
     path passes, and the router answers it.
     """
-    operation = getattr(current_app.view_functions.get(request.endpoint or ""), "operation", None)
+    view = current_app.view_functions.get(request.endpoint or "")
+    operation = getattr(view, "operation", None)
     if request.method in READ_METHODS or scope == DRAFTS_ONLY:
         has_wrong_method = operation is None and isinstance(request.routing_exception, MethodNotAllowed)
         is_hidden = has_wrong_method or (operation and operation.scopes == READ_SCOPES)
         if scope == PUBLISHED_ONLY and is_hidden:
             raise NotFound  # as for an unknown path, so this key does not learn that a history exists
-        is_metrics = request.endpoint == METRICS and scope in READ_SCOPES
-        if not request.endpoint or is_metrics or (operation and scope in operation.scopes):
+        if not request.endpoint or scope in getattr(view, "scopes", ()):
             return
     raise Forbidden(why_forbidden(scope))
 

@@ -35,7 +35,7 @@ class Views(Blueprint):
                     read_body(request)  # A change begins when all of its request has arrived.
                 return view(request, **arguments)
 
-            vars(view_of_operation)["operation"] = declaration
+            vars(view_of_operation).update(operation=declaration, scopes=declaration.scopes)
             self.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
             if also:
                 self.add_url_rule(also, f"{view.__name__}_by_slug", view_of_operation, methods=[method])

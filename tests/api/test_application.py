@@ -7,6 +7,7 @@ import pytest
 from flask import after_this_request, g, request_finished, request_started, request_tearing_down, session, url_for
 
 from blogapi import create_app
+from blogapi.api.access import for_strangers
 from blogapi.config import Config
 from tests.cases import cases
 
@@ -103,3 +104,15 @@ def test_an_application_that_is_no_longer_used_is_freed(tmp_path):
     del app
     gc.collect()
     assert reference() is None
+
+
+def test_a_view_for_strangers_opens_nothing_but_itself(app):
+    @app.get("/<path:rest>")
+    @for_strangers
+    def rest(rest):
+        return rest
+
+    stranger = app.test_client()
+    assert (stranger.get("/elsewhere").status_code, stranger.post("/elsewhere").status_code) == (200, 405)
+    for path, status in (("/v1/posts", 401), ("/metrics", 401), ("/settings/keys", 403)):
+        assert (stranger.get(path).status_code, stranger.put(path).status_code) in ((status, status), (status, 405))

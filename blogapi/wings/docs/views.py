@@ -8,10 +8,11 @@ from pathlib import Path
 from flask import Blueprint, Response, current_app
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from blogapi.api.access import for_strangers
+from blogapi.api.access import for_scopes, for_strangers
 from blogapi.api.request import JSON, request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
 from blogapi.documents import hash_of
+from blogapi.storage.keys import READ_SCOPES
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
 from blogapi.wings.pages import send_static
@@ -44,8 +45,9 @@ def index() -> Response:
 
 
 @views.get("/metrics")
+@for_scopes(READ_SCOPES)
 def metrics() -> Response:
-    """Return the metrics for Prometheus. Unlike the rest of this module, it needs a key."""
+    """Return the metrics for Prometheus."""
     return respond(request, Metrics(request.service).text(), CONTENT_TYPE_LATEST)
 
 

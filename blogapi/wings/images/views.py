@@ -43,6 +43,7 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 log = logging.getLogger(__name__)
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
+FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # in the public address
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names contain neither quotes nor backslashes
 FOREVER = "public, max-age=31536000, immutable"  # The content of an id never changes.
 PUBLIC_HEADERS = [
@@ -199,13 +200,14 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
 # The public address
 
 
-@views.get("/images/<image:image_id>.<extension>")
+@views.get("/images/<path:name>")
 @for_strangers
-def show_image(image_id: str, extension: str) -> Response:
+def show_image(name: str) -> Response:
     """Send an image, or one range of its bytes (RFC 9110, section 14), to anybody."""
     request = current_request()
-    image = images.find(request.database, image_id)
-    if extension != EXTENSIONS[image.type]:
+    match = FILE_NAME.fullmatch(name)
+    image = match and images.find_any(request.database, match[1])
+    if not image or request.path != image.path:
         raise DoesNotExist("image")
     tag = f'"{image.id}"'
     headers = [("ETag", tag), ("Content-Disposition", f"inline; {file_name(image.name)}"), *PUBLIC_HEADERS]

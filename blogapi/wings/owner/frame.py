@@ -58,7 +58,7 @@ HEADERS = {
 def check_session() -> None:
     """Require a session and, for a change, the token of its form. Without a session, the error page keeps the form."""
     g.form, request.error_page = MultiDict(), error_page
-    is_public, is_change = is_for_strangers(request.path), request.method not in READ_METHODS
+    is_public, is_change = is_for_strangers(request), request.method not in READ_METHODS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:
