@@ -13,14 +13,13 @@ from blogapi.clock import earlier
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import DoesNotExist, Rejected
-from blogapi.storage.models import Author, model
+from blogapi.storage.keys import digest_of
+from blogapi.storage.models import Author, Idempotency
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"  # in the WSGI environment
 TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # for a key derived from the content
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
-
-Idempotency = model("idempotency")
 
 
 class IdempotencyKey(NamedTuple):
@@ -41,7 +40,7 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
     name = f" {digest.hexdigest()}"  # No header can contain the space.
-    return IdempotencyKey(_client(request), name, digest.digest(), is_derived=True)
+    return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
 
 
 def key_of(request: Request) -> IdempotencyKey:
@@ -50,11 +49,7 @@ def key_of(request: Request) -> IdempotencyKey:
     if not KEY_NAME.fullmatch(name):
         raise ValidationError("must have 1 to 255 visible ASCII characters", "Idempotency-Key")
     sent = request.body + request.environ.get("QUERY_STRING", "").encode("latin-1")
-    return IdempotencyKey(_client(request), name, hashlib.sha256(sent).digest())
-
-
-def _client(request: Request) -> bytes:
-    return hashlib.sha256(request.author.name.encode()).digest()
+    return IdempotencyKey(digest_of(request.author.name), name, hashlib.sha256(sent).digest())
 
 
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:

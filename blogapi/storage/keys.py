@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from blogapi.storage.engine import Compiled, Hits, Placeholder, Reader, Transaction
 from blogapi.storage.errors import BadKeyName
-from blogapi.storage.models import AUTHORS, DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey
+from blogapi.storage.models import AUTHORS, DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey, Idempotency
 
 PREFIX = "blog_"
 KEY_PATTERN = f"{PREFIX}[A-Za-z0-9_-]{{43}}"  # 256 bits in URL-safe base64
@@ -47,9 +47,9 @@ def new_key() -> str:
     return PREFIX + secrets.token_urlsafe(32)
 
 
-def digest_of(key: str) -> bytes:
-    """Return the SHA-256 of a key. Keys are random, so the hash needs no salt and may be fast."""
-    return hashlib.sha256(key.encode()).digest()
+def digest_of(text: str) -> bytes:
+    """Return the SHA-256 of a key, or of its name. Keys are random, so the hash needs no salt and may be fast."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 def authenticate(reader: Reader, digest: bytes) -> tuple[KnownKey, Hits | None] | None:
@@ -88,9 +88,13 @@ def replace(tx: Transaction, name: str, key: str) -> None:
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name. Raises BadKeyName for an unknown name."""
+    """Remove the key with this name, and what its Idempotency-Keys stand for. Raises BadKeyName for an unknown name.
+
+    A new key with the same name must not get the answers of this one.
+    """
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))
+    tx.execute(Idempotency.delete().where(Idempotency.digest == digest_of(name)))
 
 
 def check_free(reader: Reader, name: str) -> None:

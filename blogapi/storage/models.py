@@ -59,6 +59,7 @@ def model(table: str) -> Any:
 
 ApiKey = model("api_key")
 Backup = model("backup")
+Idempotency = model("idempotency")
 DraftCopy = model("draft_copy")
 Proposal = model("proposal")
 AppliedProposal = model("applied_proposal")

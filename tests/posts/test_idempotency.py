@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogapi.posts.idempotency import Idempotency
 from blogapi.storage import keys
+from blogapi.storage.models import Idempotency
 from tests.api.fixtures import listed, with_key
 from tests.cases import cases
 from tests.conftest import message
@@ -35,6 +35,15 @@ def test_a_regenerated_key_creates_nothing_twice(client, once, database):
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {new}"
     assert once().json == first.json
     assert listed(client) == ["1"]
+
+
+def test_a_new_key_with_the_name_of_a_revoked_one_creates_a_post_of_its_own(client, once, database):
+    once()
+    new = keys.new_key()
+    database.write(keys.remove, "tests")
+    database.write(keys.add, "tests", new)
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {new}"
+    assert once().json["id"] == "2"
 
 
 def test_another_body_is_refused(client, once):

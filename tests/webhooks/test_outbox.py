@@ -5,9 +5,8 @@ import logging
 import pytest
 from peewee import SQL
 
-from blogapi.posts.idempotency import Idempotency
 from blogapi.server.background import FAULT_SECONDS
-from blogapi.storage.models import Webhook
+from blogapi.storage.models import Idempotency, Webhook
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import Delivery, Event
 from tests.conftest import NOON

@@ -11,12 +11,11 @@ from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
 
 from blogapi.api.request import request
-from blogapi.posts.idempotency import Idempotency
 from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
 from blogapi.storage.keys import digest_of
-from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey, Idempotency
 from blogapi.wings.owner.frame import done, shows_errors
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownWebhook
