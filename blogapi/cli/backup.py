@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from blogapi.wings import copy
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
 PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
 PING_SECONDS = 10
+ABANDONED_SECONDS = 3600  # an unfinished backup that has not grown for this long was killed
 
 
 def numbers(value: str) -> dict[str, int]:
@@ -35,19 +37,19 @@ def numbers(value: str) -> dict[str, int]:
 
 def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
     """Return the names of the backups to remove: all but the last one of each of the last periods."""
-    times = {name: time for name in sorted(names) if (time := time_of(name))}
-    kept = {*[*times][-1:]}
+    moments = {name: moment for name in sorted(names) if (moment := time_of(name))}
+    kept = {*[*moments][-1:]}
     for unit, count in periods.items():
-        latest = {time.strftime(PERIOD_FORMATS[unit]): name for name, time in times.items()}
+        latest = {moment.strftime(PERIOD_FORMATS[unit]): name for name, moment in moments.items()}
         kept.update([*latest.values()][-count:])
-    return times.keys() - kept
+    return moments.keys() - kept
 
 
 def time_of(name: str) -> datetime | None:
     """Return the time in the name of a backup, or None for any other file."""
     with suppress(ValueError):
-        time = datetime.strptime(name, BACKUP_NAME)
-        return time if time.strftime(BACKUP_NAME) == name else None
+        moment = datetime.strptime(name, BACKUP_NAME)
+        return moment if moment.strftime(BACKUP_NAME) == name else None
     return None
 
 
@@ -73,6 +75,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     file = path / datetime.now(UTC).strftime(BACKUP_NAME) if is_folder else path
     engine = engine_for(Config.from_environ(os.environ).database)
     try:
+        remove_unfinished(file)
         copy.backup(engine, file)
     except OSError as error:
         raise OSError(f"cannot write the backup {file}: {error.strerror}") from error
@@ -90,6 +93,15 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
         touch.touch()
     if ping:
         call(ping)
+
+
+def remove_unfinished(file: Path) -> None:
+    """Remove what killed backups left beside the file of a new one."""
+    for part in file.parent.glob("*.part"):
+        name = part.name.removesuffix(".part").rpartition(".")[0]
+        is_backup = name == file.name or time_of(name)
+        if is_backup and part.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+            part.unlink()
 
 
 def record(engine: Engine) -> None:

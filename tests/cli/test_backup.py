@@ -1,5 +1,6 @@
 """`blogapi backup DIR --keep`: names, what is removed, and what happens after success."""
 
+import os
 import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -54,6 +55,15 @@ def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, wri
     assert {path.name for path in folder.iterdir()} == {new.name, "mine.db", at("2020-01-03"), at("2020-01-04")}
     with closing(sqlite3.connect(new)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_what_a_killed_backup_left_is_removed_once_it_has_not_grown_for_an_hour(run, storage, write):
+    killed, named, growing, other = at("2026-11-20") + ".ab_12.part", "new.db.ab_12.part", "new.db.cd.part", "film.part"
+    folder = write(dict.fromkeys((killed, named, growing, other), ""))
+    for name in (killed, named, other):
+        os.utime(folder / name, (0, 0))
+    assert run("backup", folder / "new.db")[0] == 0
+    assert {path.name for path in folder.iterdir()} == {"new.db", growing, other}
 
 
 def test_the_time_of_a_backup_is_stored_if_the_database_can_be_written(run, path, storage, tmp_path):
