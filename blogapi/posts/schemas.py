@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -66,38 +67,52 @@ def params_field(description: str, merges: bool = False) -> fields.Dict:
     return fields.Dict(error_messages=NOT_NULL | invalid, post_load=check, **doc(f"{description} {bounds}"))
 
 
+def _text(field: documents.Field) -> Text:
+    if field.presence != "required":
+        bounds = f"At most {field.max_length:,} characters."
+        return Text(length(0, field.max_length), **doc(f"{field.description} {bounds}", pattern=TEXT))
+    bounds = f"1 to {field.max_length:,} characters, at least one visible."
+    described = doc(f"{field.description} {bounds}", pattern=TEXT, minLength=1)
+    return Text(length(0, field.max_length), visible, required=True, **described)
+
+
+def _slug(field: documents.Field) -> Text:
+    bounds = f"At most {field.max_length} characters a-z, 0-9 and single hyphens between them."
+    pattern = Pattern(f"^({documents.SLUG})?$", error=NOT_A_SLUG)
+    return Text(length(0, field.max_length), pattern, **doc(f"{bounds} {field.description}"))
+
+
+def _slugs(field: documents.Field) -> fields.List:
+    pattern = Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG)
+    slug, count = Text(length(1, documents.MAX_SLUG), pattern, **doc("A slug.")), length(0, field.max_length, "slugs")
+    return distinct(slug, count, **doc(f"{field.description} At most {field.max_length}."))
+
+
+def _tags(field: documents.Field) -> fields.List:
+    bounds = f"At most {field.max_length}. Letter case makes no difference; repeats are dropped."
+    tag, count = Line(documents.MAX_TAG), length(0, field.max_length, "tags")
+    return distinct(tag, count, fold, load_default=list, **doc(f"{field.description} {bounds}"))
+
+
+# The marshmallow fields for the kinds of fields of a post
+INPUT_TYPES: dict[documents.Kind, Callable[[documents.Field], fields.Field]] = {
+    "id": lambda field: matching(documents.ID, 1, 19, field.description),
+    "line": lambda field: Line(field.max_length, field.description, field.presence == "required"),
+    "text": _text,
+    "status": lambda field: choice(documents.STATUSES, field.description),
+    "slug": _slug,
+    "tags": _tags,
+    "url": lambda field: Url(field.description, minimum=0),
+    "time": lambda field: Time(**doc(field.description)),
+    "params": lambda field: params_field(field.description),
+    "slugs": _slugs,
+}
+
+
 def input_field(name: str) -> fields.Field:
     """Return the marshmallow field for a field of a post."""
     field = documents.FIELDS[name]
-    text, maximum, is_required = field.description, field.max_length, field.presence == "required"
-    match field.kind:
-        case "line":
-            return Line(maximum, text, required=is_required)
-        case "text" if is_required:
-            described = doc(f"{text} 1 to {maximum:,} characters, at least one visible.", pattern=TEXT, minLength=1)
-            return Text(length(0, maximum), visible, required=True, **described)
-        case "text":
-            return Text(length(0, maximum), **doc(f"{text} At most {maximum:,} characters.", pattern=TEXT))
-        case "slug":
-            described = doc(f"At most {maximum} characters a-z, 0-9 and single hyphens between them. {text}")
-            return Text(length(0, maximum), Pattern(f"^({documents.SLUG})?$", error=NOT_A_SLUG), **described)
-        case "slugs":
-            is_slug = Pattern(f"^{documents.SLUG}$", error=NOT_A_SLUG)
-            slug = Text(length(1, documents.MAX_SLUG), is_slug, **doc("A slug."))
-            return distinct(slug, length(0, maximum, "slugs"), **doc(f"{text} At most {maximum}."))
-        case "tags":
-            described = doc(f"{text} At most {maximum}. Letter case makes no difference; repeats are dropped.")
-            return distinct(Line(documents.MAX_TAG), length(0, maximum, "tags"), fold, load_default=list, **described)
-        case "status":
-            return choice(documents.STATUSES, text)
-        case "time":
-            return Time(**doc(text))
-        case "url":
-            return Url(text, minimum=0)
-        case "params":
-            return params_field(text)
-        case "id":
-            return matching(documents.ID, 1, 19, text)
+    return INPUT_TYPES[field.kind](field)
 
 
 FieldsSchema: Any = InputSchema.from_dict({name: input_field(name) for name in documents.INPUT_FIELDS})
