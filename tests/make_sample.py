@@ -1,11 +1,13 @@
 """Make the sample of a release: a compressed database that tests/storage/test_upgrade.py upgrades.
 
-Run it in a checkout of the release, and name the tables that have no rows in the pull request:
+Run it in a checkout of the release, and add both files that it writes:
 
-    .venv/bin/python -m tests.make_sample tests/samples/blog-13.db.gz
+    git worktree add ../released v1.4.0 && cd ../released
+    ../blogapi/.venv/bin/python -m tests.make_sample ../blogapi/tests/samples
 """
 
 import gzip
+import json
 import sqlite3
 import sys
 import tempfile
@@ -15,8 +17,11 @@ from pathlib import Path
 from PIL import Image
 
 from blogapi import create_app
+from blogapi.cli.backup import replace_time
 from blogapi.config import Config
 from blogapi.storage import keys
+from blogapi.storage.upgrades import VERSION
+from blogapi.wings.owner import sessions
 from tests.images.pictures import png
 from tests.owner.pages import enter, view
 
@@ -42,40 +47,61 @@ REQUESTS = [
 ]
 
 
-def fill(path: Path) -> None:
-    """Write a database with a row in as many tables as requests can fill."""
+PATHS = "posts", "posts/1/revisions/1", "trash", "tags", "posts?q=words", "webhooks", "images"
+# Tables that stay empty: of what is under way, and of what this script does not do
+EMPTY = {"fetched_image", "purge", "search_rebuild", "upload"}
+
+
+def answers(client):
+    """What a client sees of a database."""
+    return [client.get(f"/v1/{path}").json for path in PATHS]
+
+
+def summary(answers):
+    """The titles of the posts, and of those found by a word; the tags, the images, and the delay of the webhook."""
+    posts, _, _, tags, matches, webhooks, images = answers
+    shown = [[post["title"] for post in posts], [post["title"] for post in matches]]
+    shown += [[f"{tag['name']} {tag['posts']}" for tag in tags], [image["name"] for image in images]]
+    return [*map(", ".join, shown), webhooks[0].get("after_seconds")]
+
+
+def fill(path: Path) -> list:
+    """Write a database with rows in all tables but EMPTY; return what a client sees of it."""
     app = create_app(Config(database=path))
     database, client = app.extensions["blogapi"].database, app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {KEY}"
     database.write(keys.add, "tests", KEY)
-    headers = {"Authorization": f"Bearer {KEY}"}
     for number, (method, name, body) in enumerate(REQUESTS):
         once = {"Idempotency-Key": str(number)} if (method, name) == ("POST", "posts") else {}
-        answer = client.open(f"/v1/{name}", method=method, json=body, headers=headers | once)
+        answer = client.open(f"/v1/{name}", method=method, json=body, headers=once)
         assert answer.status_code < 300, (name, answer.text)
     picture = png(Image.new("RGB", (9, 9), "red"))
-    assert (
-        client.post("/v1/images?name=red.png", data=picture, headers=headers, content_type="image/png").status_code
-        == 201
-    )
+    assert client.post("/v1/images?name=red.png", data=picture, content_type="image/png").status_code == 201
     owner = enter(app, database)
     view(owner, "/settings/posts/3/edit").press("Save draft", title="Saved on the page")
+    database.write(sessions.share, 3)
+    database.write(replace_time)
+    seen = summary(answers(client))
     database.close()
+    return seen
 
 
-def empty_tables(path: Path) -> list[str]:
+def empty_tables(path: Path) -> set[str]:
     """Return the tables without rows."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return [name for name in names if not connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()]
+        return {name for name in names if not connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()}
 
 
-def main(target: str) -> None:
+def main(samples: str) -> None:
+    """Write the database, and what a client sees of it, into the folder of the samples."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "blog.db"
-        fill(path)
-        print("without rows:", ", ".join(empty_tables(path)))
-        Path(target).write_bytes(gzip.compress(path.read_bytes()))
+        seen = fill(path)
+        assert empty_tables(path) <= EMPTY, f"add requests to REQUESTS that fill {empty_tables(path) - EMPTY}"
+        Path(samples, f"blog-{VERSION}.db.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        Path(samples, f"blog-{VERSION}.json").write_text(f"{json.dumps(seen)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
