@@ -62,7 +62,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
 
 def message_for(request: Request, error: exceptions.HTTPException) -> str:
     """Return the message for an error that the router raised."""
-    name = request.path.removeprefix(POSTS).removesuffix(".md")  # of a file that curl -T sends
+    name = request.path.removeprefix(POSTS).removesuffix(".md").lower()  # of a file that curl -T sends
     if error.code == 404 and (path := meant_path(request)):
         return f"no such path; did you mean {request.address(path)}?"
     if error.code == 404 and request.path.startswith(POSTS) and is_slug(name) and not name.isdigit():

@@ -255,10 +255,11 @@ STRICT = json.JSONDecoder(
 # Preconditions (RFC 9110, section 13.1)
 
 
-def precondition(request: Request) -> Callable[[bytes | None], None]:
+def precondition(request: Request, hint: str = "") -> Callable[[bytes | None], None]:
     """Return a check that raises PreconditionFailed unless the request's conditions hold for a post's document.
 
-    The document of a missing post is None. The entity tags of the JSON and of the Markdown file both match.
+    The document of a missing post is None. The entity tags of the JSON and of the Markdown file both match. The message
+    about If-Match ends with the hint.
     """
     environ = request.environ
     writes = request.method not in READ_METHODS  # a read answers 304 instead
@@ -268,7 +269,7 @@ def precondition(request: Request) -> Callable[[bytes | None], None]:
     def check(document: bytes | None) -> None:
         if match is not None and (document is None or not any(map(match.contains, etags(document)))):
             why = "there is no such post" if document is None else why_no_match(environ["HTTP_IF_MATCH"])
-            raise exceptions.PreconditionFailed(f"If-Match: {why}")
+            raise exceptions.PreconditionFailed(f"If-Match: {why}{hint}")
         if none_match is not None and document is not None and any(map(none_match.contains_weak, etags(document))):
             why = "the post already exists" if none_match.star_tag else "the post still has this entity tag"
             raise exceptions.PreconditionFailed(f"If-None-Match: {why}")

@@ -86,7 +86,8 @@ def test_if_match_holds_at_a_proposal_and_when_it_is_applied(client, agent, post
     assert agent.post(f"{POST}/proposals", json={"title": "B"}, headers={"If-Match": '"x"'}).status_code == 412
     proposal = agent.post(f"{POST}/proposals", json={"title": "B"}, headers={"If-Match": etag}).json
     client.patch(POST, json={"excerpt": "x"})
-    assert apply(client, proposal, headers={"If-Match": etag}).status_code == 412
+    answer = apply(client, proposal, headers={"If-Match": etag})
+    assert message(answer, 412).endswith("; the ETag must be the post's, not the proposal's")
     assert apply(client, proposal, headers={"If-Match": client.get(POST).headers["ETag"]}).status_code == 200
 
 

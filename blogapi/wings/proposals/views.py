@@ -156,7 +156,8 @@ def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     `true`.
     """
     apply = partial(proposals.apply, force=request.query.get("force", False))
-    document, applied = request.database.write(apply, post, proposal, request.author, precondition(request))
+    check = precondition(request, "; the ETag must be the post's, not the proposal's")
+    document, applied = request.database.write(apply, post, proposal, request.author, check)
     applied.log_applied()
     return post_response(request, document)
 
