@@ -1,4 +1,4 @@
-"""GET /v1/posts: by publication, by relevance, and entity tags."""
+"""GET /v1/posts: by publication, by relevance, by latest change, and entity tags."""
 
 import sqlite3
 from contextlib import closing
@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from blogapi.documents import STATUSES
-from tests.api.fixtures import LATER
+from tests.api.fixtures import LATER, answers, with_key
 from tests.cases import cases
-from tests.conftest import NOON
+from tests.conftest import message
 from tests.invariants import sound_posts
 from tests.posts.test_list import walk
 
@@ -52,10 +52,8 @@ def test_the_latest_come_first_and_within_a_second_the_later_created(client, que
 
 
 @pytest.mark.usefixtures("dated")
-def test_the_links_visit_each_post_once_in_that_order(client, clock):
-    statuses = ("", *(f"&status={status}" for status in STATUSES))
-    for seconds, tag, status in product((0, 3600), ("", "&tag=T"), statuses):
-        clock.now = NOON + seconds
+def test_the_links_visit_each_post_once_in_that_order(client):
+    for tag, status in product(("", "&tag=T"), ("", *(f"&status={status}" for status in STATUSES))):
         path = BY_DATE + tag + status
         in_order = titles(client, path)
         for limit in (1, 2, 3, 5, 8, 9, 10):
@@ -221,3 +219,69 @@ def test_the_tag_stays_if_nothing_in_the_list_changes(client, post, change, etag
     clock.now += 60
     client.delete("/v1/posts/3")
     assert list(map(etag, paths)) == before
+
+
+# By latest change, and what was deleted since
+
+BY_CHANGE = "/v1/posts?sort=updated_at"
+
+
+@pytest.fixture
+def changed(post, change, clock):
+    """Nine posts in four statuses, three a second. The first is changed last; the seventh is due in an hour."""
+    for number in range(1, 10):
+        post(title=str(number), status="published" if number % 2 else "draft")
+        clock.now += number % 3 == 0
+    change(7, status="scheduled", published_at=LATER)
+    change(8, status="archived")
+    clock.now += 1
+    change(1, excerpt="New")
+
+
+@pytest.mark.usefixtures("changed")
+def test_the_last_change_comes_first_and_updated_after_includes_its_second(client):
+    cases = {
+        "sort=updated_at": "187965432",
+        "sort=updated_at&status=published": "1953",
+        "sort=updated_at&status=scheduled": "7",
+        "sort=updated_at&status=archived": "8",
+        "updated_after=2026-11-20T12:00:04Z": "1",
+        "updated_after=2026-11-20T13:00:04.9%2B01:00": "1",
+        "updated_after=2026-11-20T12:00:03Z": "187",
+        "updated_after=2026-11-20T12:00:03Z&sort=updated_at": "187",
+        "updated_after=2026-11-20T12:00:02Z&status=draft": "",
+        "updated_after=2026-11-20": "187965432",
+        "updated_after=2026-11-20T12:00:05Z": "",
+    }
+    assert {query: titles(client, f"/v1/posts?{query}") for query in cases} == cases
+
+
+@pytest.mark.usefixtures("changed")
+def test_the_links_visit_each_post_once(client):
+    for filters in ("", "&status=published", "&status=scheduled", "&updated_after=2026-11-20T12:00:01Z"):
+        in_order = "".join(map("".join, walk(client, f"{BY_CHANGE}{filters}")))
+        for limit in range(1, 10):
+            pages = walk(client, f"{BY_CHANGE}{filters}&limit={limit}")
+            assert "".join(map("".join, pages)) == in_order, (filters, limit)
+
+
+@pytest.mark.usefixtures("changed")
+def test_a_due_post_changed_when_it_became_due(client, app, clock):
+    clock.now += 3600
+    assert titles(client, "/v1/posts?sort=updated_at&limit=2") == "71"
+    assert titles(client, f"/v1/posts?updated_after={LATER}") == "7"
+    assert titles(client, f"/v1/posts?updated_after={LATER}&status=published") == "7"
+    assert titles(client, "/v1/posts?sort=updated_at&status=scheduled") == ""
+    assert titles(with_key(app, "published-only"), f"/v1/posts?updated_after={LATER}") == "7"
+
+
+def test_the_trash_lists_what_was_deleted_since(client, post, clock):
+    for number in range(1, 5):
+        post(title=str(number))
+        client.delete(f"/v1/posts/{number}")
+        clock.now += 1
+    since = "/v1/trash?deleted_after=2026-11-20T12:00:01Z"
+    assert [entry["post"]["title"] for entry in client.get(since).json] == ["4", "3", "2"]
+    assert [len(answer.json) for answer in answers(client, f"{since}&limit=2")] == [2, 1]
+    assert client.get("/v1/trash?deleted_after=2026-11-21").json == []
+    assert message(client.get("/v1/trash?deleted_after=soon")).startswith("deleted_after: must be a date")

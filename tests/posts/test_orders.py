@@ -10,7 +10,6 @@ from blogapi import documents
 from blogapi.documents import STATUSES
 from blogapi.paging import LATEST, Cursor, ListQuery
 from blogapi.posts import lists
-from blogapi.posts import storage as posts
 from blogapi.wings.search import storage as search
 from tests.cases import cases
 from tests.conftest import NOON
@@ -56,23 +55,6 @@ def test_posts_whose_title_has_all_words_come_first_and_both_groups_newest_first
     assert found("fog", tag="lake") == ["Wind"]
     assert found("sun") == ["The foggy lake"]
     assert found("none") == []
-
-
-@pytest.mark.usefixtures("lakes")
-def test_a_due_post_is_in_its_place_in_each_order(client, database, clock):
-    for number, seconds in ((1, 20), (5, 10)):
-        time = f"2026-11-20T12:00:{seconds}Z"
-        client.patch(f"/v1/posts/{number}", json={"status": "scheduled", "published_at": time})
-
-    def found(sort, q):
-        return walk(FIND, database, q=q, sort=sort, limit=2, status="published")
-
-    assert found("relevance", "fog lake") == ["Lake", "Wind"]
-    clock.now = NOON + 60
-    database.write(posts.publish_due)
-    assert found("relevance", "fog") == ["Fog, and the Lakes", "Fog over the lake", "Lake", "Wind"]
-    assert found("created_at", "fog lake") == ["Fog, and the Lakes", "Lake", "Wind", "Fog over the lake"]
-    assert found("published_at", "fog lake")[:2] == ["Fog over the lake", "Fog, and the Lakes"]
 
 
 # Within a period

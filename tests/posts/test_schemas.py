@@ -1,12 +1,14 @@
-"""The fast path of texts, which must give the same results as marshmallow's own."""
+"""The fast paths of texts and slugs, which must give the same results as marshmallow and slugify."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from marshmallow import Schema, ValidationError
+from slugify import slugify
 
 from blogapi.documents import EMPTY
 from blogapi.posts.schemas import PostChangeSchema, PostInputSchema
+from blogapi.posts.slugs import SLUG_OPTIONS, slug_of
 
 SCHEMAS = PostInputSchema(), PostChangeSchema(partial=True)
 CHARACTERS = st.sampled_from("aÄ. \t\n\r\0\x1c\x7f\x85\xa0\u200b\u2028\ud800\U000e0001-")
@@ -58,3 +60,15 @@ def test_a_post_is_loaded_as_marshmallow_does(schema, body, is_whole):
     left_out += [name for name in body.keys() - kept - {"title", "content", "id", "a name"} if body[name] is None]
     given_fields = {name: marked(value) for name, value in body.items() if name not in left_out}
     assert outcome(schema.load, body) == outcome(Schema.load, schema, given_fields)
+
+
+# Slugs from ASCII titles
+
+
+ASCII = st.text(st.characters(max_codepoint=127), max_size=90)
+TITLES = ASCII | st.text("aZ09 -,'&#;_.", max_size=90)
+
+
+@given(TITLES)
+def test_the_slug_of_a_title_is_the_same_as_slugifys(title):
+    assert slug_of(title) == (slugify(title, **SLUG_OPTIONS) or "untitled")
