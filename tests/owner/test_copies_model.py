@@ -14,6 +14,7 @@ from werkzeug.exceptions import PreconditionFailed
 
 from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
+from blogapi.storage.engine import Compiled, Placeholder
 from blogapi.storage.errors import Rejected
 from blogapi.storage.models import Author, DraftCopy, Revision
 from blogapi.wings.owner import copies
@@ -23,6 +24,12 @@ from blogapi.wings.owner.posts import check_etag
 AUTHOR = Author("settings")
 STEPS = 120
 WORDS = "content"
+COPIES = Compiled(DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields), DraftCopy.fields))
+VERSIONS = Compiled(Revision.select(Revision.document).where(Revision.post_id == Placeholder("id")))
+
+
+def words_in(document):
+    return set(json.loads(document)["content"].split()) if document else set()
 
 
 class Tab:
@@ -34,8 +41,8 @@ class Tab:
 
     def load(self, name=""):
         """Load the page, which is a new form each time."""
-        self.id, self.over, self.words = f"form-{next(self.blog.numbers)}", "", self.blog.words_in_post()
-        self.document = self.blog.document()
+        self.id, self.over, self.document = f"form-{next(self.blog.numbers)}", "", self.blog.document()
+        self.words = words_in(self.document)
         copy = copies.opened(self.blog.database, self.draft, name)
         if copy:
             self.over, self.draft = copy.place, copy.draft
@@ -45,7 +52,7 @@ class Tab:
         self.number = self.had = int(bool(copy) and copy.state not in (OPEN, SAVED))
 
     def sent(self, **fields):
-        copy = Copy(self.id, self.number, self.draft, copies.post_of(self.blog.database, self.draft))
+        copy = Copy(self.id, self.number, self.draft, self.blog.post_id)
         return Sent(copy, {WORDS: " ".join(sorted(self.words)), "base": ""} | fields, self.over)
 
     def type(self):
@@ -79,7 +86,7 @@ class Tab:
         sent, check = self.sent(text=content), partial(check_etag, etag_of(self.document or b""))
 
         def arrive():
-            post_id = copies.post_of(self.blog.database, self.draft)
+            post_id = self.blog.post_id
             if post_id is None:
                 fields = {"title": "A", "content": content, "status": "draft", "tags": []}
                 self.blog.write(copies.create, sent, fields, AUTHOR)
@@ -98,7 +105,7 @@ class Blog:
     def __init__(self, database, seed):
         self.database, self.random = database, random.Random(seed)
         self.numbers, self.draft = count(), f"draft-{seed:06}"
-        self.typed, self.late = set(), []
+        self.typed, self.late, self.known_id = set(), [], None
         database.write(lambda tx: tx.execute(DraftCopy.delete()))
         self.tabs = [Tab(self), Tab(self)]
 
@@ -106,13 +113,14 @@ class Blog:
         with suppress(PreconditionFailed, Rejected):  # The form shows both texts, and nothing is saved.
             self.database.write(operation, *arguments)
 
-    def document(self):
-        post_id = copies.post_of(self.database, self.draft)
-        return posts.find(self.database, post_id) if post_id else None
+    @property
+    def post_id(self):
+        """The id of the post, which never changes once it is created."""
+        self.known_id = self.known_id or copies.post_of(self.database, self.draft)
+        return self.known_id
 
-    def words_in_post(self):
-        document = self.document()
-        return set(json.loads(document)["content"].split()) if document else set()
+    def document(self):
+        return posts.find(self.database, self.post_id) if self.post_id else None
 
     def words_of(self, copy):
         return set(copies.text_of(self.database, copy.id)[WORDS].split())
@@ -151,16 +159,14 @@ class Blog:
 
     def copies(self):
         """The copies, each with its words."""
-        query = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields), DraftCopy.fields)
-        for *row, fields in self.database.rows(query):
+        for *row, fields in self.database.rows(COPIES):
             yield Copy._make(row), set(json.loads(fields).get(WORDS, "").split())
 
     def reachable(self):
-        found = self.words_in_post().union(*(tab.words for tab in self.tabs if tab.number > tab.had))
+        found = words_in(self.document()).union(*(tab.words for tab in self.tabs if tab.number > tab.had))
         found.update(*(words for copy, words in self.copies() if copy.state in WITH_TEXT))
-        post_id = copies.post_of(self.database, self.draft) or 0
-        versions = Revision.select(Revision.document).where(Revision.post_id == post_id)
-        return found.union(*(json.loads(document)["content"].split() for (document,) in self.database.rows(versions)))
+        versions = self.database.rows(VERSIONS, id=self.post_id or 0)
+        return found.union(*(words_in(document) for (document,) in versions))
 
 
 def write_at_random(database, seeds):
