@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import psycopg
@@ -103,12 +104,18 @@ class PostgresqlServer:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)
 
-    def create(self, database):
-        """Create a database with our tables; return its URL."""
-        self.execute(f'CREATE DATABASE "{database}"')
-        engine = Postgresql(self.url(database), 1)
+    @cached_property
+    def empty(self):
+        """The name of a database with our tables, from which others are created in half the time."""
+        self.execute("CREATE DATABASE empty")
+        engine = Postgresql(self.url("empty"), 1)
         engine.open()
         engine.close()
+        return "empty"
+
+    def create(self, database):
+        """Create a database with our tables; return its URL."""
+        self.execute(f'CREATE DATABASE "{database}" TEMPLATE {self.empty}')
         return self.url(database)
 
 
