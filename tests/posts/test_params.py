@@ -134,6 +134,7 @@ def test_a_yaml_number_too_large_for_json_becomes_text(client):
         ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
         ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
         ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"a": ["b"]}, {"a": {"b": "c"}}, {"a": {"b": "c"}}),
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
         ({"a": "b"}, {}, {"a": "b"}),
         ({"a": "b"}, None, {}),
