@@ -83,7 +83,7 @@ def test_ctrl_c_in_a_terminal_stops_master_and_worker(service):
     service.process.send_signal(signal.SIGINT)
     with suppress(ProcessLookupError):  # It may have ended already.
         os.kill(worker, signal.SIGINT)
-    assert service.process.wait(5) == 0
+    assert service.process.wait(30) == 0
     assert leftovers(service) == set()
 
 
@@ -106,7 +106,7 @@ def test_clients_that_disconnect_are_logged_once_and_do_not_disturb_the_shutdown
     service.process.send_signal(signal.SIGTERM)
     for sock in sockets:
         sock.close()
-    assert service.process.wait(5) == 0
+    assert service.process.wait(30) == 0
     assert [service.log.count(target) for target in targets] == [1, 1]
     assert "Traceback" not in service.log
 

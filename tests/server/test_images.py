@@ -78,7 +78,7 @@ def test_an_aborted_upload_leaves_nothing_and_frees_its_place(server, length):
     for _ in range(5):
         with server.connect() as sock:
             sock.sendall(head + LARGE[:300_000])
-    eventually(lambda: upload(server)[0] in (200, 201), 10)
+    eventually(lambda: upload(server)[0] in (200, 201))
 
 
 def test_an_upload_that_stalls_and_a_download_that_nobody_reads_are_ended(tmp_path):

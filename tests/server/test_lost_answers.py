@@ -102,7 +102,7 @@ def test_a_server_that_hangs_is_given_up_after_ten_seconds(serve_together, url, 
     try:
         begun = time.monotonic()
         assert service.request("GET", "/v1/posts")[0] == 200  # on another connection
-        assert 10 <= time.monotonic() - begun < 15
+        assert 10 <= time.monotonic() - begun < 25
         assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
     finally:
         for pid in hanging:

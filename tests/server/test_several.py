@@ -134,7 +134,7 @@ def test_if_the_sender_dies_or_is_frozen_another_takes_over(two, receiver, numbe
     try:
         other = two[0] if str(worker) not in two[0].workers else two[1]
         assert other.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201
-        eventually(lambda: receiver.messages, 10)
+        eventually(lambda: receiver.messages)
         assert len(receiver.messages) == 1
     finally:
         with suppress(ProcessLookupError):
@@ -182,7 +182,7 @@ def test_a_process_that_hangs_in_a_transaction_loses_the_lock_after_3_seconds(se
     begun = time.monotonic()
     assert service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 503  # after two seconds
     eventually(lambda: service.request("POST", "/v1/posts", {"title": "A", "content": "x"})[0] == 201)
-    assert time.monotonic() - begun < 6
+    assert time.monotonic() - begun < 10  # otherwise, it would keep the lock
     with pytest.raises(Unavailable) as caught:
         session.execute(Post.delete())
     session.recover(caught.value)

@@ -56,7 +56,7 @@ def test_a_thousand_slow_clients_do_not_slow_down_another(quick, opened):
     seconds, worked = (statistics.quantiles(times, n=100)[98] for times in zip(*waits, strict=True))
     assert seconds < 2  # The server waits that long for a slow client.
     assert worked < 0.1
-    eventually(lambda: quick.open_files <= files, 10)
+    eventually(lambda: quick.open_files <= files)
     idle, half_header, half_body, trickling, closing = (kind[0] for kind in sockets)
     assert idle.recv(1) == b""
     assert read_answer(half_header)[2] == {"error": 408, "message": "the header did not arrive in time"}
@@ -98,4 +98,4 @@ def test_a_client_that_does_not_read_disturbs_nobody_and_is_disconnected(quick):
         seconds, worked = quick.wait("/v1/posts?limit=1")
         assert seconds < 2  # The server waits that long for the other one.
         assert worked < 0.1
-        eventually(lambda: quick.connections == 0, 10)
+        eventually(lambda: quick.connections == 0)
