@@ -32,7 +32,7 @@ publish_on: 2099-01-02 | embargo_until: 2026-11-20T13:00:00Z | scheduled: 2099-0
 publish_on: 03/05/2099 | audience: only_free | permalink: none | routable: false | newsletter_only: true
 restrict_to: [family] | groups: [family] | access: {site.login: true} | metadata: {published: false} | lock: x
 title: "[DRAFT] Rye" | title: "WIP: Rye" | title: Rye (draft)
-status: sent | email_only: true | layout: draft
+status: sent | email_only: true | layout: draft | can_view: [alice]
 entwurf: true | brouillon: true | 下書き: true | status: Entwurf | acl: private | permissions: private
 """
 SHOWN = """

@@ -130,3 +130,15 @@ def test_what_an_export_wrote_comes_back_as_it_was_in_a_folder_of_drafts(tmp_pat
             "published",
             post["params"] | {"lastmod": 0},
         )
+
+
+def test_a_date_of_publication_to_come_hides_a_post_under_a_name_that_its_program_does_not_read(tmp_path):
+    for number, name in enumerate(("publish_date", "publication-date", "date_published", "post_date", "releaseDate")):
+        text = f"---\ntitle: A\nstatus: published\n{{}}{name}: 2099-01-02\n---\nA"
+        top = write_files(
+            tmp_path / str(number), {"hugo.toml": "", "content/posts/a.md": text.format("date: 2020-01-02\n")}
+        )
+        (item,) = read(top)
+        assert (item.fields["status"], item.notes) == ("draft", {"hidden": (5, f"{name}: 2099-01-02")}), name
+    (item,) = read(write_files(tmp_path / "read", {"a.md": text.format("").replace("releaseDate", "publishDate")}))
+    assert (item.fields["status"], item.notes) == ("scheduled", {})

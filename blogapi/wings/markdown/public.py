@@ -41,6 +41,10 @@ NEUTRAL = re.compile(
     "(params|extra|custom|metadata|meta|frontmatter|data|options|access|post|page|article|entry|content|document"
     "|publish(ing)?(?=st)|publication(?=st)|is|as|dg|do|to)(?=.)"
 )
+# Names for the date of publication: one to come hides a post if its program does not read that name as the date
+PUBLICATION = re.compile(
+    "(publish|publication|post(ed|ing)?|release)(date|time)|date(published|publish|posted|released)"
+)
 # Titles of posts that are not finished: `[DRAFT] Rye`, `WIP: Rye`, `Rye (draft)`
 DRAFT_TITLE = re.compile(
     r"\s*([\[({<](draft|wip|private|unlisted|hidden)[\])}>].*|(draft|wip) ?:.*|.*[\[(](draft|wip)[\])]\s*)", re.DOTALL
@@ -91,7 +95,7 @@ NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
     (
         re.compile(
             "publish(ed|able)?|public|status|visibility|privacy|accessroles?|.*acl|permissions?|access"
-            "|groups?|roles?|viewers|readers|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
+            "|groups?|roles?|viewers|readers|(who)?can(view|read|see)|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
         ),
         _limits,
     ),
@@ -131,9 +135,17 @@ def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: st
     return True, ""
 
 
+def publication_to_come(params: Mapping[str, Any], now: str) -> str:
+    """Return a date of publication in the future, as `name: value`, among values that no field was read from, or ""."""
+    for name, value in params.items():
+        if PUBLICATION.fullmatch(_plain(name)) and _is_to_come(str(value).strip()[:1000], now):
+            return shown(f"{name}: {str(value)[:40]}")
+    return ""
+
+
 def hides(name: str, value: Any) -> bool:
     """Return whether a value under this name hides a post, now or at a later time: an expiry date always does."""
-    return any(_reasons({name: value}, LATEST))
+    return any(_reasons({name: value}, LATEST)) or bool(publication_to_come({name: value}, LATEST))
 
 
 def without_passwords(value: Any) -> Any:

@@ -13,7 +13,7 @@ from blogapi.text import VISIBLE, fold
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
 from blogapi.wings.markdown.programs import OURS
-from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, without_passwords
+from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, publication_to_come, without_passwords
 from blogapi.wings.transfer.items import Item, Note, NoteDetails
 from blogapi.wings.transfer.names import dates_in, dates_in_text
 
@@ -99,10 +99,11 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
         fields["params"] = without_passwords(fields["params"])
     if item.file.is_exported and fields.get("status") == "scheduled":
         values = {name: value for name, value in values.items() if name not in FOR_OTHERS}
-    is_shown, why = is_public({"title": fields.get("title", ""), **values}, inherited, now)
+    _, why = is_public({"title": fields.get("title", ""), **values}, inherited, now)
+    why = why or publication_to_come(fields.get("params", {}), now)
     if NO_INDEX.search(str(values).lower()):
         item.notes[Note.NO_INDEX] = None
-    if is_shown:
+    if not why:
         return
     item.notes.pop(Note.NOT_PUBLISHED, None)
     if why.lower() not in PLAIN_DRAFTS:
