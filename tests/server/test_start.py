@@ -141,10 +141,9 @@ def test_creating_regenerating_or_revoking_a_key_takes_effect_in_a_running_serve
     assert status(second) == 401
 
 
-def has_pending(process, number):
-    """Return whether a stopped process will get a signal when it continues."""
-    mask = re.search(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{process}/status").read_text(encoding="utf-8"), re.MULTILINE)[1]
-    return bool(int(mask, 16) >> (number - 1) & 1)
+def status_of(process, name):
+    """A line of /proc about a process."""
+    return re.search(rf"^{name}:\s*(\w+)", Path(f"/proc/{process}/status").read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
 def test_requests_sent_before_the_shutdown_are_answered_even_if_not_yet_accepted(service, opened):
@@ -154,11 +153,12 @@ def test_requests_sent_before_the_shutdown_are_answered_even_if_not_yet_accepted
     assert read_answer(used)[0] == 200
     worker = service.worker
     os.kill(worker, signal.SIGSTOP)
+    eventually(lambda: status_of(worker, "State") == "T")
     sockets = [used, *(opened.enter_context(service.connect()) for _ in range(100))]  # It accepts 64 at a time.
     for sock in sockets:
         sock.sendall(request)
     service.process.send_signal(signal.SIGTERM)
-    eventually(lambda: has_pending(worker, signal.SIGTERM))
+    eventually(lambda: int(status_of(worker, "ShdPnd"), 16) >> (signal.SIGTERM - 1) & 1)  # for when it continues
     time.sleep(0.2)  # longer than it waits between two looks for signals
     os.kill(worker, signal.SIGCONT)
     answers = [read_answer(sock) for sock in sockets]
