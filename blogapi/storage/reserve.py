@@ -19,20 +19,20 @@ class Reserve:
         self._folder = folder
         self._file: int | None = None
 
-    def keep(self) -> None:
-        """Take as much space as there is room for."""
+    def keep(self, room: int = ROOM_BYTES) -> None:
+        """Take as much space as is free, and leave some room."""
         if self._file is None:
             self._file, name = tempfile.mkstemp(dir=self._folder)
             os.unlink(name)
         size = os.fstat(self._file).st_size
-        goal = min(RESERVED_BYTES, size + shutil.disk_usage(self._folder).free - ROOM_BYTES)
+        goal = min(RESERVED_BYTES, size + shutil.disk_usage(self._folder).free - room)
         with suppress(OSError):  # Another program was faster.
             while size < goal:
                 size += os.write(self._file, os.urandom(CHUNK_BYTES))  # Some file systems compress zeros to nothing.
 
     @contextmanager
-    def released(self) -> Iterator[None]:
-        """Free the space for a block."""
+    def released(self, room: int = ROOM_BYTES) -> Iterator[None]:
+        """Free the space for a block; then keep it again, and leave some room."""
         if self._file is not None:
             os.lseek(self._file, 0, os.SEEK_SET)
             os.ftruncate(self._file, 0)
@@ -40,7 +40,7 @@ class Reserve:
             yield
         finally:
             if self._file is not None:
-                self.keep()
+                self.keep(room)
 
     def close(self) -> None:
         """Free the space for good."""

@@ -197,9 +197,12 @@ class Sqlite(Engine):
             finally:
                 self._checkpoint()
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self) -> bool:
+        """Checkpoint the -wal and empty it; return whether that was possible."""
         with suppress(*ERRORS):
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            is_busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not is_busy
+        return False
 
     # Failures
 
@@ -222,8 +225,10 @@ class Sqlite(Engine):
         try:
             if not self.peewee_db.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            if code == sqlite3.SQLITE_FULL:
-                self._checkpoint()  # so that the next write can use pages that deletions have freed
+            # The next write can use pages that deletions have freed. The -wal has more pages than the file grows by.
+            if code == sqlite3.SQLITE_FULL and not self._checkpoint():
+                with self._reserve.released(room=0):
+                    self._checkpoint()
             if code in DISTRUSTED:
                 self._check_files()  # If the file is gone, keep the old connection.
                 self.close()

@@ -115,8 +115,9 @@ def test_posts_can_be_deleted_for_good_on_a_full_disk(small_disk):
     with Server(small_disk / "blog.db") as service:
         eventually(lambda: shutil.disk_usage(small_disk).free < 12 * 1024**2)  # The server keeps a reserve.
         (small_disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 3_000_000))
-        acknowledged = sorted(fill(service, "the disk is full"), key=int)
-        assert service.request("DELETE", f"/v1/posts/{acknowledged[0]}")[0] == 503
+        acknowledged = []
+        while created := fill(service, "the disk is full"):  # The -wal starts over until the file cannot grow.
+            acknowledged += sorted(created, key=int)
         for post_id in acknowledged[:40]:
             answer = service.request("DELETE", f"/v1/posts/{post_id}?permanent=true")
             assert answer[0] == 204, answer
