@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from blogapi.storage import reserve
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
+from blogapi.storage.reserve import Reserve
 from blogapi.storage.sqlite import MIN_FREE_BYTES, Sqlite
 from tests.storage.sqlite.conftest import add
 
@@ -25,21 +25,19 @@ def test_a_replaced_database_file_gets_no_more_writes(database, path, caplog):
     assert len(caplog.records) == 1
 
 
-def test_the_reserve_is_free_only_while_something_is_deleted(small_disk, monkeypatch):
-    monkeypatch.setattr(reserve, "ROOM_BYTES", 0)
-
+def test_the_reserve_is_free_only_while_something_is_deleted(small_disk):
     def taken():
         return before - shutil.disk_usage(small_disk).free
 
     before = shutil.disk_usage(small_disk).free
-    space = reserve.Reserve(small_disk)
-    with space.released():  # Nothing is kept yet.
+    space = Reserve(small_disk)
+    with space.released(room=0):  # Nothing is kept yet.
         pass
     assert taken() == 0
-    space.keep()
+    space.keep(room=0)
     kept = taken()
     assert kept > 0
-    with space.released():
+    with space.released(room=0):
         assert taken() == 0
     assert taken() == kept
     space.close()
