@@ -14,10 +14,11 @@ from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE, WHITE_SPACE, in_ascii
 
 MAX_SHOWN_NAME = 60  # at most this many characters of a field's name in a message
+PORT = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 # An absolute URL with a host (RFC 3986, plus characters beyond ASCII): scheme, user, host, port, rest
 URL = (
     r"[Hh][Tt][Tt][Pp][Ss]?://([^\s\x00-\x1f\x7f-\x9f/?#@\\]*@)?"
-    r'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:[0-9]{0,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
+    rf'(\[[0-9A-Fa-f:.]+\]|[^\s\x00-\x1f\x7f-\x9f/?#@:\[\]\\<>"]+)(:({PORT})?)?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?'
 )
 # Short patterns for the API description
 URL_PATTERN = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s]+\S*$"

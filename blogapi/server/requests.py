@@ -35,7 +35,10 @@ CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
 TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
 FRAGMENT: Refusal = (400, "the target must not have a fragment; in a path, # is written %23")
 HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
-REQUEST_LINE: Refusal = (400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP")
+REQUEST_LINE: Refusal = (
+    400,
+    "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
+)
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
 # By the exception of gunicorn's parser, or by the name of the invalid field
 REFUSALS: dict[type[Exception] | str, Refusal] = {
@@ -97,7 +100,9 @@ class Head:
             self.version = 1, int(minor)
         else:
             if line.count(b" ") > 1:  # for the log, even if the line is invalid
-                self.method, self.uri, _ = encoded(line).decode("latin-1").split(" ", 2)
+                self.method, self.uri, *rest = encoded(line).decode("latin-1").split(" ")
+                if len(rest) > 1:
+                    raise errors.InvalidRequestLine(self.uri)
             request = parse(encoded(line) + end * 2)
             self.version, self.path, self.query = request.version, request.path, request.query
         parse_block = parse_fields if len(block) <= REMEMBERED_BYTES else parse_fields.__wrapped__

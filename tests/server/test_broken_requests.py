@@ -82,7 +82,10 @@ CARRIAGE_RETURN = (
 )
 METHOD = 400, "the method must have 3 to 20 upper-case letters"
 VERSION = 505, "the HTTP version must be 1.0 or 1.1; a proxy in front can speak HTTP/2"
-LINE = 400, "the request line must be a method, a target and HTTP/1.1; this port speaks plain HTTP"
+LINE = (
+    400,
+    "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
+)
 
 
 # the header of a request, and the status and message of the answer
@@ -127,6 +130,7 @@ MALFORMED_HEADS = {
     "key from a file of Windows": ([REQUEST, HOST, KEY + "\r"], CARRIAGE_RETURN),
     "version": (["GET /v1/posts HTTP/2.0", HOST], VERSION),
     "no version": (["GET /v1/posts", HOST], LINE),
+    "space in the target": (["GET /v1/posts?q=rye bread HTTP/1.1", HOST], LINE),
     "relative target": (["GET v1/posts HTTP/1.1", HOST], LINE),
     "no target": (["GET  HTTP/1.1", HOST], LINE),
     "TLS": (["\x16\x03\x01\x02\x00\x01"], LINE),
