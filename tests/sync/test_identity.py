@@ -83,6 +83,17 @@ def test_other_line_ends_are_recorded_although_the_post_has_changed_or_is_gone(r
     assert texts(there()) == {"a": "Theirs.", "b": "# B\n"}
 
 
+def test_a_file_that_was_edited_to_say_what_its_changed_post_says_can_be_renamed(run, synced, there, change):
+    here = synced(a="# A\n")
+    next_second()
+    edit(here / "a.md", "# A\n", "# A\n\nNew.\n")
+    change("a", content="# A\n\nNew.\n", slug="other")
+    assert run("push", here)[1][0] == CHANGED_THERE.format("a.md")  # It lacks the slug.
+    (here / "a.md").rename(here / "b.md")
+    assert run("push", here, "--delete")[1][:-1] == ["renamed b.md: was a.md", CHANGED_THERE.format("b.md")]
+    assert there().keys() == {"other"}
+
+
 def test_a_pull_writes_the_new_addresses_of_images_and_a_push_sends_no_old_ones(run, folder, there, blog, change):
     _, _, image = blog.request("POST", "/v1/images", png(), Content_Type="image/png")
     old = f"https://old.example/images/{image['url'].rpartition('/')[2]}"

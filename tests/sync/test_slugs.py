@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from blogapi.wings.sync.client import Remote
+from blogapi.wings.sync.client import NotSynced, Remote
 from tests.blogs import write_files
-from tests.sync.conftest import WAYS_OUT, counts, edit
+from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, counts, edit
 
 TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"
 
@@ -70,6 +70,29 @@ def test_a_swap_overwrites_no_change_of_the_same_moment(run, renamed, folder, th
     monkeypatch.setattr(Remote, "write", meanwhile)
     assert run("push", here)[0] == 2
     assert [there()[slug].get("excerpt") for slug in "ab"] == ["Theirs."] * 2
+
+
+def test_a_swap_that_failed_halfway_is_completed_by_the_next_push(run, renamed, there, monkeypatch):
+    here = renamed(a="b", b="a")
+    write, methods = Remote.write, []
+
+    def fail_once(remote, method, *arguments, **condition):
+        methods.append(method)
+        if methods.count("PUT") == 2 and method == "PUT":
+            raise NotSynced("busy")
+        return write(remote, method, *arguments, **condition)
+
+    monkeypatch.setattr(Remote, "write", fail_once)
+    assert run("push", here)[1][:2] == ["failed a.md: busy", "updated b.md"]
+    assert run("push", here) == (0, ["updated a.md", counts(updated=1, unchanged=1)])
+    assert texts(there()) == {"b": "Text a.\n", "a": "Text b.\n"}
+
+
+def test_another_slug_in_a_file_is_sent_although_a_pull_came_first(run, renamed, there):
+    here = renamed(a="b")
+    assert run("pull", here)[1][0] == CHANGED_HERE.format("a.md")
+    assert run("push", here)[1][0] == "updated a.md"
+    assert there().keys() == {"b"}
 
 
 def test_a_renamed_post_keeps_its_former_slug_even_if_the_file_does_not_name_it(run, blog, synced, folder, change):

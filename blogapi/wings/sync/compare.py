@@ -121,16 +121,15 @@ class Comparison:
         working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
-                # Only its spelling has changed: renamed later, it is found by its bytes.
-                working.state.put(name, entry | {"sha256": working.sha256[name]})
+                working.record_bytes(name)  # Only its spelling has changed.
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.unreadable()
         self.results += map(failed, assigned.failures)
 
-    def record(self, name: str, known: Entry, sha256: str = "") -> None:
+    def record(self, name: str, post: Entry) -> None:
         """Record that a file and its post now have the same content."""
-        self.working.record(name, known, sha256)
-        self.holders[identity(known)] = name
+        self.working.record(name, post)
+        self.holders[identity(post)] = name
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Return which of these files the user wants to sync."""
@@ -232,6 +231,8 @@ class Comparison:
             remote = REWOUND
         alike = exists and (local is SAME if current is entry else self.is_same(name, current))
         lacks = bool(alike and current and (self.lacking(name, current) or self.old_addresses(name, current)))
+        if entry and lacks:
+            self.working.record_bytes(name)
         action = decide(local, remote, alike=alike, lacks=lacks)
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
@@ -243,7 +244,7 @@ class Comparison:
         if action is Action.RECORD and current:
             self.record(name, current)
         elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
-            self.record(name, current, entry["sha256"])
+            self.working.record_post(name, current)
         elif action is Action.FORGET:
             self.working.state.put(name, None)
         outcome, hint = HINTS.get(action, ("unchanged", ""))

@@ -246,11 +246,25 @@ class WorkingFolder:
             with self.folder.place(name) as (folder, last):
                 folder.remove(last)
 
-    def record(self, name: str, known: Entry, sha256: str = "") -> None:
+    def record(self, name: str, post: Entry) -> None:
         """Record that a file and its post now have the same content."""
-        slug = slug_in(self.items[name]) if name in self.items else ""
-        added = {"sha256": sha256 or self.sha256[name], "seen": rfc3339(self.now)}
-        self.state.put(name, known | added | ({"file_slug": slug} if slug and slug != known["slug"] else {}))
+        slug = slug_in(self.items[name])
+        self._put(name, post, sha256=self.sha256[name], file_slug=slug if slug != post["slug"] else "")
+
+    def record_post(self, name: str, post: Entry) -> None:
+        """Record a post again that still says what is recorded; its file may say something else."""
+        entry = self.entries[name]
+        self._put(name, post, sha256=entry["sha256"], file_slug=entry.get("file_slug", ""))
+
+    def record_bytes(self, name: str) -> None:
+        """Record the bytes of a file that says the same as its post: if it is renamed, it is found by them."""
+        entry = self.entries[name]
+        if entry["sha256"] != self.sha256[name]:
+            self.state.put(name, entry | {"sha256": self.sha256[name]})
+
+    def _put(self, name: str, post: Entry, sha256: str, file_slug: str) -> None:
+        added = {"sha256": sha256, "seen": rfc3339(self.now)}
+        self.state.put(name, post | added | ({"file_slug": file_slug} if file_slug else {}))
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
         """Return image files by the names that the images have on the service."""

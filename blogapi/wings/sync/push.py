@@ -187,7 +187,7 @@ class Push:
             if not current or current["fingerprint"] != entry["fingerprint"]:
                 return
             if post := self.remote.write("PATCH", current["id"], fields, If_Match=current["etag"]):
-                self.comparison.record(name, entry_of(*post), entry["sha256"])
+                self.working.record_post(name, entry_of(*post))
 
 
 def what_differs(item: Item, is_new: bool = False) -> str:
