@@ -87,6 +87,7 @@ def test_803_804_what_a_key_may_do_depends_on_its_scope(stranger, new_key, clien
         headers = {"Authorization": f"Bearer {new_key(scope)}"}
         answer = stranger.post(PATH, data={"content": "A"}, headers=headers)
         assert error(answer, 401, "insufficient_scope").startswith(f"this key is {scope}")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
         assert error(stranger.post(MEDIA, **form(file=("a.jpg", jpeg())), headers=headers), 401, "insufficient_scope")
         assert len(stranger.get(f"{PATH}?q=source", headers=headers).json["items"]) == posts
         assert stranger.get(f"{PATH}?q=category", headers=headers).json == {"categories": tags}

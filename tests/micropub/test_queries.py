@@ -116,6 +116,14 @@ def test_commands_to_servers_are_ignored_in_each_query(client, post):
             assert (answer.status_code, answer.json) == (200, plain.json), (asked, command)
 
 
+def test_an_empty_parameter_counts_as_left_out(client, post):
+    post()
+    client.post(MEDIA, **form(file=("a.jpg", jpeg())))
+    empty = "limit=&after=&offset=&post-status&url=&properties[]=&filter="
+    for path in (f"{PATH}?q=source", f"{PATH}?q=category", f"{MEDIA}?q=source"):
+        assert client.get(f"{path}&{empty}").json == client.get(path).json
+
+
 def test_the_media_endpoint_lists_images_newest_first(client, clock):
     assert client.get(f"{MEDIA}?q=last").json == {}
     assert client.get(f"{MEDIA}?q=source").json == {"items": []}

@@ -91,12 +91,12 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Load the query without commands to servers (`mp-…`), which have no meaning here.
+    """Load the query without empty values, and without commands to servers (`mp-…`), which have no meaning here.
 
     Raises ValidationError for any other unknown parameter, which might ask for another page.
     """
     pairs = request.environ.get("QUERY_STRING", "").split("&")
-    return load_query(schema, "&".join(pair for pair in pairs if not pair.startswith("mp-")))
+    return load_query(schema, "&".join(pair for pair in pairs if not re.match("mp-|[^=]*=?$", pair)))
 
 
 def categories(request: Request) -> Fields:

@@ -52,6 +52,8 @@ def finish(response: Response) -> Response:
     status = response.status_code
     if status >= 400 and response.mimetype == JSON:
         response.status_code, word = ERRORS.get(status, (status, "invalid_request"))
+        if response.status_code == 401:
+            response.headers["WWW-Authenticate"] = "Bearer"
         response.set_data(f"{documents.dump({'error': word, 'error_description': response.get_json()['message']})}\n")
     return response
 
