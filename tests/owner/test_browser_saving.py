@@ -4,7 +4,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.owner.browser import EDIT, NEW, SLOW
+from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SLOW
 from tests.service import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
@@ -60,6 +60,47 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
     window.browser.offline(False)
     assert window.titles == ["Bread", "Evening"]
     assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
+
+
+HOLD = """
+const [real, { promise, resolve }] = [fetch, Promise.withResolvers()];
+window.release = resolve;
+window.fetch = (address, options) => {
+  window.isHeld ||= options?.method === "POST";
+  return options?.method === "POST" ? promise.then(() => real(address, options)) : real(address, options);
+};
+"""
+
+
+def press_while_saving(window, label):
+    """Save, and press another button while the server has not answered yet."""
+    window.browser.execute_script(HOLD)
+    window.fill(content=(Keys.CONTROL, "s"))
+    eventually(lambda: window.browser.execute_script("return window.isHeld"))
+    window.fill(content=" Three.")
+    if label == "Publish now":
+        window.click("Publish…")
+    window.browser.find_element(By.XPATH, f"//button[.='{label}']").click()
+    window.browser.execute_script("release()")
+
+
+@IN_BOTH_BROWSERS
+def test_a_save_pressed_while_another_goes_on_saves_what_was_typed_since(window):
+    window.open(EDIT)
+    window.fill(content=" Two.")
+    press_while_saving(window, "Update")
+    eventually(lambda: window.stored() == "One. Two. Three.", 20)
+    window.said("Updated for readers")
+    assert len(window.service.request("GET", "/v1/posts/1/revisions")[2]) == 2
+
+
+def test_publish_pressed_while_the_post_is_being_saved_publishes_what_was_typed_since(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Two.")
+    with window.next_page():
+        press_while_saving(window, "Publish now")
+    post = window.service.request("GET", "/v1/posts/2")[2]
+    assert (post["status"], post["content"]) == ("published", "Two. Three.")
 
 
 def test_save_keeps_the_caret_the_undo_and_the_address(window):

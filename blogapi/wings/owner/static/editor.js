@@ -47,6 +47,11 @@ export const openEditor = (area) => {
     places.add(kept);
     return kept;
   };
+  let [adding, added] = [0, Promise.resolve()]; // what is being added, such as an upload
+  const adds = (work) => {
+    adding += 1;
+    added = Promise.all([added, work.catch(() => {}).finally(() => (adding -= 1))]);
+  };
   area.addEventListener("keydown", (event) => {
     const [at, end] = [area.selectionStart, area.selectionEnd];
     const isPlain = event.key === "Enter" && !event.isComposing && !event.ctrlKey && !event.metaKey && !event.shiftKey;
@@ -60,7 +65,13 @@ export const openEditor = (area) => {
     }
   });
   return {
-    area, insert, replace, place,
+    area, insert, replace, place, adds,
+    added: async () => {
+      while (adding) {
+        await added;
+      }
+    },
+    get isAdding() { return adding > 0; },
     changed: (listener) => listeners.push(listener),
     get doc() { return area.value; },
     get selection() { return [area.selectionStart, area.selectionEnd]; },

@@ -3,11 +3,8 @@ import { button, changed, create, load } from "./owner.js";
 
 export const openImages = (editor, { post, upload, say, alarm }) => {
   const [hint, file, cover] = [document.getElementById("file-hint"), document.getElementById("file"), post.elements.cover_image];
-  let [uploads, pending] = [Promise.resolve(), 0];
-  const enqueue = (work) => {
-    pending += 1;
-    uploads = uploads.then(work).catch(() => {}).finally(() => (pending -= 1));
-  };
+  let uploads = Promise.resolve();
+  const enqueue = (work) => editor.adds((uploads = uploads.then(work).catch(() => {})));
 
   // Photographs are made smaller first, unless the box is cleared.
   const [extra, shrinks] = [create("label"), create("input", { type: "checkbox", checked: true })];
@@ -127,5 +124,5 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
   cover.after(...quiet, coverFile, thumbnail);
 
-  return { add, open: () => file.click(), settled: () => uploads, get isBusy() { return pending > 0; } };
+  return { add, open: () => file.click() };
 };

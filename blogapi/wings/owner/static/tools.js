@@ -135,7 +135,6 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   // What is pasted from a page or a word processor becomes Markdown; the server converts it, a long text in parts. Its
   // place is kept, so what is typed meanwhile stays behind it. Ctrl+Shift+V pastes its text.
-  let [pastes, pasting] = [Promise.resolve(), 0];
   const convert = async (html) => {
     const body = new FormData();
     body.set("html", html);
@@ -143,7 +142,6 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
   };
   const pasteHtml = async (html, text) => {
-    pasting += 1;
     say("Pasting…");
     editor.selection[0] === editor.selection[1] || editor.insert("");
     const place = editor.place(editor.selection[0], true);
@@ -153,7 +151,6 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const added = markdown.join("\n\n") || text.replace(/\r\n?/g, "\n");
     isHere ? editor.insert(added, place.at, place.at) : editor.replace(added, place.at);
     place.end();
-    pasting -= 1;
     alarm("paste", markdown.length ? "" : "Pasted as text: its formatting could not be read.");
   };
   area.addEventListener("paste", (event) => {
@@ -165,7 +162,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     } else if (isAddress(address) && word.trim() && !/[\n[\]]/.test(word) && !isAddress(word)) {
       editor.insert(`[${word}](${address})`, ...selection());
     } else if (FORMATTED.test(html) && !isPlain && !editor.composing) {
-      pastes = Promise.all([pastes, pasteHtml(html, text)]);
+      editor.adds(pasteHtml(html, text));
     } else {
       return;
     }
@@ -223,5 +220,4 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   count();
   area.after(words);
-  return { settled: () => pastes, get isBusy() { return pasting > 0; } };
 };

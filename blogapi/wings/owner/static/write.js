@@ -8,54 +8,67 @@ import { openTools } from "./tools.js";
 const { number, over, etag, base, draft, copy } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
-// The state of the form. `number` counts what is typed, and the server has all of it until `had`.
+// The state of the form. `number` counts what is typed, and the server has all of it until `had`. After each request,
+// `next` serves what was pressed or typed meanwhile.
 //   idle     the server has all
 //   typing   it is sent when a timer ends
-//   sending  it is being sent, or the server is being asked for news
 //   waiting  it could not be sent; a timer retries
-//   saving   the post is being saved; what is typed meanwhile is sent afterwards
+//   sending  it is being sent, or the server is being asked for news
+//   saving   it is being sent, and then the post is being saved
 //   leaving  the page goes
 let state = "idle";
+let pressed = null; // the button that saves the post next
 let [had, savedAt] = [Number(number.value), Number(number.value)];
 let [first, tries, timer] = [0, 0, 0]; // first: when what is not sent yet was typed
 let [isLive, knows] = [false, false]; // published since the form was opened; the writer knows that
 const isUnsent = () => Number(number.value) > had;
-const soon = (next, delay) => {
-  state = next;
+const soon = (waits, delay) => {
+  state = waits;
   clearTimeout(timer);
   timer = setTimeout(() => exchange(), delay);
 };
-const rest = () => (isUnsent() ? soon("typing", 2000) : (state = "idle"));
+const isResting = () => ["idle", "typing", "waiting"].includes(state);
+const next = () => {
+  if (pressed && !editor.isAdding) {
+    save(pressed);
+  } else if (isUnsent()) {
+    soon("typing", 2000);
+  } else {
+    state = "idle";
+  }
+};
 const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
 const REASONS = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" };
 
 // Sends what is typed, or asks for news; returns the status of the answer.
-const exchange = async ({ keepalive = false, saves = false } = {}) => {
+const exchange = async (during = "sending", keepalive = false) => {
   clearTimeout(timer);
   const [sent, isNews] = [Number(number.value), isUnsent()];
-  [state, first] = ["sending", 0];
-  isNews && say("Sending…");
+  [state, first] = [during, 0];
+  isNews && during === "sending" && say("Sending…");
   const answer = await put(isNews ? typed() : question(), keepalive);
-  if (state !== "sending") {
-    return answer.status;
+  const { status } = answer;
+  if (state !== during) {
+    return status;
   }
-  if (answer.status === 200 || answer.status === 409) {
+  if (status === 200 || status === 409) {
     [had, tries] = [Math.max(had, sent), 0];
     alarm("failed");
-    rest();
     takeIn(answer, isNews);
-  } else if (isRefused(answer.status)) {
-    state = "idle"; // A retry would not help; the next key press tries again.
+  } else if (isRefused(status)) {
+    state = pressed || during === "saving" ? during : "idle"; // A retry would not help; the next key press tries again.
     say("", "failed");
     alarm("failed", "This text is only in this browser: the server refuses it. Save it to see why.");
   } else {
-    if (isNews || saves) {
+    if (isNews || pressed || during === "saving") {
       say("", "failed");
-      alarm("failed", `Not saved: ${REASONS[answer.status] ?? "the server does not answer"}. The text is kept in this browser.`);
+      alarm("failed", `Not saved: ${REASONS[status] ?? "the server does not answer"}. The text is kept in this browser.`);
     }
+    pressed = null;
     soon("waiting", [2000, 5000, 10000][tries++] ?? 30000);
   }
-  return answer.status;
+  state === "sending" && next();
+  return status;
 };
 const takeTokens = (answer) => {
   for (const [form, name, token] of [[post, "form_token"], [post, "preview_token"], [upload, "form_token", "upload_token"]]) {
@@ -74,7 +87,7 @@ const takeIn = (answer, isNews) => {
   } else {
     alarm("rival");
     isOther && warn(answer);
-    isNews && say(`Kept ${time()}, not in the post yet`, "kept");
+    isNews && state !== "saving" && say(`Kept ${time()}, not in the post yet`, "kept");
     suggest(answer);
   }
 };
@@ -102,7 +115,7 @@ const ask = ({ browser, at, over: other, mine }) => {
   const goOn = () => {
     [over.value, number.value] = [other, Number(number.value) + 1];
     alarm("rival");
-    exchange();
+    isResting() && exchange();
   };
   const show = () => open(`${copies}${mine}/compare?with=${other.split(" ")[0]}`);
   const where = `You also wrote here (${browser}, ${shownTime.format(new Date(at))}).`;
@@ -148,9 +161,10 @@ post.addEventListener("input", (event) => {
   }
 });
 const leave = () => {
-  if (isUnsent() && state !== "leaving") {
+  if (isUnsent()) {
+    const keepalive = sizeOf(typed()) < 60000; // With it, browsers send at most 64 KiB.
     records.set(typed());
-    exchange({ keepalive: sizeOf(typed()) < 60000 }); // With `keepalive`, browsers send at most 64 KiB.
+    isResting() ? exchange("sending", keepalive) : put(typed(), keepalive);
   }
 };
 const look = () => state === "idle" && exchange(); // for news
@@ -162,7 +176,7 @@ setInterval(() => document.visibilityState === "visible" && look(), 10000);
 // A reload can overtake what the page sent as it was left.
 performance.getEntriesByType("navigation")[0].type === "reload" && [1000, 3000, 9000].forEach((delay) => setTimeout(look, delay));
 addEventListener("beforeunload", (event) => {
-  state !== "leaving" && ((isUnsent() && !isKept) || images.isBusy || tools.isBusy) && event.preventDefault();
+  state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault();
 });
 rescued.then((found) => {
   const isOwn = ({ each }) => each.draft === draft.value && (!isNew() || location.search.includes(each.draft));
@@ -182,32 +196,40 @@ document.addEventListener("submit", async (event) => {
   const discards = event.target;
   if (discards.matches("[action$='/discard']") && isUnsent()) {
     event.preventDefault();
-    [200, 409].includes(await exchange({ saves: true })) && discards.requestSubmit();
+    [200, 409].includes(await exchange()) && discards.requestSubmit();
   }
 });
 
 // Saving: the copy is sent first, so that the page stays if the server is away, or has text of another form.
-let isSaving = false;
+const press = async (submitter) => {
+  pressed = submitter;
+  editor.isAdding && say("Saving after what is being added…");
+  await editor.added();
+  isResting() && next();
+};
 const save = async (submitter) => {
+  pressed = null;
   if (isLive && !knows) {
     knows = true;
-    return alarm("changed", "Readers see this post. Press the button again to show them this text.");
+    alarm("changed", "Readers see this post. Press the button again to show them this text.");
+    return next();
   }
-  say(images.isBusy || tools.isBusy ? "Saving after what is being added…" : "Saving…");
-  await Promise.all([images.settled(), tools.settled()]);
-  const answered = await exchange({ saves: true });
-  if (answered !== 200 && !isRefused(answered)) {
+  say("Saving…");
+  if ((await exchange("saving")) === 409) {
+    pressed = null;
+    next();
+  }
+  if (state !== "saving") {
     return;
   }
-  clearTimeout(timer);
-  state = "saving";
   const [sent, body] = [typed(), new FormData(post, submitter)];
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
+    pressed = null;
     alarm("failed", "Not saved: the server does not answer. Press Save again.");
     soon("waiting", 2000);
   } else if (answer.type !== "opaqueredirect") {
-    show(parse(await answer.text()), sent) ? (say("Not saved", `refused ${sent.number}`), rest()) : resubmit(submitter);
+    show(parse(await answer.text()), sent) ? next(say("Not saved", `refused ${sent.number}`)) : resubmit(submitter);
   } else {
     await goOn(sent, submitter.value);
   }
@@ -241,16 +263,16 @@ const goOn = async (sent, publishes) => {
   }
   [isLive, knows] = [false, false];
   ["changed", "failed", "image", "paste", "rival"].forEach((kind) => alarm(kind));
-  rest();
   const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url, textContent: "View on the site" })] : [];
   const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
   say(`${outcome} ${time()}`, `saved ${sent.number}`, ...link);
+  next();
 };
 post.addEventListener("formdata", ({ formData }) => knows && formData.set("knows", "on"));
 post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
-    isSaving ||= save(event.submitter ?? saveButton).finally(() => (isSaving = false));
+    press(event.submitter ?? saveButton);
   }
 });
 addEventListener("keydown", (event) => {
@@ -266,8 +288,7 @@ post.addEventListener("keydown", (event) => {
 
 const editor = openEditor(content);
 editor.area.setSelectionRange(content.textLength, content.textLength);
-const images = openImages(editor, { post, upload, say, alarm });
-const tools = openTools(editor, { post, say, alarm, images });
+openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
 visualViewport?.addEventListener("resize", () => {
   const hidden = visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height);
   bar.style.bottom = `${hidden}px`;
