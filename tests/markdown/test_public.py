@@ -29,7 +29,7 @@ build: {render: never} | _build: {list: never} | _build: {list: local} | build: 
 params: {private: true} | extra: {hidden: true} | extra: {password: x} | tags: [bread, draft] | tags: rye, private
 confidential: true | internal: true | restricted: true | embargoed: true | deleted: true | headless: "on" | wip: 50%
 publish_on: 2099-01-02 | embargo_until: 2026-11-20T13:00:00Z | scheduled: 2099-01-02 | available_from: 2099-01-02
-publish_on: 03/05/2099 | audience: only_free | permalink: none | routable: false | newsletter_only: true
+publish_on: 03/05/2099 | audience: only_free | layout: false | visible: none | routable: false | newsletter_only: true
 restrict_to: [family] | groups: [family] | access: {site.login: true} | metadata: {published: false} | lock: x
 title: "[DRAFT] Rye" | title: "WIP: Rye" | title: Rye (draft)
 status: sent | email_only: true | layout: draft | can_view: [alice]
@@ -48,7 +48,8 @@ publisher: O'Reilly | passage: a | compass: north | layout: post | permalink: /a
 audience: beginners | audience: everyone | type: post | kind: article | eleventyExcludeFromCollections: false
 build: {publishResources: false} | build: {render: always, list: always} | params: {hide_title: true} | active: true
 publish_on: 2020-01-02 | publishDate: 2099-01-02 | release: 2.0 | scheduled: true | entwurf: false | acl: public
-noindex: true | robots: [noindex] | seo: {noindex: true} | title: Drafting a contract
+permalink: none | permalink: date | layout: none | noindex: true | robots: [noindex] | seo: {noindex: true}
+title: Drafting a contract
 description: draft | title: Private | tags: [privacy, drafting] | summary: hidden | author: Secret | lastmod: 2020-01-01
 """
 

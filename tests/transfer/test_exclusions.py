@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from blogapi.wings.transfer.exclusions import MAX_PATTERNS, Patterns
+from blogapi.wings.transfer.exclusions import MAX_PATTERNS, REGEXES, Patterns
 from blogapi.wings.transfer.folder import DataError, load_yaml
 
 
@@ -19,36 +19,31 @@ def test_patterns_match_a_path_or_the_end_of_one():
         for path in paths:
             assert Patterns([pattern]).matches(path), (pattern, path)
         assert not Patterns([pattern]).matches("notes/b.md"), pattern
-    assert Patterns([r"posts/secret-.*\.md$"], are_regexes=True).matches("content/posts/secret-a.md")
-    assert not Patterns([r"posts/secret-.*\.md$"], are_regexes=True).matches("content/posts/a.md")
-    assert not Patterns(["["], are_regexes=True).matches("a.md")
+    for pattern in (r"posts/secret-.*\.md$", "/posts/(?P<name>secret)-", "/posts.secret/", "[[s]ecret"):
+        assert Patterns([pattern], REGEXES["ignorefiles"]).matches("posts/secret-a.md"), pattern
+        assert not Patterns([pattern], REGEXES["ignorefiles"]).matches("content/posts/a.md"), pattern
+    assert Patterns(["/se.ret/"], REGEXES["userignorefilters"]).matches("secret/a.md")
+    assert not Patterns(["se.ret", "(notes", "[[a]"], REGEXES["userignorefilters"]).matches("secret/a.md")
 
 
-def test_patterns_that_could_take_long_match_at_once():
+def test_patterns_that_could_take_long_or_are_read_otherwise_match_at_once():
     path = f"posts/{'a' * 200}.md"
     begun = time.thread_time()
     for pattern in (
-        r"(a+)+b",
-        "(?x)(a+) +b",
-        "b" * 250_000,
-        r"(a|a)*b",
-        r"(?:a{1,9}){1,99}b",
-        ".*.*.*.*.*.*b",
-        "*a" * 20,
-        r"a?" * 90 + "b",
+        *(r"(a+)+b", "(?x)(a+) +b", "b" * 250_000, r"(a|a)*b", r"(?:a{1,9}){1,99}b", ".*.*.*.*.*.*b", "*a" * 20),
+        *(r"a?" * 90 + "b", r"[[:upper:]]", r"[^[:alpha:]]", r"\Qb\E", "[", "b{4294967295}", "(" * 250 + ")" * 249),
     ):
-        assert Patterns([pattern], are_regexes=True).matches(path), pattern
+        assert Patterns([pattern], REGEXES["ignorefiles"]).matches(path), pattern
     assert Patterns(["b"] * (MAX_PATTERNS + 1)).matches(path)
-    for pattern in ("a*b", "**/b/*", r"\.Rmd$"):
-        assert not Patterns([pattern], are_regexes=True).matches(path), pattern
+    for pattern in ("a*b", "b/.*", r"\.Rmd$"):
+        assert not Patterns([pattern], REGEXES["ignorefiles"]).matches(path), pattern
     assert time.thread_time() - begun < 1
 
 
-def test_a_pattern_that_neither_git_nor_python_can_read_matches_nothing_and_stops_nothing():
+def test_a_pattern_that_git_cannot_read_matches_nothing_and_stops_nothing():
     unreadable = ["!", "b\\", "[z-a]", "b{4294967295}", "(" * 250 + ")" * 249]
-    for are_regexes in (False, True):
-        assert not Patterns(unreadable, are_regexes).matches("a.md")
-        assert Patterns([*unreadable, "a.md"], are_regexes).matches("a.md")
+    assert not Patterns(unreadable).matches("a.md")
+    assert Patterns([*unreadable, "a.md"]).matches("a.md")
 
 
 def test_a_configuration_whose_aliases_have_no_end_is_refused():

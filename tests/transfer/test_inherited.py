@@ -16,7 +16,8 @@ HIDDEN = {
     "Lume": {"posts/_data.yml": "draft: true"},
     "Bridgetown": {"posts/_defaults.yml": "published: false"},
     "Zola": {"posts/_index.md": "+++\ndraft = true\n+++\n"},
-    "Zola, above": {"_index.md": "+++\nrender = false\n+++\n"},
+    "Zola, above": {"_index.md": "+++\ndraft = true\n+++\n"},
+    "Zola, the post itself": {"posts/a.md": "+++\ndate = 2020-01-02\nrender = false\n+++\nA"},
     "Hugo": {"posts/_index.md": "---\ncascade:\n  build: {render: never}\n---\n"},
     "Hugo, of several languages": {"posts/_index.de.md": DRAFT},
     "Hugo, in its configuration": {"hugo.toml": "baseURL = 'x'\n[[cascade]]\ndraft = true\n"},
@@ -51,6 +52,7 @@ HIDDEN = {
 }  # fmt: skip
 SHOWN = {
     "Hugo, for others": {"hugo.yaml": HUGO},
+    "Zola, for the page of the section": {"_index.md": "+++\nrender = false\n+++\n"},
     "Hugo, for sections": {"_index.md": "---\ncascade: {_target: {kind: section}, draft: true}\n---\n"},
     "Jekyll, for others": {"_config.yml": JEKYLL % ("private", "posts")},
     "Jekyll, for another collection": {"_config.yml": JEKYLL % ("''", "recipes")},

@@ -1,6 +1,7 @@
 """Exports of Medium and Substack, and exports that are too large."""
 
 import os
+import re
 import time
 
 from blogapi.wings.transfer.items import Failure
@@ -11,7 +12,7 @@ from tests.transfer.conftest import WXR_HEAD
 MEDIUM = """<!DOCTYPE html><html><head><title>Rye bread</title></head><body><article class="h-entry"><header>
 <h1 class="p-name">Rye bread</h1></header><section data-field="subtitle" class="p-summary">Short.</section>
 <section data-field="body" class="e-content"><section><h3 class="graf--title">Rye bread</h3>
-<p class="graf">Flour <strong>and</strong> water.</p>
+<p class="graf">Rye bread is <strong>and</strong> water.</p>
 <figure><img src="https://cdn-images-1.medium.com/max/800/1*x.jpeg"><figcaption>A loaf</figcaption></figure></section>
 </section><footer><p>By <a href="https://medium.com/@ada" class="p-author h-card">Ada</a> on
 <a href="https://medium.com/p/0a1b2c3d4e5f">
@@ -32,10 +33,13 @@ def test_an_export_of_medium_is_read(tmp_path):
     files = {
         "posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
         "posts/draft_Later-0a1b2c3d4e5e.html": MEDIUM.replace("Rye bread", "Later").replace("dt-published", "x"),
+        "posts/2019-05-05_Well-said--I-agree-0a1b2c3d4e50.html": re.sub(
+            "<h3.*</h3>", "", MEDIUM.replace("Rye bread", "Well said. I…")
+        ).replace('"graf">', '"graf">Well said. I agree. '),
         "profile/about.html": "<p>Me.",
     }
     with open_sources(write_files(tmp_path, files)) as sources:
-        rye, draft = sources
+        rye, response, draft = sources
         assert sources.unread == {"file in .html": [f"{tmp_path}/profile/about.html"]}
     assert rye.fields == {
         "title": "Rye bread",
@@ -44,10 +48,11 @@ def test_an_export_of_medium_is_read(tmp_path):
         "published_at": "2019-05-04T07:30:00Z",
         "excerpt": "Short.",
         "params": {"author": "Ada", "canonical_url": "https://medium.com/@ada/rye-bread-0a1b2c3d4e5f"},
-        "content": "Flour **and** water.\n\n![](https://cdn-images-1.medium.com/max/800/1*x.jpeg)\n\nA loaf\n",
+        "content": "Rye bread is **and** water.\n\n![](https://cdn-images-1.medium.com/max/800/1*x.jpeg)\n\nA loaf\n",
     }
     assert rye.old_paths == ("/@ada/rye-bread-0a1b2c3d4e5f",)
     assert (draft.fields["title"], draft.fields["status"]) == ("Later", "draft")
+    assert (response.fields["status"], response.notes["hidden"]) == ("draft", (None, "status: response"))
 
 
 def test_an_export_of_substack_is_read(tmp_path):

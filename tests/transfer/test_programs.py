@@ -102,6 +102,14 @@ BLOGS = {
         {"A.md": '---\ncreated: 2024-03-05T18:22\npublish: true\ntags: ["#x", "[[y]]"]\n---\nB'},
         {"a": ("published", "2024-03-05T18:22:00Z", ["x", "y"])},
     ),
+    "ABlog": (
+        {
+            "conf.py": "blog_baseurl = 'x'",
+            "a.md": "# A\n\n```{post} Mar 5, 2024\n:tags: x\n:category: y\n:excerpt: 2\n```\n",
+            "b.md": ":::{post}\n:::\n\n# B",
+        },
+        {"a": ("published", "2024-03-05T00:00:00Z", ["x", "y"]), "b": (None, None, None)},
+    ),
     "Dendron": (
         {"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577836800000\nstatus: published\n---\nB"},
         {"a": ("published", "2020-01-01T00:00:00Z", None)},

@@ -118,6 +118,7 @@ def test_a_file_without_a_title_gets_one_from_its_text(item):
         ),
         "Text first.\n\n## Then a heading ##\n": "Then a heading",
         "```\n# code\n```\n\nText.": "Text",
+        "Text.\n\nUnderlined\n==========\n": "Underlined",
         "<img src=a.png>\n\n> Quoted.": "Quoted",
         "今日はパンを焼いた。明日も。": "今日はパンを焼いた。",
     }

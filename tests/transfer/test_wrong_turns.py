@@ -52,7 +52,9 @@ def test_names_of_files_and_data_beside_them_are_read_as_their_programs_do(tmp_p
 def test_a_configuration_of_sphinx_is_not_one_of_nikola(tmp_path):
     files = {"conf.py": "blog_title = 'Rye'\n", "a.md": "# Rye\n\n```{post} 2024-03-05\n```\n"}
     item = read_one(tmp_path, files, publish=False)
-    assert "status" not in item.fields
+    assert (item.file.program.name, item.fields.get("status")) == ("ABlog", None)
+    assert Note.NOT_PUBLISHED in item.notes
+    item = read_one(tmp_path, files | {"a.md": "---\nkernelspec: x\n---\n" + files["a.md"]}, publish=False)
     assert item.notes[Note.OTHER_DATES] == (None, "{post} in its text")
 
 

@@ -1,4 +1,4 @@
-"""Read headers without delimiters: of Pelican, Nikola, Logseq and Notion, Hexo's without `---`, and Hugo's JSON."""
+"""Read headers without delimiters: of Pelican, Nikola, Logseq, ABlog and Notion, Hexo's without `---`, Hugo's JSON."""
 
 import json
 import re
@@ -16,14 +16,19 @@ from blogapi.wings.markdown.front_matter import (
 )
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# Patterns by the `header_form` of a program. The group contains the headers; the first line of Notion's stays content.
+# Patterns by the `header_form` of a program. The group `headers` contains them; `title`, before them, stays content.
 HEADER_FORMS = {
-    "..": re.compile(rf"(?:<!--\s*\n)?((?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
-    "::": re.compile(rf"((?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
-    ":": re.compile(rf"((?:{HEADER_NAME}:(?:[ \t].*)?(?:\n|\Z)(?:[ \t]+\S.*(?:\n|\Z))*+)++)(?:\n|\Z)"),
-    "#": re.compile(r"# .+\n\n((?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
+    "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
+    "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
+    ":": re.compile(rf"(?P<headers>(?:{HEADER_NAME}:(?:[ \t].*)?(?:\n|\Z)(?:[ \t]+\S.*(?:\n|\Z))*+)++)(?:\n|\Z)"),
+    "{post}": re.compile(
+        r"(?P<title>(?:[^`~:\n].*\n|\n){0,4})"
+        r"[`~:]{3,}\{post\}(?P<headers>.*\n(?::[\w-]+:.*\n)*+)[`~:]{3,}[ \t]*(?:\n\n?|\Z)"
+    ),
+    "#": re.compile(r"(?P<title># .+\n\n)(?P<headers>(?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
-HEADER_LINE = re.compile(r"(?:\.\. |- )?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
+POSITIONS = re.compile("^:(?:excerpt|image):.*", re.MULTILINE)  # in ABlog, of paragraphs and images in the text
+HEADER_LINE = re.compile(r"(?:\.\. |- |:)?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
 KNOWN_NAMES = {
     *("title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary")
 }
@@ -76,14 +81,16 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
         # A line before it, for the delimiter that is missing: lines are counted from the second.
         return b"---", match[1], _after(content, text, match.end()), text.count("\n", 0, match.end()) + 1
     for form, pattern in HEADER_FORMS.items():
-        if (match := pattern.match(text)) and _is_known(match[1], form):
-            kept = text[: match.start(1)] if form == "#" else ""
-            return (
-                form.encode(),
-                match[1].replace("\n  ", "\n") if form == "::" else match[1],
-                kept + _after(content, text, match.end()),
-                text.count("\n", 0, match.end()) + 1,
-            )
+        if match := pattern.match(text):
+            headers, kept = match["headers"], match.groupdict().get("title", "")
+            if form == "::":
+                headers = headers.replace("\n  ", "\n")
+            elif form == "{post}":
+                headers = f"date:{POSITIONS.sub('', headers)}"
+            if _is_known(headers, form):
+                headers = "\n" * kept.count("\n") + headers
+                line = text.count("\n", 0, match.end()) + 1
+                return form.encode(), headers, kept + _after(content, text, match.end()), line
     if LIKE_HEADERS.match(text):
         raise MarkdownError("these look like headers: put them between lines of ---, or an empty line before them", 1)
     return b"", "", content, 1

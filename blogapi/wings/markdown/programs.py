@@ -194,6 +194,7 @@ PROGRAMS = (
     Program("Gatsby", config_files=files("gatsby-config", SCRIPTS), field_names={"cover_image": ("featuredimage",)}),
     Program("Statiq", config_files=("statiq.json",), data_files=files("_directory", DATA)),
     Program("Nikola", config_files=("conf.py",), config_names=("site_url", "blog_email"), header_form=".."),
+    Program("ABlog", config_files=("conf.py",), config_names=("blog_baseurl", "blog_path"), header_form="{post}"),
     Program("Pelican or MultiMarkdown", config_files=("pelicanconf.py",), header_form=":", names_have_tags=True),
     Program(
         "Logseq",

@@ -104,10 +104,12 @@ NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
     (
         re.compile(
             "visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released|routable"
-            "|show(in|on).*|permalink|state|stage|phase|type|kind|layout|audience|jetpacknewsletteraccess"
+            "|show(in|on).*|state|stage|phase|type|kind|audience|jetpacknewsletteraccess"
         ),
         _says_hidden,
     ),
+    # In Jekyll, `none` is a style of addresses, and a post without a layout.
+    (re.compile("permalink|layout"), lambda value, now: value != "none" and _says_hidden(value, now)),
     (re.compile("(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)"), _is_over),
     (
         re.compile(

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from pathspec import GitIgnoreSpec
 
-from blogapi.wings.markdown.programs import SCRIPTS, files
+from blogapi.wings.markdown.programs import NO_MATCH, SCRIPTS, files
 from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, mappings, roots_of
@@ -20,7 +22,9 @@ EXCLUDING = {
     *("article_excludes", "ignore_files", "ignores.add"),  # Pelican, Eleventy
     *("contentexclude", "contenthide"),  # Flowershow
 }
-REGEXES = {"ignorefiles", "userignorefilters"}  # their patterns may be regular expressions
+# Which of their patterns are regular expressions, by name: in Hugo all, in Obsidian those between slashes
+REGEXES = {"ignorefiles": re.compile(".*", re.DOTALL), "userignorefilters": re.compile("/.+/")}
+SLASHES = re.compile("^/(.+)/$")
 IGNORE_FILE = ".eleventyignore"
 TEMPLATES = "templates.json"  # in Obsidian
 EXCLUDING_FILES = (
@@ -38,59 +42,62 @@ IN_SCRIPT = re.compile(
 )
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
-MAX_PATTERNS, MAX_LENGTH = 200, 500  # in one list, and of each; a list with more counts as matching every file
-MAX_STEPS = 10**8  # in the worst case; a match that may take more counts as one
+MAX_PATTERNS, MAX_LENGTH = 200, 500  # in one list, and of each
+MAX_STEPS = 10**8  # in the worst case
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps by the length of the path.
-NESTED = re.compile(r"\)\s*[*+{]")  # may take exponential time, with white space in a verbose one
+# May take exponential time, with white space in a verbose one; and a class of POSIX, which Python reads otherwise
+UNUSABLE = re.compile(r"\)\s*[*+{]|\[:")
 
 
 class Patterns:
-    """Patterns of files, relative to any folder of a site; with `are_regexes`, they may be regular expressions."""
+    """Patterns of files, relative to any folder of a site; those that match `regexes` are regular expressions, too.
 
-    def __init__(self, lines: list[str], are_regexes: bool = False):
-        self.is_endless = len(lines) > MAX_PATTERNS or any(map(_is_endless, lines))
-        usable = [] if self.is_endless else lines
-        self.regexes = [*filter(None, map(_regex, usable))] if are_regexes else []
-        self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, usable))
+    They match every path if one is not understood as its program does, or might take too long.
+    """
+
+    def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH):
+        self.match_all = len(lines) > MAX_PATTERNS or any(map(_is_unusable, lines))
+        usable = [] if self.match_all else lines
         self.power = 1 + max((len(REPEATED.findall(line)) for line in usable), default=0)
+        self.regexes: list[re.Pattern[str]] = []
+        with catch_warnings():
+            simplefilter("ignore", FutureWarning)  # Python may one day read sets in sets otherwise.
+            self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, usable))
+            try:
+                self.regexes = [re.compile(SLASHES.sub(r"\1", line)) for line in filter(regexes.fullmatch, usable)]
+            except (re.error, OverflowError, RecursionError):
+                self.match_all = True
 
     def matches(self, path: str) -> bool:
-        """Return whether the patterns match a path or the end of one, or might take too long to tell."""
-        if self.is_endless or len(path) ** self.power > MAX_STEPS:
+        """Return whether the patterns match a path or the end of one."""
+        if self.match_all or len(path) ** self.power > MAX_STEPS:
             return True
         parts = path.split("/")
         ends = ("/".join(parts[index:]) for index in range(len(parts)))
-        return any(map(self.spec.match_file, ends)) or any(regex.search(path) for regex in self.regexes)
-
-
-class Exclusion(NamedTuple):
-    """The patterns of files that a configuration leaves out."""
-
-    name: str  # in the configuration
-    patterns: Patterns
+        # In Hugo, a path begins with a slash.
+        return any(map(self.spec.match_file, ends)) or any(
+            regex.search(path) or regex.search(f"/{path}") for regex in self.regexes
+        )
 
 
 def excluded_by(path: Path, bound: Path) -> Iterator[Inherited]:
     """Yield the configurations that leave out a file, or hide it unless it says otherwise."""
     for folder in folders_up_to(bound, path.parent):
-        for file, exclusions in _exclusions(folder, roots_of(bound)):
-            for name, patterns in exclusions:
-                if name == OPTS_IN:
-                    yield Inherited(file.name, {"publish": "false"})
-                elif patterns.matches(path.relative_to(folder).as_posix()):
-                    yield Inherited(file.name, why=f"{name} in {file.name}")
+        for file, name, patterns in _exclusions(folder, roots_of(bound)):
+            if name == OPTS_IN:
+                yield Inherited(file.name, {"publish": "false"})
+            elif patterns.matches(path.relative_to(folder).as_posix()):
+                yield Inherited(file.name, why=f"{name} in {file.name}")
 
 
 @cache
-def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, list[Exclusion]], ...]:
-    """Return what each configuration in a folder leaves out; one that cannot be read is reported elsewhere."""
+def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, Patterns], ...]:
+    """Return the patterns in each configuration of a folder, with their name in it."""
     exclusions = []
     for file in files_in(folder, EXCLUDING_FILES):
-        try:
+        with suppress(DataError):  # reported elsewhere
             lists = [*_lists(file, roots)]
-        except DataError:
-            continue
-        exclusions.append((file, [Exclusion(name, Patterns(lines, name in REGEXES)) for name, lines in lists]))
+            exclusions += [(file, name, Patterns(lines, REGEXES.get(name, NO_MATCH))) for name, lines in lists]
     return tuple(exclusions)
 
 
@@ -123,15 +130,8 @@ def _texts(value: Any) -> Iterable[str]:
     return filter(lambda text: isinstance(text, str), value if isinstance(value, list) else [value])
 
 
-def _is_endless(pattern: str) -> bool:
-    return len(pattern) > MAX_LENGTH or NESTED.search(pattern) is not None
-
-
-def _regex(pattern: str) -> re.Pattern[str] | None:
-    try:
-        return re.compile(pattern[1:-1] if re.fullmatch("/.+/", pattern) else pattern)
-    except (re.error, OverflowError, RecursionError):
-        return None
+def _is_unusable(pattern: str) -> bool:
+    return len(pattern) > MAX_LENGTH or UNUSABLE.search(pattern) is not None
 
 
 def _is_for_git(pattern: str) -> bool:

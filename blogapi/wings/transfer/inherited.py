@@ -91,6 +91,7 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
             values = {name.lower(): value for name, value in read.items()}
             cascade = mappings(values.pop("cascade", None))
+            values.pop("render", None)  # In Zola, it is about the page of the section.
             yield Inherited(file.name, values, is_default=False)
             yield from (Inherited(file.name, part) for part in cascade)
         else:

@@ -33,7 +33,9 @@ NOT_TITLE = re.compile(
     r"|^(?:import|export) .*$|^:::.*$|^ {0,3}(?:[-*_] *){3,}$",
     re.MULTILINE,
 )
-ANY_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.{0,300}?\S)?)[ \t#]*$", re.MULTILINE)
+ANY_HEADING = re.compile(
+    r"^ {0,3}(?:#{1,6}[ \t]+(\S(?:.{0,300}?\S)?)[ \t#]*|(\S.{0,300})\n {0,3}=+[ \t]*)$", re.MULTILINE
+)
 CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
 MARKUP = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
@@ -79,7 +81,7 @@ def title_from_text(content: str) -> str:
     """Return the first heading in a text, else its first sentence, of at most 60 characters; "" for a checklist."""
     text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
     if heading := ANY_HEADING.search(text):
-        return heading[1]
+        return heading[1] or heading[2].strip()
     if CHECKLIST.match(text):
         return ""
     words = MARKUP.sub(r"\1", text).split()

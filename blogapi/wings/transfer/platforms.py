@@ -162,27 +162,27 @@ def read_medium(path: Path) -> Iterator[ExportedPost]:
 
 def _medium_post(match: re.Match[str], entry: Element, body: Element) -> ExportedPost:
     title = _text(entry.select_one(".p-name")) or match[2].strip("-")
-    heading = body.select_one("h1, h2, h3, h4")
-    if heading and heading.text.strip() == title:  # The title is repeated in the text.
+    heading, values = body.select_one("h1, h2, h3, h4"), {}
+    if heading and _text(heading) == title:  # The title is repeated in the text.
         heading.decompose()
+    elif _text(body).startswith(title.rstrip("…")):  # The export makes a title of the beginning of a response.
+        values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""
     when = rfc3339_or_empty(date_text)
     address = link.attr("href") or "" if link else ""
     author = _text(entry.select_one(".p-author"))
-    status = "draft" if match[1] == "draft" else "published"
     fields = {
         "slug": slug_of(title),
         "title": title,
-        "status": status,
+        "status": "draft" if match[1] == "draft" else "published",
         "published_at": when,
         "excerpt": _text(entry.select_one(".p-summary")),
         "html": body.inner_html,
         "params": ({"author": author} if author else {}) | ({"canonical_url": address} if address else {}),
     }
-    post = ExportedPost(match[3], fields, created_at=when, date_text=date_text, values={"status": status})
-    post.paths = (urlsplit(address).path,)
-    return post
+    paths = (urlsplit(address).path,)
+    return ExportedPost(match[3], fields, created_at=when, date_text=date_text, paths=paths, values=values)
 
 
 def _text(element: Element | None) -> str:
