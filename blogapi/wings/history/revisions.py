@@ -1,6 +1,6 @@
 """Revisions and the trash: reading and restoring what the history keeps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -117,13 +117,20 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 # Restore and delete
 
 
-def restore(tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check) -> bytes:
-    """Restore the RESTORED fields from a revision; slug, status and dates stay as they are.
+def restore(
+    tx: Transaction,
+    ref: PostRef,
+    version: int,
+    author: Author,
+    check: Check = no_check,
+    names: Iterable[str] = RESTORED,
+) -> bytes:
+    """Restore fields from a revision; by default, slug, status and dates stay as they are.
 
     Returns the document. Raises DoesNotExist.
     """
     old = documents.load(find(tx, ref, version))
-    return posts.change(tx, ref, {name: old.get(name) for name in RESTORED}, author, check)
+    return posts.change(tx, ref, {name: old.get(name) for name in names}, author, check)
 
 
 def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:

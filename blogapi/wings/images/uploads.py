@@ -126,7 +126,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
 
 
 class FileForm(Form):
-    """A form with files, which `opened` closes. A subclass decides which parts are files."""
+    """A form with files, which `opened` closes. Parts with a file name are files."""
 
     too_large = TOO_LARGE
 
@@ -135,6 +135,10 @@ class FileForm(Form):
         self.opened = opened
         self.max_files = max_files
         self.files: list[Upload] = []
+
+    def begin(self, part: MultipartSegment) -> Receive:
+        # Browsers send an empty name if no file was chosen.
+        return self.begin_file(part) if part.filename else super().begin(part)
 
     def begin_file(self, part: MultipartSegment) -> Receive:
         """Begin a file; return what receives its content. Raises BadRequest, ServiceUnavailable, Unavailable."""

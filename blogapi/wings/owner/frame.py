@@ -11,7 +11,6 @@ from typing import Any
 from flask import Response, g, render_template
 from itsdangerous import BadSignature, URLSafeSerializer
 from marshmallow import ValidationError
-from multipart import MultipartSegment
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException
 
@@ -21,7 +20,7 @@ from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
 from blogapi.storage.errors import BadKeyName, Rejected, Unavailable
-from blogapi.wings.forms import FORM, Form, Receive
+from blogapi.wings.forms import FORM, Form
 from blogapi.wings.images.uploads import FileForm
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.owner import sessions
@@ -91,21 +90,13 @@ def load_form() -> MultiDict[str, str]:
     form = Form(request, most, most, MAX_BODY_FIELDS)
     if request.session and request.path.endswith(("/posts/new", "/edit", PREVIEW, UPLOAD)):
         g.opened = ExitStack()
-        form = ImageForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_BODY_FIELDS)
+        form = FileForm(request, g.opened, 1, MAX_BODY_BYTES, MAX_BODY_FIELDS)
         g.images = form.files
     try:
         form.read()
         return MultiDict((name, text.replace("\r\n", "\n")) for name, text in form.texts())
     except BadRequest:
         raise BadRequest("The form cannot be read.") from None
-
-
-class ImageForm(FileForm):
-    """A form that may contain an image."""
-
-    def begin(self, part: MultipartSegment) -> Receive:
-        # Browsers send an empty name if no file was chosen.
-        return self.begin_file(part) if part.filename else super().begin(part)
 
 
 def close_image(error: BaseException | None = None) -> None:
@@ -138,6 +129,13 @@ def set_cookie(response: Response, value: str, seconds: float, suffix: str = "")
     name = cookie_name(suffix)
     secure = name.startswith("__Secure-")
     response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
+
+
+def sent_digest() -> bytes:
+    """Return the digest in a form, sent as hexadecimal digits, or b"" for anything else."""
+    with suppress(ValueError):
+        return bytes.fromhex(g.form.get("digest", ""))
+    return b""
 
 
 def own_path() -> str:

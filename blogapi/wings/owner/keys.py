@@ -41,6 +41,7 @@ HOSTS = {
         "headers": "Authorization: Bearer TOKEN",
     },
 }
+CHOICES = {"events": EVENTS, "bodies": webhooks.BODIES}  # in the form of a webhook
 PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
 WEBHOOK = "/webhooks/<id:webhook_id>"
 views = Blueprint("keys", __name__)
@@ -127,7 +128,7 @@ def show_webhooks(**shown: Any) -> str:
     ]
     if not g.form and (host := HOSTS.get(request.args.get("for", ""))):
         shown["typed"] = MultiDict(REBUILD | host)
-    return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **choices(), **shown)
+    return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **CHOICES, **shown)
 
 
 @views.post("/webhooks/create")
@@ -151,8 +152,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
         typed = [("url", without_password(webhook.url)), ("preset", "chosen"), ("body", webhook.body)]
         typed += [("events", event) for event in webhook.events]
         shown["typed"] = MultiDict([*typed, ("after_seconds", str(webhook.after_seconds))])
-    pinged = ["ping"] if "ping" in webhook.events else []
-    return render_template("owner/webhook.html", webhook=webhook, **choices(*pinged), **shown)
+    return render_template("owner/webhook.html", webhook=webhook, **CHOICES, **shown)
 
 
 @views.post(f"{WEBHOOK}/edit")
@@ -169,11 +169,6 @@ def save_webhook(webhook_id: int) -> Response:
         check_address(request.service, fields["url"])
     webhook = request.database.write(webhooks.change, webhook_id, fields)
     return done("/webhooks", "was saved.", without_password(webhook.url))
-
-
-def choices(*others: str) -> dict[str, Any]:
-    """Return the choices in the form of a webhook, with `others` as further events."""
-    return {"events": [event for event in EVENTS if event != "ping"] + [*others], "bodies": webhooks.BODIES}
 
 
 def typed_fields() -> dict[str, Any]:

@@ -23,7 +23,7 @@ from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader
-from blogapi.storage.errors import Damaged, DoesNotExist
+from blogapi.storage.errors import Damaged
 from blogapi.storage.models import Post
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
@@ -93,18 +93,12 @@ def show_post(post_id: int, **shown: Any) -> str:
 
 
 def show_changed(post_id: int) -> tuple[str, int]:
-    """Show that a post changed after its page was opened, and what changed."""
-    now, old = posts.find(request.database, post_id), version_with(post_id, g.form.get("etag", ""))
-    return show_post(post_id, is_another=True, changed=differences(old, now) if old else {}), 412
-
-
-def version_with(post_id: int, etag: str) -> bytes | None:
-    """Return the version of a post with this entity tag, if it is one of the latest."""
-    for kept in revisions.page(request.database, post_id, SEARCHED_VERSIONS).items:
-        document = revisions.find(request.database, post_id, kept.version)
-        if etag_of(document) == etag:
-            return document
-    return None
+    """Show that a post changed after its page was opened and, if that version is one of the latest, what changed."""
+    latest = revisions.page(request.database, post_id, SEARCHED_VERSIONS).items
+    versions = (revisions.find(request.database, post_id, kept.version) for kept in latest)
+    old = next((version for version in versions if etag_of(version) == g.form.get("etag")), None)
+    changed = differences(old, posts.find(request.database, post_id)) if old else {}
+    return show_post(post_id, is_another=True, changed=changed), 412
 
 
 def differences(old: bytes, new: bytes) -> dict[str, Lines]:
@@ -251,11 +245,8 @@ def restore_version(post_id: int, version: int) -> Any:
 def undo_change(post_id: int) -> Any:
     """Undo the last change to a post, including its slug, status and date."""
     kept = revisions.page(request.database, post_id, 1).items
-    if not kept:
-        raise DoesNotExist("revision")
-    old = documents.load(revisions.find(request.database, post_id, kept[0].version))
-    changes = {name: old.get(name) for name in FORM_FIELDS}
-    return change(post_id, "Change undone.", posts.change, changes)
+    restore = partial(revisions.restore, names=FORM_FIELDS)
+    return change(post_id, "Change undone.", restore, kept[0].version if kept else 0)  # No revision has the number 0.
 
 
 @views.get("/trash")

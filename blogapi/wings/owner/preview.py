@@ -22,7 +22,7 @@ from blogapi.documents import etag_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.owner import copies, sessions
-from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, shows_errors
+from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_digest, shows_errors
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
@@ -139,7 +139,7 @@ def share_post(post_id: int) -> Response:
 @views.post(f"{POST}/withdraw")
 def withdraw_link(post_id: int) -> Response:
     """Withdraw a link to the preview of a post."""
-    request.database.write(sessions.withdraw, post_id, g.form.get("digest", ""))
+    request.database.write(sessions.withdraw, post_id, sent_digest())
     return done(f"/posts/{post_id}", "The preview is no longer shared.")
 
 
@@ -167,10 +167,9 @@ def bounded(content: str) -> str:
 
 @views.app_template_filter()
 def rendered(content: str, client: str = "") -> Markup:
-    """Return Markdown as HTML, which contains no scripts. A thread renders each text once."""
-    text = bounded(content)
-    html = cached(text) or request.database.compute_in_thread(client or request.client, partial(render, text))
-    return Markup(html)
+    """Return Markdown as HTML, which contains no scripts."""
+    render_text = partial(render, bounded(content))
+    return Markup(request.database.compute_in_thread(client or request.client, render_text))
 
 
 @views.app_template_filter()
@@ -181,22 +180,13 @@ def without_others(html: str) -> Markup:
 
 
 def render(text: str) -> str:
-    """Render Markdown, and cache the HTML, because strangers can request a shared post again and again."""
-    html = cached(text)
-    if html is None:
-        html = markdown.render(text)
-        pages[etag_of(text.encode())] = zlib.compress(html.encode(), 1)
-        while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
-            del pages[next(iter(pages))]
-    return html
-
-
-def cached(text: str) -> str | None:
-    """Return the cached HTML of a text, if any."""
+    """Render Markdown once, and cache the HTML, because strangers can request a shared post again and again."""
     digest = etag_of(text.encode())
-    if page := pages.pop(digest, None):
-        pages[digest] = page  # the latest now
-    return zlib.decompress(page).decode() if page else None
+    page = pages.pop(digest, None) or zlib.compress(markdown.render(text).encode(), 1)
+    pages[digest] = page  # the latest now
+    while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
+        del pages[next(iter(pages))]
+    return zlib.decompress(page).decode()
 
 
 def origin(url: str) -> str:

@@ -30,10 +30,6 @@ waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
 
-class ProposalChanged(Exception):
-    """A proposal is not the one that the page showed."""
-
-
 @views.app_template_filter("proposals")
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
@@ -62,20 +58,16 @@ def proposed(document: bytes, fields: Fields) -> bytes:
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    try:
-        answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
-    except ProposalChanged:
+    if proposal.etag != g.form.get("proposal"):  # Nothing edits a proposal but a site-wide tag change.
         return show_post(post_id, is_another="proposal", changed={}), 412
+    answer = change(post_id, "was changed as proposed.", apply, proposal_id)
     if isinstance(answer, Response):
         proposal.log_applied()
     return answer
 
 
-def apply(tx: Transaction, post_id: int, shown: tuple[int, str | None], author: Author, check: Check) -> bytes:
-    """Apply a proposal as it was shown, even over conflicts, which were shown, too. Raises ProposalChanged."""
-    proposal_id, etag = shown
-    if proposals.find(tx, post_id, proposal_id).etag != etag:
-        raise ProposalChanged
+def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: Check) -> bytes:
+    """Apply a proposal, even over conflicts, which were shown."""
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
 

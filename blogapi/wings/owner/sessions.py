@@ -138,11 +138,9 @@ def previews(reader: Reader, post_id: int) -> list[KnownPreview]:
     return list(map(KnownPreview._make, reader.rows(query.order_by(PreviewLink.created_at, PreviewLink.digest))))
 
 
-def withdraw(tx: Transaction, post_id: int, digest: str) -> None:
-    """Delete the link with this digest, in hexadecimal digits, to the preview of a post."""
-    for link in previews(tx, post_id):
-        if link.digest.hex() == digest:
-            tx.execute(PreviewLink.delete().where(PreviewLink.digest == link.digest))
+def withdraw(tx: Transaction, post_id: int, digest: bytes) -> None:
+    """Delete a link to the preview of a post."""
+    tx.execute(PreviewLink.delete().where(PreviewLink.post_id == post_id, PreviewLink.digest == digest))
 
 
 def browser_name(user_agent: str) -> str:

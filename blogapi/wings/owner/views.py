@@ -1,7 +1,6 @@
 """The owner's page as a whole: its blueprint, its static files, and the views of its sessions."""
 
 import json
-import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from blogapi.storage.keys import digest_of
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, keys, posts, preview, proposals, sessions, tags, writing
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS, marked
-from blogapi.wings.owner.frame import address, done, set_cookie
+from blogapi.wings.owner.frame import address, done, sent_digest, set_cookie
 from blogapi.wings.pages import send_static
 
 METHODS = [*READ_METHODS, "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -65,19 +64,18 @@ def end_session() -> Response:
 @views.get("/sessions")
 def show_sessions() -> str:
     """Show the sessions, last used first."""
-    rows = [(session.digest.hex(), session) for session in sessions.listing(request.database)]
-    return render_template("owner/sessions.html", sessions=rows, own=digest_of(request.session).hex())
+    own = digest_of(request.session)
+    return render_template("owner/sessions.html", sessions=sessions.listing(request.database), own=own)
 
 
 @views.post("/sessions/end")
 def end_sessions() -> Response:
     """End one session, or all of them."""
-    digest = g.form.get("digest", "")
-    if not digest:
-        request.database.write(sessions.end_all)
-        return redirect(address(), 303)
-    request.database.write(sessions.end, bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{64}", digest) else b"")
-    return done("/sessions", "The session was ended.")
+    if g.form.get("digest"):
+        request.database.write(sessions.end, sent_digest())
+        return done("/sessions", "The session was ended.")
+    request.database.write(sessions.end_all)
+    return redirect(address(), 303)
 
 
 def index(path: str = "") -> Response:

@@ -135,35 +135,30 @@ def fits(slug: str, title: str) -> bool:
     return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
 
 
-def sent_copy(copy_id: str) -> Copy | None:
-    """Return the copy of the form that was sent, or None if it has none."""
-    form, number = g.form, g.form.get("number", "")
-    draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
-    if not (COPY_ID.fullmatch(copy_id) and DRAFT.fullmatch(draft) and NUMBER.fullmatch(number)):
-        return None
-    post_id, etag = int(draft) if draft.isdecimal() else None, form.get("etag", "")[:64]
-    return Copy(copy_id, int(number), draft, post_id, etag=etag, browser=browser_name(g.browser))
-
-
-def sent_over() -> str:
-    """Return the place that the form was opened over, if any."""
-    return over[0] if (over := PLACE.fullmatch(g.form.get("over", ""))) else ""
-
-
 def sent_form() -> Sent:
     """Return the form to save, for `copies`."""
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
-    copy = sent_copy(g.form.get("copy", "")) or Copy("", 0, "")
-    return Sent(copy, {"base": base_of(g.form), "text": text}, sent_over())
+    return as_sent(g.form.get("copy", ""), {"base": base_of(g.form), "text": text})
+
+
+def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
+    """Return the copy of the form that was sent, with an empty id if the form has none, and with these fields."""
+    form, number, over = g.form, g.form.get("number", ""), PLACE.fullmatch(g.form.get("over", ""))
+    draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
+    copy = Copy("", 0, "")
+    if COPY_ID.fullmatch(copy_id) and DRAFT.fullmatch(draft) and NUMBER.fullmatch(number):
+        post_id, etag = int(draft) if draft.isdecimal() else None, form.get("etag", "")[:64]
+        copy = Copy(copy_id, int(number), draft, post_id, etag=etag, browser=browser_name(g.browser))
+    return Sent(copy, fields, over[0] if over else "")
 
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
     """Keep a copy of a form, unless it only asks; answer with tokens for this session, and with newer text."""
-    copy = sent_copy(copy_id)
-    if copy is None:
+    sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")})
+    copy = sent.copy
+    if not copy.id:
         raise BadRequest("This is not a copy.")
-    sent = Sent(copy, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")}, sent_over())
     if "content" in g.form:
         is_large = sum(map(len, sent.fields.values())) > LARGE_COPY
         (request.database.write_in_thread if is_large else request.database.write)(copies.put, sent)
