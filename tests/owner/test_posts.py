@@ -198,12 +198,12 @@ def test_a_button_does_nothing_if_the_post_has_changed_since_it_was_shown(owner,
     assert page.press(label, **typed).status == 200
 
 
-@cases("time", ["", "2026-11-20T11:00", "tomorrow"])
+@cases("time", ["", "2026-11-20T11:00", "tomorrow", "0001-01-01T00:00:00Z", "tomorrow Z"])
 def test_an_impossible_time_is_refused_next_to_its_field_which_keeps_it(owner, client, post, time):
     post_id = post()["id"]
     page = view(owner, f"/settings/posts/{post_id}").press("Schedule", published_at=time)
     assert (page.status, len(page.all(".wrong"))) == (400, 1)
-    assert page.form("Schedule")[1]["published_at"] == time
+    assert page.form("Schedule")[1]["published_at"].startswith(time.removesuffix("Z"))
     assert client.get(f"/v1/posts/{post_id}").json["status"] == "draft"
 
 

@@ -112,14 +112,14 @@ def posts(post):
         ("slug", "Not a slug", "Must be lower-case letters a-z, digits and single hyphens between them."),
         ("slug", "taken", "Already taken by another post."),
         ("cover_image", "/a.jpg", "Must be an address that begins with https:// or http://, without spaces."),
-        ("published_at", "2027-01-01T00:00", "This date is in the future: choose Schedule, or clear it."),
+        ("published_at", "2027-01-01T00:00:00", "This date is in the future: choose Schedule, or clear it."),
         ("tags", "a, " + "x" * 65, "Tag 2: must have 1 to 64 characters."),
         ("tags", "x" * 140_000, "Must be tags of 1 to 64 characters."),
         ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
     ],
 )
 def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, name, value, message):
-    typed = FULL | {"published_at": "2020-01-01T00:00", name: value}
+    typed = FULL | {"published_at": "2020-01-01T00:00:00", name: value}
     for path, label in (("/settings/posts/new", "Save draft"), ("/settings/posts/2/edit", "Save draft")):
         before = client.get("/v1/posts").json
         page = view(owner, path).press(label, **typed)
@@ -292,7 +292,7 @@ def test_without_scripts_times_are_in_the_zone_that_the_page_names(tokyo, client
     page.press("Save", title="C")
     assert client.get("/v1/posts/1").json["published_at"] == "2026-11-20T23:00:00Z"
     wrong = view(tokyo, "/settings/posts/1/edit").press("Save", title="", published_at="2026-11-22T08:00")
-    assert (wrong.status, wrong.form("Save")[1]["published_at"]) == (400, "2026-11-22T08:00")
+    assert (wrong.status, wrong.form("Save")[1]["published_at"]) == (400, "2026-11-22T08:00:00")
     wrong.press("Save", title="C", published_at="2026-11-22T00:00:00Z")  # as the script sends it
     assert client.get("/v1/posts/1").json["published_at"] == "2026-11-22T00:00:00Z"
 

@@ -3,7 +3,6 @@
 import csv
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, MutableMapping
-from datetime import tzinfo
 from difflib import unified_diff
 from itertools import chain, groupby, islice, pairwise
 from typing import Any
@@ -17,7 +16,7 @@ from blogapi.api.request import request
 from blogapi.documents import FIELDS, hash_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.owner.frame import local_time, utc_time
+from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
 
@@ -51,15 +50,14 @@ def base_of(typed: Mapping[str, str]) -> str:
     return " ".join(f"{name}:{_hash(name, typed)}" for name in FORM_FIELDS)
 
 
-def _hash(name: str, typed: Mapping[str, str], zone: tzinfo | None = None) -> str:
-    value = typed.get(name, "")
-    return hash_of((utc_time(value, zone) if name == "published_at" else value).encode())
+def _hash(name: str, typed: Mapping[str, str]) -> str:
+    return hash_of(typed.get(name, "").encode())
 
 
-def follow(typed: MutableMapping[str, str], post: Mapping[str, str], zone: tzinfo | None = None) -> list[str]:
+def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
     """Update the unedited fields of a form from the current post; return those that changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
-    mine = {name: _hash(name, typed, zone) for name in FORM_FIELDS if name in typed}
+    mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
     if not typed.get("slug"):  # It is chosen when the post is saved.
         mine.pop("slug", None)
     for name in FORM_FIELDS:
@@ -91,7 +89,7 @@ def changed_fields(
     before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str] = FORM_FIELDS
 ) -> dict[str, Lines]:
     """Return the lines of fields that differ between two forms. A thread compares them, because it can take long."""
-    times = (local_time(utc_time(form["published_at"])).replace("T", " ") for form in (before, after))
+    times = (local_time(form["published_at"]).replace("T", " ") for form in (before, after))
     old, new = ({**form, "published_at": time} for form, time in zip((before, after), times, strict=True))
     differing = [name for name in names if old[name] != new[name]]
     return request.database.compute_in_thread(
@@ -132,9 +130,8 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             wrong[name] = [str(error)]
             del typed[name]
     if time := typed.pop("published_at"):
-        before = old.get("published_at", "")
-        is_same = not time.endswith("Z") and f"{time}:00"[:19] == local_time(before)  # Browsers leave out seconds of 0.
-        typed["published_at"] = before if is_same else utc_time(time)
+        before = old.get("published_at", "")  # can be an hour later, in the hour that a change of the clocks repeats
+        typed["published_at"] = before if local_time(time) == local_time(before) else time
     return typed, wrong
 
 

@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import tzinfo
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -169,14 +168,13 @@ def show_history(post_id: int) -> str:
     post = documents.load(posts.find(request.database, post_id))
     page = revisions.page(request.database, post_id, MAX_REVISIONS, **history_query.load(asked()))
     versions = [revision.version for revision in page.items]
-    zone = request.service.config.timezone
-    changes = request.database.read_in_thread(request.client, changes_in, post_id, versions, zone)
+    changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
     unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
     shown = {"post": post, "page": page, "changes": changes, "unsaved": unsaved}
     return render_template("owner/history.html", **shown, **paging(page.next))
 
 
-def changes_in(reader: Reader, post_id: int, versions: list[int], zone: tzinfo) -> dict[int | str, dict[str, str]]:
+def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
     """Return the fields that each unsaved copy would change, and those that changed when each version was replaced."""
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(posts.find(reader, post_id))
@@ -184,7 +182,7 @@ def changes_in(reader: Reader, post_id: int, versions: list[int], zone: tzinfo) 
     for copy in copies.listing(reader, *copies.WITH_TEXT, post_id=post_id):
         if time.monotonic() < until:
             typed = newer | copies.text_of(reader, copy.id)
-            follow(typed, newer, zone)
+            follow(typed, newer)
             changes[copy.id] = differing(newer, typed)
     for version in takewhile(lambda _: time.monotonic() < until, versions):
         older = as_typed(revisions.find(reader, post_id, version))
