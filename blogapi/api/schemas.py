@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from marshmallow import Schema, ValidationError, fields
@@ -290,6 +291,12 @@ def parse_cursor(text: str, order: str) -> Cursor[int]:
     except (ValidationError, ValueError, OverflowError):
         pass
     raise ValidationError(f"must be the value that Link gave for {order}")
+
+
+def cursor(description: str) -> fields.String:
+    """Return the parameter for the start of a page of a list that is ordered by time."""
+    parse = partial(parse_cursor, order="this list")
+    return parsed_by(parse, f"{description}: the value from `Link`.", pattern=f"^{CURSOR_TIME}_{ID}$")
 
 
 class QuerySchema(StrictSchema):

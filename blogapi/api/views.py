@@ -15,13 +15,14 @@ View = TypeVar("View", bound=Callable)
 class Views(Blueprint):
     """A blueprint with operations."""
 
-    def operation(self, rule: str, answer: Answer, *, also: str = "", **declared: Any) -> Callable[[View], View]:
+    def operation(self, rule: str, answer: Answer, **declared: Any) -> Callable[[View], View]:
         """Register the decorated view for a rule such as "GET /v1/posts", and declare its Operation.
 
-        `also` is a second path, by slug. The view receives the request with its `query` loaded. Other parameters are
-        refused, because a typo must not delete every post.
+        The paths below a post's id also exist below its slug. The view receives the request with its `query` loaded.
+        Other parameters are refused, because a typo must not delete every post.
         """
         method, path = rule.split()
+        by_slug = path.replace("/posts/<id:post>", "/posts/by-slug/<slug:post>")
         declaration = Operation(method, answer, **declared)
         reads_no_body = declaration.body is None and method not in READ_METHODS
 
@@ -37,8 +38,8 @@ class Views(Blueprint):
 
             vars(view_of_operation).update(operation=declaration, scopes=declaration.scopes)
             self.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
-            if also:
-                self.add_url_rule(also, f"{view.__name__}_by_slug", view_of_operation, methods=[method])
+            if by_slug != path and method != "PUT":  # A PUT by slug is an operation of its own: it can create a post.
+                self.add_url_rule(by_slug, f"{view.__name__}_by_slug", view_of_operation, methods=[method])
             return view
 
         return decorate

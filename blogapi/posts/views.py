@@ -102,7 +102,6 @@ def create_post(request: Request) -> Response:
     "GET /v1/posts/<id:post>",
     Answer(200, "The post.", PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
     scopes=SCOPES,
-    also="/v1/posts/by-slug/<slug:post>",
 )
 def get_post(request: Request, post: PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
@@ -125,7 +124,6 @@ def get_post(request: Request, post: PostRef) -> Response:
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>",
 )
 def change_post(request: Request, post: PostRef) -> Response:
     """Change the fields of a post that the body names.
@@ -189,7 +187,6 @@ def replace_post(request: Request, post: int) -> Response:
     request_headers=("If-Match",),
     query=parameters(permanent=QueryFlag(**doc("`true`: the post is gone at once, with its revisions."))),
     scopes=WRITE_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>",
 )
 def delete_post(request: Request, post: PostRef) -> Response:
     """Delete a post.

@@ -12,18 +12,7 @@ from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, precondition
 from blogapi.api.responses import POSTS, list_response, no_content, post_response
-from blogapi.api.schemas import (
-    CURSOR_TIME,
-    StrictSchema,
-    Time,
-    doc,
-    matching,
-    page_size,
-    parameters,
-    parse_cursor,
-    parse_id,
-    parsed_by,
-)
+from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
 from blogapi.api.views import Views
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID, WITHOUT_CONTENT, dump
 from blogapi.posts import storage as posts
@@ -38,11 +27,7 @@ from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
 
 KEPT_EXAMPLE = {"by": "laptop", "post": EXAMPLE_WITHOUT_CONTENT}
 REVISION = parsed_by(partial(parse_id, what="a revision"), "Only revisions before this one.", pattern=f"^{ID}$")
-DELETED = parsed_by(
-    partial(parse_cursor, order="this list"),
-    "Only posts deleted before: the value from `Link`.",
-    pattern=f"^{CURSOR_TIME}_{ID}$",
-)
+DELETED = cursor("Only posts deleted before")
 DELETED_AFTER = parsed_by(
     parse_second,
     "Only posts deleted in that second or later: a date (midnight UTC) or a time in RFC 3339.",
@@ -88,7 +73,6 @@ class RevisionSchema(KeptPostSchema):
     Answer(200, "The revisions, newest first.", RevisionSchema(many=True), LIST_HEADERS),
     query=parameters(limit=page_size("entries"), before=REVISION),
     scopes=READ_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/revisions",
 )
 def list_revisions(request: Request, post: PostRef) -> Response:
     """List the revisions of a post, newest first.
@@ -105,7 +89,6 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     "GET /v1/posts/<id:post>/revisions/<id:revision>",
     Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=READ_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>",
 )
 def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Get a post as it was before a change, as JSON or as a Markdown file."""
@@ -117,7 +100,6 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     CHANGED_POST,
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/revisions/<id:revision>/restore",
 )
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Restore a revision of a post.

@@ -11,18 +11,7 @@ from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, list_response, no_content, post_response, tagged_response
-from blogapi.api.schemas import (
-    CURSOR_TIME,
-    QueryFlag,
-    StrictSchema,
-    Time,
-    doc,
-    matching,
-    page_size,
-    parameters,
-    parse_cursor,
-    parsed_by,
-)
+from blogapi.api.schemas import QueryFlag, StrictSchema, Time, cursor, doc, matching, page_size, parameters
 from blogapi.api.views import Views
 from blogapi.documents import ID
 from blogapi.posts import storage as posts
@@ -33,11 +22,7 @@ from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.storage import StoredProposal
 
-BEFORE = parsed_by(
-    partial(parse_cursor, order="this list"),
-    "Only proposals made before: the value from `Link`.",
-    pattern=f"^{CURSOR_TIME}_{ID}$",
-)
+BEFORE = cursor("Only proposals made before")
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
 FORCE = parameters(force=QueryFlag(**doc("`true`: overwrite fields that were changed since, too.")))
 views = Views("proposals", __name__)
@@ -81,7 +66,6 @@ LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
     content_types=JSON_TYPES,
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/proposals",
 )
 def propose_change(request: Request, post: PostRef) -> Response:
     """Propose a change to a post.
@@ -98,13 +82,7 @@ def propose_change(request: Request, post: PostRef) -> Response:
     return answer(request, proposal, status=201, headers=[("Location", path)])
 
 
-@views.operation(
-    "GET /v1/posts/<id:post>/proposals",
-    LIST,
-    query=QUERY,
-    scopes=READ_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/proposals",
-)
+@views.operation("GET /v1/posts/<id:post>/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
 def list_proposals(request: Request, post: PostRef) -> Response:
     """List the proposals for a post, newest first."""
     return listed(request, post)
@@ -116,22 +94,14 @@ def list_all_proposals(request: Request) -> Response:
     return listed(request)
 
 
-@views.operation(
-    "GET /v1/posts/<id:post>/proposals/<id:proposal>",
-    ONE,
-    scopes=READ_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>",
-)
+@views.operation("GET /v1/posts/<id:post>/proposals/<id:proposal>", ONE, scopes=READ_SCOPES)
 def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     """Get a proposal."""
     return answer(request, proposals.find(request.database, post, proposal))
 
 
 @views.operation(
-    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>",
-    Answer(204, "The proposal is gone."),
-    scopes=WRITE_SCOPES,
-    also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>",
+    "DELETE /v1/posts/<id:post>/proposals/<id:proposal>", Answer(204, "The proposal is gone."), scopes=WRITE_SCOPES
 )
 def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     """Refuse or withdraw a proposal.
@@ -143,11 +113,7 @@ def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
 
 
 @views.operation(
-    "POST /v1/posts/<id:post>/proposals/<id:proposal>/apply",
-    CHANGED_POST,
-    query=FORCE,
-    request_headers=("If-Match",),
-    also="/v1/posts/by-slug/<slug:post>/proposals/<id:proposal>/apply",
+    "POST /v1/posts/<id:post>/proposals/<id:proposal>/apply", CHANGED_POST, query=FORCE, request_headers=("If-Match",)
 )
 def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
     """Apply a proposal to its post.
