@@ -149,11 +149,11 @@ def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Pat
         return _post_url(variable, text)
     if setting.name == "host":
         return text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    if text.startswith(POSTGRESQL):
-        return text
-    if NOT_A_FILE.match(text):
-        raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
-    return Path(text)
+    if setting.name == "database" and not text.startswith(POSTGRESQL):
+        if NOT_A_FILE.match(text):
+            raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
+        return Path(text)
+    return text
 
 
 def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:

@@ -1,5 +1,6 @@
 """The settings."""
 
+from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -87,6 +88,14 @@ NETWORKS = [ip_network("10.0.0.0/8"), ip_network("::1/128"), ip_network("fd00::/
 )
 def test_the_text_of_a_setting_is_parsed(variable, text, name, value):
     assert getattr(Config.from_environ({variable: text}), name) == value
+
+
+def test_a_new_setting_that_is_a_text_is_kept_as_it_is():
+    @dataclass(frozen=True)
+    class Extended(Config):
+        motto: str = ""
+
+    assert Extended.from_environ({"BLOGAPI_MOTTO": "Bread: /and/ wine"}).motto == "Bread: /and/ wine"
 
 
 IS_NO_NUMBER = "must be a whole number from 1 to "

@@ -107,6 +107,12 @@ TO_VERSION_1 = f"""{TO_VERSION_5}
 """
 
 
+def test_every_upgrade_since_1_3_0_can_be_undone_here():
+    missing = [f"TO_VERSION_{version - 1}" for version in range(12, VERSION + 1)]
+    missing = [name for name in missing if name not in globals()]
+    assert missing == [], "add what undoes the upgrade, and let the next lower version begin with it"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "downgrade",

@@ -104,7 +104,7 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
 def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
-    Title, content, excerpt, tags, cover image and params become what they were; slug, status and dates stay.
+    Everything becomes what it was except the slug, former slugs, status and dates.
     """
     document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
     return post_response(request, document)
