@@ -2,6 +2,7 @@
 
 import gzip
 import mimetypes
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,18 @@ def healthz() -> Response:
 def readyz() -> Response:
     """Say that the service takes requests, even if its database fails; while it drains, the answer is 503."""
     return json_response(request, {"status": "ok"}, cache_control="no-store")
+
+
+def add_static(views: Blueprint, address: str, files: Iterable[Path]) -> None:
+    """Let anybody read some files, at an address followed by their names."""
+    paths = {file.name: file for file in files}
+
+    @for_strangers
+    def send_file() -> Response:
+        return send_static(paths[request.path.rpartition("/")[2]])
+
+    for name in paths:
+        views.add_url_rule(f"{address}/{name}", view_func=send_file)
 
 
 def send_static(path: Path) -> Response:

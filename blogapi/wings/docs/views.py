@@ -15,7 +15,7 @@ from blogapi.documents import hash_of
 from blogapi.storage.keys import READ_SCOPES
 from blogapi.wings.docs.metrics import Metrics
 from blogapi.wings.docs.openapi import describe
-from blogapi.wings.pages import send_static
+from blogapi.wings.pages import add_static, send_static
 
 ADDRESSES = {
     "posts": "/v1/posts",
@@ -29,6 +29,7 @@ ADDRESSES = {
 }
 STATIC = Path(__file__).resolve().parent / "static"
 SWAGGER_UI = Path(str(files("flask_swagger_ui"))) / "dist"
+FILES = [STATIC / "docs.css", STATIC / "docs.js", SWAGGER_UI / "swagger-ui.css", SWAGGER_UI / "swagger-ui-bundle.js"]
 views = Blueprint("docs", __name__)
 
 
@@ -74,15 +75,7 @@ def docs_with_slash() -> Response:
     return redirect(request.address("/docs"))
 
 
-@for_strangers
-def docs_file() -> Response:
-    """Send one of the page's files."""
-    name = request.path.rpartition("/")[2]
-    return send_static((STATIC if name.startswith("docs.") else SWAGGER_UI) / name)
-
-
-for file in ("docs.css", "docs.js", "swagger-ui.css", "swagger-ui-bundle.js"):
-    views.add_url_rule(f"/docs/{file}", view_func=docs_file)
+add_static(views, "/docs", FILES)
 
 
 @cache

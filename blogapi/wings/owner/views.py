@@ -16,21 +16,10 @@ from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, keys, posts, preview, proposals, sessions, tags, writing
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS, marked
 from blogapi.wings.owner.frame import address, done, sent_digest, set_cookie
-from blogapi.wings.pages import send_static
+from blogapi.wings.pages import add_static
 
 METHODS = [*READ_METHODS, "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-STATIC = Path(__file__).resolve().parent / "static"
 views = Blueprint("views", __name__)
-
-
-@for_strangers
-def send_file() -> Response:
-    """Send a static file of the page; it needs no session."""
-    return send_static(STATIC / request.path.rpartition("/")[2])
-
-
-for file in STATIC.iterdir():
-    views.add_url_rule(f"/{file.name}", view_func=send_file)
 
 
 @views.get("/open")
@@ -91,6 +80,7 @@ owner.before_request(due_requests.publish_before_request)
 owner.after_request(frame.finish)
 owner.teardown_request(frame.close_image)
 owner.context_processor(frame.context)
+add_static(views, "", (Path(__file__).resolve().parent / "static").iterdir())
 for blueprint in (views, *(module.views for module in (posts, proposals, writing, images, tags, keys, preview))):
     owner.register_blueprint(blueprint)
 for path in ("", "/", "/<path:path>"):
