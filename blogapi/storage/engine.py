@@ -12,6 +12,7 @@ import peewee
 from peewee import SQL, ColumnBase, Context, Field, Model, Node
 
 from blogapi.clock import rfc3339
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
@@ -206,6 +207,13 @@ class Reader:
     def row(self, query: Query, **values: Any) -> tuple | None:
         """Run a query with the values of its placeholders; return its first row, or None. Raises Unavailable."""
         return self.engine.row(query, values)
+
+    def get(self, kind: str, query: Query, **values: Any) -> tuple:
+        """Run a query for a thing of this kind; return the first row. Raises DoesNotExist, Unavailable."""
+        row = self.row(query, **values)
+        if row is None:
+            raise DoesNotExist(kind)
+        return row
 
     def one(self, query: Query, **values: Any) -> tuple:
         """Run a query that always returns a row; return the first. Raises Unavailable."""

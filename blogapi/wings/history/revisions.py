@@ -106,12 +106,7 @@ def find_version(reader: Reader, post_id: int, version: int) -> bytes:
 
 
 def _find(reader: Reader, condition: Any, kind: str) -> bytes:
-    row = reader.row(Revision.select(_document).where(condition))
-    if row is None:
-        raise DoesNotExist(kind)
-    if row[0] is None:
-        raise Damaged
-    return row[0]
+    return documents.intact(*reader.get(kind, Revision.select(_document).where(condition)))
 
 
 # Restore and delete

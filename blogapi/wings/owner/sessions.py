@@ -125,10 +125,7 @@ def share(tx: Transaction, post_id: int) -> str:
 def shared_post(reader: Reader, token: str) -> bytes:
     """Return the document of the post that a link shares. Raises DoesNotExist."""
     is_valid = (PreviewLink.digest == digest_of(token)) & (PreviewLink.ends_at > reader.now)
-    row = reader.row(PreviewLink.select(PreviewLink.post_id).where(is_valid))
-    if row is None:
-        raise DoesNotExist("preview")
-    return posts.find(reader, row[0])
+    return posts.find(reader, *reader.get("preview", PreviewLink.select(PreviewLink.post_id).where(is_valid)))
 
 
 def previews(reader: Reader, post_id: int) -> list[KnownPreview]:

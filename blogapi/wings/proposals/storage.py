@@ -103,10 +103,8 @@ def posts_with_proposals(reader: Reader) -> set[int]:
 
 def find(reader: Reader, ref: PostRef, proposal_id: int) -> StoredProposal:
     """Return a proposal for a post. Raises DoesNotExist, Damaged."""
-    row = reader.row(_of_present.select(*_columns).where(_is(posts.id_of(reader, ref), proposal_id)))
-    if row is None:
-        raise DoesNotExist("proposal")
-    return _stored(row)
+    query = _of_present.select(*_columns).where(_is(posts.id_of(reader, ref), proposal_id))
+    return _stored(reader.get("proposal", query))
 
 
 def _stored(row: tuple) -> StoredProposal:
@@ -222,10 +220,9 @@ def apply(
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
     """Delete a proposal. Raises DoesNotExist; NotPermitted if a drafts-only author did not make it."""
-    proposer = tx.row(_of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id)))
-    if proposer is None:
-        raise DoesNotExist("proposal")
-    if author.drafts_only and proposer != (author.name,):
+    query = _of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id))
+    (proposer,) = tx.get("proposal", query)
+    if author.drafts_only and proposer != author.name:
         raise NotPermitted("another key made this proposal")
     withdraw(tx, proposal_id)
 
@@ -241,10 +238,7 @@ def refuse(tx: Transaction, post_id: int, proposal_id: int) -> None:
 def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
     """Undo the refusal of a proposal. Raises DoesNotExist, Rejected."""
     is_refused = _is(posts.id_of(tx, post_id), proposal_id) & ~_is_waiting
-    row = tx.row(Proposal.select(Proposal.bytes).where(is_refused))
-    if row is None:
-        raise DoesNotExist("proposal")
-    _check_room(tx, post_id, *row)
+    _check_room(tx, post_id, *tx.get("proposal", Proposal.select(Proposal.bytes).where(is_refused)))
     tx.execute(Proposal.update(refused_at=None).where(is_refused))
 
 

@@ -13,7 +13,7 @@ from blogapi.paging import Page
 from blogapi.posts import effects
 from blogapi.posts.tags import OF_POST
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, placeholders
-from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
+from blogapi.storage.errors import Damaged, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
 from blogapi.text import fold
 
@@ -40,10 +40,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
     """Return a tag by its folded name, as `page` does, and as slowly. Raises DoesNotExist."""
-    row = reader.row(tags_query(status), limit=1, first=tag, last=tag)
-    if row is None:
-        raise DoesNotExist("tag")
-    return CountedTag(*row[1:])
+    return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
 
 @cache

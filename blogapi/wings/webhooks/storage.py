@@ -76,10 +76,7 @@ def listing(reader: Reader) -> list[KnownWebhook]:
 
 def find(reader: Reader, webhook_id: int) -> KnownWebhook:
     """Return a webhook. Raises DoesNotExist."""
-    row = reader.row(_webhooks.where(Webhook.id == webhook_id))
-    if row is None:
-        raise DoesNotExist("webhook")
-    return _known(row)
+    return _known(reader.get("webhook", _webhooks.where(Webhook.id == webhook_id)))
 
 
 _options = Webhook.headers, Webhook.after_seconds, Webhook.body
@@ -227,15 +224,14 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
     """Send an event to a webhook again; its delivery can be in any state. Raises DoesNotExist, Rejected."""
     active = find(tx, webhook_id).active
-    row = tx.row(deliveries_query.where(Delivery.webhook_id == webhook_id, Event.message_id == message_id))
-    if row is None:
-        raise DoesNotExist("delivery")
+    of_both = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
+    *known, event_id = tx.get("delivery", deliveries_query.where(of_both))
     if not active:
         raise Rejected(*INACTIVE)
     again = {"state": "pending", "next_attempt_at": ""}
-    of_both = (Delivery.webhook_id == webhook_id) & (Delivery.event_id == row[-1])
-    tx.execute(Delivery.update(again | {"repeats": Delivery.repeats + 1}).where(of_both))
-    return KnownDelivery._make(row[:-1])._replace(state="pending", next_attempt_at="")
+    repeated = Delivery.update(again | {"repeats": Delivery.repeats + 1})
+    tx.execute(repeated.where(Delivery.webhook_id == webhook_id, Delivery.event_id == event_id))
+    return KnownDelivery._make(known)._replace(state="pending", next_attempt_at="")
 
 
 # Pruning, in several transactions, so that other writes run in between
