@@ -15,7 +15,6 @@ from blogapi.api.schemas import URL, sentences
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier
 from blogapi.config import Config
-from blogapi.documents import FIELDS, MAX_URL, each_text
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
@@ -29,7 +28,7 @@ from blogapi.wings.markdown.front_matter import shown
 
 AUTHOR = Author("rebase")  # author in the history
 # The fields that can contain an address
-WITH_ADDRESSES = [name for name, field in FIELDS.items() if field.kind in ("text", "url", "params")]
+WITH_ADDRESSES = [name for name, field in documents.FIELDS.items() if field.kind in ("text", "url", "params")]
 post_schema = PostInputSchema(partial=True)
 
 
@@ -42,7 +41,7 @@ def given_path(value: str) -> Path:
 
 def given_url(value: str) -> str:
     """Return a URL without its trailing slash."""
-    if len(value) > MAX_URL or not re.fullmatch(URL, value):
+    if len(value) > documents.MAX_URL or not re.fullmatch(URL, value):
         raise click.BadParameter("must be an absolute http or https URL without white space")
     return value.rstrip("/")
 
@@ -100,7 +99,7 @@ def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[s
     except PostDoesNotExist:  # deleted meanwhile
         return None
     old = documents.load(post.document)
-    changed = {name: each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}
+    changed = {name: documents.each_text(old[name], replace) for name in WITH_ADDRESSES if name in old}
     try:
         new = documents.in_order(old | post_schema.load(changed))
     except ValidationError as error:

@@ -16,7 +16,6 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName
 from blogapi.text import counted
 from blogapi.wings.history import undo
-from blogapi.wings.history.undo import Undone
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.front_matter import shown
 
@@ -73,7 +72,7 @@ def check_author(database: Database, key: str) -> None:
         raise click.BadParameter(str(error), param_hint="'--key'") from None
 
 
-def print_undone(results: Iterable[Undone], would_be: str) -> int:
+def print_undone(results: Iterable[undo.Undone], would_be: str) -> int:
     """Print the result for each post, and the counts; return how many posts were left alone."""
     counts = Counter(dict.fromkeys(ACTIONS, 0))
     try:

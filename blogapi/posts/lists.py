@@ -11,7 +11,6 @@ from typing import Any
 from peewee import SQL, Field, Ordering, Select
 
 from blogapi import documents
-from blogapi.documents import STATUSES
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, id_of, page_of
 from blogapi.storage.engine import Compiled, Placeholder, Reader
 from blogapi.storage.errors import Damaged, Unavailable
@@ -62,7 +61,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
         query = Post.select(Post.id, DOCUMENTS[dialect])
         if status is None and not by_tag:
             return query.where(Post.id < Placeholder("before")).order_by(newest_first).limit(Placeholder("limit"))
-        listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else STATUSES)]
+        listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else documents.STATUSES)]
         lists = [posts.select(key).where(key < Placeholder("before")) for posts, key in listed]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
@@ -104,7 +103,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
                 return query.where(time == Placeholder("time"), key < Placeholder("id"))
             return query.where(time < Placeholder("time"), time >= Placeholder("after"))
 
-        lists = [timed(listed) for listed in ([status] if status else STATUSES)]
+        lists = [timed(listed) for listed in ([status] if status else documents.STATUSES)]
         return _union(dialect, lists, SQL("3").desc(), SQL("1").desc())  # the time and the id
 
     return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql"), sort))

@@ -25,7 +25,6 @@ from blogapi.posts.schemas import (
     PostSchema,
     PostSummarySchema,
 )
-from blogapi.posts.storage import PostRef
 from blogapi.storage.database import Database
 from blogapi.storage.keys import WRITE_SCOPES
 from blogapi.storage.models import SCOPES
@@ -103,7 +102,7 @@ def create_post(request: Request) -> Response:
     Answer(200, "The post.", PostSchema(), ("ETag", "Content-Location"), POST_TYPES),
     scopes=SCOPES,
 )
-def get_post(request: Request, post: PostRef) -> Response:
+def get_post(request: Request, post: posts.PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
     To get the file, prefer `text/markdown` in `Accept`. A former slug of the post works, too; the answer then has a
@@ -125,7 +124,7 @@ def get_post(request: Request, post: PostRef) -> Response:
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
 )
-def change_post(request: Request, post: PostRef) -> Response:
+def change_post(request: Request, post: posts.PostRef) -> Response:
     """Change the fields of a post that the body names.
 
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
@@ -188,7 +187,7 @@ def replace_post(request: Request, post: int) -> Response:
     query=parameters(permanent=QueryFlag(**doc("`true`: the post is gone at once, with its revisions."))),
     scopes=WRITE_SCOPES,
 )
-def delete_post(request: Request, post: PostRef) -> Response:
+def delete_post(request: Request, post: posts.PostRef) -> Response:
     """Delete a post.
 
     It stays in the trash for 30 days, or not at all with `permanent=true`. Its slugs are free again; its id is never

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from peewee import Ordering, Select, Tuple
 
 from blogapi import documents
-from blogapi.documents import INPUT_FIELDS, STAYING
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import effects, slugs
 from blogapi.posts import storage as posts
@@ -17,17 +16,17 @@ from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import MAX_ID, Author, Post, Retagging, Revision
 
-RESTORED = [name for name in INPUT_FIELDS if name not in STAYING]  # fields that `restore` restores
+RESTORED = [name for name in documents.INPUT_FIELDS if name not in documents.STAYING]  # fields that `restore` restores
 
 
 class KeptPost(NamedTuple):
     """An earlier version of a post, without its content."""
 
     post_id: int
-    version: int
-    until: str
-    author: str  # who replaced or deleted it
     post: bytes
+    until: str
+    version: int
+    author: str  # who replaced or deleted it
 
 
 _document = AsBytes(Revision.document)
@@ -67,12 +66,7 @@ def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cur
     if is_postgresql:
         query = bounded(query, "until", "version", "replaced_by", key="post_id")
     parameters = ListQuery(limit, fields=",".join(documents.WITHOUT_CONTENT))
-    return page_of(reader.rows(query), parameters, cursor, _kept)
-
-
-def _kept(row: tuple, post: bytes) -> KeptPost:
-    post_id, _, until, version, author = row
-    return KeptPost(post_id, version, until, author, post)
+    return page_of(reader.rows(query), parameters, cursor, lambda row, post: KeptPost._make(row)._replace(post=post))
 
 
 def find(reader: Reader, ref: PostRef, version: int) -> bytes:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from peewee import fn
 
 from blogapi import documents
-from blogapi.documents import STATUSES
 from blogapi.posts import due, proposals, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
@@ -145,7 +144,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
     """Return the ids of posts changed or deleted since a given time, most recent first."""
-    changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(STATUSES), Post.updated_at >= since)
+    changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(documents.STATUSES), Post.updated_at >= since)
     is_deleted = (Revision.state == "deleted") & (Revision.until >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(is_deleted)
     return [post_id for _, post_id in sorted(reader.rows(changed + deleted), reverse=True)]

@@ -17,12 +17,10 @@ from blogapi.api.views import Views
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID, WITHOUT_CONTENT, dump
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import MOMENT, PostSchema, parse_second
-from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
 from blogapi.storage.errors import DoesNotExist, PostDoesNotExist, Unavailable
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.history import revisions
-from blogapi.wings.history.revisions import KeptPost
 from blogapi.wings.markdown.http import POST_TYPES, post_or_file_response
 
 KEPT_EXAMPLE = {"by": "laptop", "post": EXAMPLE_WITHOUT_CONTENT}
@@ -74,7 +72,7 @@ class RevisionSchema(KeptPostSchema):
     query=parameters(limit=page_size("entries"), before=REVISION),
     scopes=READ_SCOPES,
 )
-def list_revisions(request: Request, post: PostRef) -> Response:
+def list_revisions(request: Request, post: posts.PostRef) -> Response:
     """List the revisions of a post, newest first.
 
     A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
@@ -90,7 +88,7 @@ def list_revisions(request: Request, post: PostRef) -> Response:
     Answer(200, "The post as it was.", PostSchema(), ("ETag",), POST_TYPES),
     scopes=READ_SCOPES,
 )
-def get_revision(request: Request, post: PostRef, revision: int) -> Response:
+def get_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
     """Get a post as it was before a change, as JSON or as a Markdown file."""
     return post_or_file_response(request, revisions.find(request.database, post, revision))
 
@@ -101,7 +99,7 @@ def get_revision(request: Request, post: PostRef, revision: int) -> Response:
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
 )
-def restore_revision(request: Request, post: PostRef, revision: int) -> Response:
+def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
     Everything becomes what it was except the slug, former slugs, status and dates.
@@ -164,7 +162,7 @@ def post_not_found(error: PostDoesNotExist) -> Response:
     return error_response(exceptions.NotFound(message))
 
 
-def kept_json(kept: list[KeptPost], known: Callable[[KeptPost], dict[str, str]]) -> bytes:
+def kept_json(kept: list[revisions.KeptPost], known: Callable[[revisions.KeptPost], dict[str, str]]) -> bytes:
     """Return versions as JSON, each preceded by its `known` fields."""
     heads = [dump(known(post) | {"by": post.author}).removesuffix("}").encode() for post in kept]
     return b"[%b]\n" % b",".join(b'%b,"post":%b}' % (head, post.post) for head, post in zip(heads, kept, strict=True))

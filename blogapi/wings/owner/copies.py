@@ -31,7 +31,6 @@ from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
-from blogapi.posts.idempotency import IdempotencyKey
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
@@ -114,9 +113,9 @@ def post_of(reader: Reader, draft: str) -> int | None:
     return int(draft) if draft.isdecimal() else created and created[1]
 
 
-def key_of(draft: str) -> IdempotencyKey:
+def key_of(draft: str) -> idempotency.IdempotencyKey:
     """Return the key under which a draft creates its post once. No Idempotency-Key can contain the space."""
-    return IdempotencyKey(b"", f"draft {draft}", b"")
+    return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 
 def current(reader: Reader, draft: str) -> Copy | None:

@@ -13,7 +13,6 @@ from marshmallow import Schema, ValidationError
 
 from blogapi import documents
 from blogapi.api.request import request
-from blogapi.documents import FIELDS, hash_of
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.frame import local_time
@@ -21,12 +20,12 @@ from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
 
 FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # These are only shown.
-LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in FIELDS.items()}
-TEXTS = [name for name in FORM_FIELDS if FIELDS[name].kind == "text"]
+LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
+TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
 # Fields that the form and the page of a post show without a place of their own
 MORE_FIELDS = {
     name: field
-    for name, field in FIELDS.items()
+    for name, field in documents.FIELDS.items()
     if field.presence == "optional" and field.kind in ("line", "text", "url") and name != "cover_image"
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
@@ -51,7 +50,7 @@ def base_of(typed: Mapping[str, str]) -> str:
 
 
 def _hash(name: str, typed: Mapping[str, str]) -> str:
-    return hash_of(typed.get(name, "").encode())
+    return documents.hash_of(typed.get(name, "").encode())
 
 
 def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:

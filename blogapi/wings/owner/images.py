@@ -16,7 +16,6 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
-from blogapi.wings.images.storage import StoredImage, Use
 from blogapi.wings.images.views import delete_unused, parse_image_cursor
 from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
@@ -29,7 +28,7 @@ views = Blueprint("images", __name__)
 
 
 @views.app_template_filter()
-def as_markdown(image: StoredImage) -> str:
+def as_markdown(image: images.StoredImage) -> str:
     """Return the Markdown that shows an image."""
     return image_of(Path(image.name).stem, request.service.config.base_url + image.path)
 
@@ -72,7 +71,7 @@ def show_image(image_id: str, **shown: Any) -> str:
     return render_template("owner/image.html", image=image, uses=titles, most=images.MAX_USES, **shown)
 
 
-def title_of(use: Use) -> str:
+def title_of(use: images.Use) -> str:
     """Return the title of the post or version that uses an image, or "" if it does not exist."""
     find = partial(revisions.find_version, version=use.version) if use.version else posts.find
     with suppress(DoesNotExist):

@@ -14,11 +14,9 @@ from blogapi.api.request import request
 from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
-from blogapi.storage.keys import digest_of
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey, Idempotency
 from blogapi.wings.owner.frame import done, shows_errors
 from blogapi.wings.webhooks import storage as webhooks
-from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownWebhook
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 KEYS_PER_PAGE = 100
@@ -28,7 +26,7 @@ new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(parti
 PRESETS = {
     "rebuild": [webhooks.SITE_CHANGED],
     "published": ["post.published"],
-    "everything": [event for event in DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
+    "everything": [event for event in webhooks.DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
 }
 REBUILD = {"preset": "rebuild", "after_seconds": "60"}  # values of the form for all hosts
 HOSTS = {
@@ -41,7 +39,7 @@ HOSTS = {
         "headers": "Authorization: Bearer TOKEN",
     },
 }
-CHOICES = {"events": EVENTS, "bodies": webhooks.BODIES}  # in the form of a webhook
+CHOICES = {"events": webhooks.EVENTS, "bodies": webhooks.BODIES}  # in the form of a webhook
 PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
 WEBHOOK = "/webhooks/<id:webhook_id>"
 views = Blueprint("keys", __name__)
@@ -58,12 +56,12 @@ def form_secret() -> bytes:
 
 def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
     """Store the key of a form, once. Raises BadKeyName, Rejected."""
-    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == digest_of(key))) is None:
+    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == keys.digest_of(key))) is None:
         claim(tx, key)
         keys.add(tx, name, key, scope)
 
 
-def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWebhook, str]:
+def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[webhooks.KnownWebhook, str]:
     """Create the webhook of a form, once; return it, and its secret as text. Raises Rejected."""
     text = webhooks.SECRET_PREFIX + b64encode(secret).decode()
     if webhook := webhooks.find_by_secret(tx, text):
@@ -75,7 +73,7 @@ def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[KnownWeb
 def claim(tx: Transaction, secret: str) -> None:
     """Record that a form has used a secret. Raises Rejected if it did before, so that a revoked key stays revoked."""
     # The record outlives the session. No Idempotency-Key has its empty name.
-    row = {"digest": digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
+    row = {"digest": keys.digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))
     except NotUnique:

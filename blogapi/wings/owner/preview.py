@@ -18,7 +18,6 @@ from werkzeug import exceptions
 from blogapi import documents
 from blogapi.api.access import for_strangers
 from blogapi.api.request import request
-from blogapi.documents import etag_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.owner import copies, sessions
@@ -181,7 +180,7 @@ def without_others(html: str) -> Markup:
 
 def render(text: str) -> str:
     """Render Markdown once, and cache the HTML, because strangers can request a shared post again and again."""
-    digest = etag_of(text.encode())
+    digest = documents.etag_of(text.encode())
     page = pages.pop(digest, None) or zlib.compress(markdown.render(text).encode(), 1)
     pages[digest] = page  # the latest now
     while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:

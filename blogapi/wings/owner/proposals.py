@@ -10,18 +10,14 @@ from blogapi import documents
 from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
-from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
-from blogapi.posts.storage import Check, Fields
 from blogapi.storage.engine import Transaction
 from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
-from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.owner.fields import as_typed, base_of
 from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
 from blogapi.wings.owner.posts import POST, change, differences, show_post
 from blogapi.wings.proposals import storage as proposals
-from blogapi.wings.proposals.storage import StoredProposal
 from blogapi.wings.proposals.views import BEFORE
 
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
@@ -41,7 +37,7 @@ def waiting(post_id: int) -> dict[str, Any]:
     return {"items": [shown(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids]} | next_page
 
 
-def shown(now: bytes, proposal: StoredProposal) -> dict[str, Any]:
+def shown(now: bytes, proposal: proposals.StoredProposal) -> dict[str, Any]:
     """Return what a proposal would change, without its texts, which can be long, and its entity tag."""
     changed = differences(now, proposed(now, proposal.changes))
     slugs = {name: proposal.changes[name] for name in ("former_slugs",) if name in proposal.changes}
@@ -49,7 +45,7 @@ def shown(now: bytes, proposal: StoredProposal) -> dict[str, Any]:
     return shown | slugs | {"changed": changed, "conflicts": proposal.conflicts(documents.load(now))}
 
 
-def proposed(document: bytes, fields: Fields) -> bytes:
+def proposed(document: bytes, fields: posts.Fields) -> bytes:
     """Return the document of a post as it would be with these changes."""
     return documents.dump(documents.in_order(documents.load(document) | proposals.cleared(fields))).encode()
 
@@ -66,7 +62,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
     return answer
 
 
-def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: Check) -> bytes:
+def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: posts.Check) -> bytes:
     """Apply a proposal, even over conflicts, which were shown."""
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
@@ -82,8 +78,8 @@ def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str
     """Turn a proposal into a copy; return its id. Raises DoesNotExist."""
     now, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
     fields = as_typed(proposed(now, proposal.changes)) | {"base": base_of(as_typed(now))}
-    copy = Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(now))
-    copies.put(tx, Sent(copy._replace(browser=f"a proposal of {proposal.author}"), fields))
+    copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=documents.etag_of(now))
+    copies.put(tx, copies.Sent(copy._replace(browser=f"a proposal of {proposal.author}"), fields))
     proposals.remove(tx, post_id, proposal_id, author)
     return copy.id
 

@@ -10,7 +10,6 @@ from peewee import Case, Expression, Tuple, fn
 
 from blogapi import documents
 from blogapi.clock import earlier
-from blogapi.documents import etag_of, hash_of
 from blogapi.paging import LATEST, Cursor, ListQuery, Page, bounded, cursor_of, page_of
 from blogapi.posts import slugs
 from blogapi.posts import storage as posts
@@ -50,7 +49,7 @@ class StoredProposal(NamedTuple):
     @property
     def etag(self) -> str:
         """Its entity tag."""
-        return etag_of(self.document)
+        return documents.etag_of(self.document)
 
     def conflicts(self, now: Fields) -> list[str]:
         """Return the fields that have changed since, to other values than the proposed ones."""
@@ -140,7 +139,7 @@ def add(
     proposal_id = same.id if same else _insert(tx, post.id, author.name, len(text))
     columns = proposal_id, post.id, author.name, same.created_at if same else tx.now
     shown = dict(zip(("id", "post_id", "by", "created_at"), map(str, columns), strict=True))
-    shown["base"] = etag_of(post.document)
+    shown["base"] = documents.etag_of(post.document)
     document = b'%b,"changes":%b}' % (documents.dump(shown)[:-1].encode(), text)
     new = StoredProposal(*columns, _base(old, changes), document, changes)
     if new != same:
@@ -175,7 +174,7 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
     """Return hashes of fields of a post, but its tags as they are, because a site-wide tag change must edit them."""
-    hashes = {name: hash_of(documents.dump([post.get(name)]).encode()) for name in names}
+    hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
 

@@ -16,11 +16,9 @@ from blogapi.api.views import Views
 from blogapi.documents import ID
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostChangeSchema
-from blogapi.posts.storage import PostRef
 from blogapi.posts.views import CHANGED_POST, LIST_HEADERS
 from blogapi.storage.keys import READ_SCOPES, WRITE_SCOPES
 from blogapi.wings.proposals import storage as proposals
-from blogapi.wings.proposals.storage import StoredProposal
 
 BEFORE = cursor("Only proposals made before")
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
@@ -67,7 +65,7 @@ LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
     request_headers=("If-Match",),
     scopes=WRITE_SCOPES,
 )
-def propose_change(request: Request, post: PostRef) -> Response:
+def propose_change(request: Request, post: posts.PostRef) -> Response:
     """Propose a change to a post.
 
     The body is that of a PATCH. The post stays as it is until somebody applies the proposal. A drafts-only key may
@@ -83,7 +81,7 @@ def propose_change(request: Request, post: PostRef) -> Response:
 
 
 @views.operation("GET /v1/posts/<id:post>/proposals", LIST, query=QUERY, scopes=READ_SCOPES)
-def list_proposals(request: Request, post: PostRef) -> Response:
+def list_proposals(request: Request, post: posts.PostRef) -> Response:
     """List the proposals for a post, newest first."""
     return listed(request, post)
 
@@ -95,7 +93,7 @@ def list_all_proposals(request: Request) -> Response:
 
 
 @views.operation("GET /v1/posts/<id:post>/proposals/<id:proposal>", ONE, scopes=READ_SCOPES)
-def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
+def get_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Get a proposal."""
     return answer(request, proposals.find(request.database, post, proposal))
 
@@ -103,7 +101,7 @@ def get_proposal(request: Request, post: PostRef, proposal: int) -> Response:
 @views.operation(
     "DELETE /v1/posts/<id:post>/proposals/<id:proposal>", Answer(204, "The proposal is gone."), scopes=WRITE_SCOPES
 )
-def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
+def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Refuse or withdraw a proposal.
 
     A drafts-only key may delete its own.
@@ -115,7 +113,7 @@ def delete_proposal(request: Request, post: PostRef, proposal: int) -> Response:
 @views.operation(
     "POST /v1/posts/<id:post>/proposals/<id:proposal>/apply", CHANGED_POST, query=FORCE, request_headers=("If-Match",)
 )
-def apply_proposal(request: Request, post: PostRef, proposal: int) -> Response:
+def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Apply a proposal to its post.
 
     If a field that it changes has another value by now, the answer is 412 and nothing is changed, unless `force` is
@@ -134,12 +132,12 @@ def changed_since(error: proposals.ChangedSince) -> Response:
     return error_response(exceptions.PreconditionFailed(str(error)))
 
 
-def answer(request: Request, proposal: StoredProposal, **options: Any) -> Response:
+def answer(request: Request, proposal: proposals.StoredProposal, **options: Any) -> Response:
     """Answer with a proposal and its entity tag."""
     return tagged_response(request, proposal.document + b"\n", proposal.etag, **options)
 
 
-def listed(request: Request, post: PostRef | None = None) -> Response:
+def listed(request: Request, post: posts.PostRef | None = None) -> Response:
     """Answer with a page of the proposals for a post, or for all."""
     page = proposals.page(request.database, post, **request.query)
     return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)

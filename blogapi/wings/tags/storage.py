@@ -8,7 +8,6 @@ from typing import NamedTuple
 from peewee import SQL, Select, fn
 
 from blogapi import documents
-from blogapi.documents import MAX_TAG, STATUSES
 from blogapi.paging import Page
 from blogapi.posts import effects
 from blogapi.posts.tags import OF_POST
@@ -17,7 +16,7 @@ from blogapi.storage.errors import Damaged, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
 from blogapi.text import fold
 
-BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (MAX_TAG + 1)  # sort before all tags and after all tags
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # sort before all tags and after all tags
 
 
 class CountedTag(NamedTuple):
@@ -54,7 +53,7 @@ def tags_query(status: str | None) -> Compiled:
     groups = carried.select(PostTag.tag, newest, posts).where(asked).group_by(PostTag.tag)
     counted = groups.order_by(PostTag.tag).limit(Placeholder("limit")).alias("counted")
     spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
-    spelling &= PostTag.status.in_([status] if status else STATUSES)
+    spelling &= PostTag.status.in_([status] if status else documents.STATUSES)
     name = PostTag.select(PostTag.name).where(spelling)  # looked up only for the tags on the page
     return Compiled(Select([counted], [counted.c.tag, name, counted.c.posts]).order_by(SQL("1")))
 
