@@ -68,7 +68,7 @@ def test_events_can_be_chosen_and_a_change_can_leave_out_fields(client, subscrib
         ({"url": None}, "url: must not be null"),
         ({"url": ""}, "url: must have 1 to 2,048 characters"),
         ({"url": "ftp://a.b"}, ABSOLUTE),
-        ({"url": "http://8.8.8.8:65536"}, HOST),
+        ({"url": "http://8.8.8.8:65536"}, ABSOLUTE),
         ({"url": "http://8.8.8.8:0"}, HOST),
         ({"url": "http://%00/"}, "url: not a valid host name"),
         ({"url": "http://127.0.0.1\\@8.8.8.8/"}, ABSOLUTE),
