@@ -136,10 +136,8 @@ def dump(value: dict[str, Any] | list[Any]) -> str:
 
 def load(document: bytes | None) -> dict[str, Any]:
     """Parse a document. Raises Damaged."""
-    if document is None:  # even in a NOT NULL column: SQLite has no checksums
-        raise Damaged
     try:
-        post = DECODER.decode(document.decode())
+        post = DECODER.decode(intact(document).decode())
         if post.keys() >= REQUIRED:
             return post
     except (TypeError, ValueError, AttributeError) as error:
@@ -169,7 +167,7 @@ def etags(document: bytes) -> tuple[str, str]:
 
 def intact(document: bytes | None) -> bytes:
     """Return a document. Raises Damaged."""
-    if document is None:
+    if document is None:  # even in a NOT NULL column: SQLite has no checksums
         raise Damaged
     return document
 

@@ -24,16 +24,14 @@ BEARER: Any = ["Bearer"]  # WWWAuthenticate would add a space to a challenge wit
 AUTHORIZATION = re.compile(f"bearer +({keys.KEY_PATTERN})", re.IGNORECASE)
 
 View = TypeVar("View", bound=Callable)
-STRANGERS, GUARDS_ITSELF = "for_strangers", "guards_itself"  # attributes of views and blueprints
+STRANGER = "stranger"  # stands for a scope where neither a key nor a session is needed
 
 
-def for_strangers(view: View) -> View:
-    """Declare that a view needs neither a key nor a session."""
-    vars(view)[STRANGERS] = True
-    return view
+class SelfGuarded(Blueprint):
+    """A blueprint whose views require a session instead of a key, or accept a key in the body."""
 
 
-def for_scopes(scopes: tuple[str, ...]) -> Callable[[View], View]:
+def for_scopes(*scopes: str) -> Callable[[View], View]:
     """Declare which keys may use a view that is not an operation; by default, only full ones may."""
 
     def declare(view: View) -> View:
@@ -43,10 +41,7 @@ def for_scopes(scopes: tuple[str, ...]) -> Callable[[View], View]:
     return declare
 
 
-def guards_itself(blueprint: Blueprint) -> Blueprint:
-    """Declare that the views of a blueprint require a session instead of a key, or accept a key in the body."""
-    vars(blueprint)[GUARDS_ITSELF] = True
-    return blueprint
+for_strangers = for_scopes(STRANGER)
 
 
 def is_for_strangers(request: Request) -> bool:
@@ -58,12 +53,13 @@ def is_for_strangers(request: Request) -> bool:
     if isinstance(error, MethodNotAllowed):
         routes = current_app.url_map.bind("localhost")
         endpoints = {routes.match(request.path, method)[0] for method in error.valid_methods or ()}
-    return any(hasattr(current_app.view_functions.get(endpoint or ""), STRANGERS) for endpoint in endpoints)
+    views = [current_app.view_functions.get(endpoint or "") for endpoint in endpoints]
+    return any(STRANGER in getattr(view, "scopes", ()) for view in views)
 
 
 def protect(app: Flask) -> None:
     """Check every request, even for unknown paths, so new views are protected by default."""
-    self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if hasattr(blueprint, GUARDS_ITSELF))
+    self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 
     @app.before_request
     def guard() -> None:

@@ -247,11 +247,10 @@ class Flag(fields.Boolean):
         return value
 
 
-class QueryFlag(Flag):
-    """true or false in a query."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
-        return super()._deserialize({"true": True, "false": False}.get(value), attr, data)
+def query_flag(description: str) -> fields.Boolean:
+    """Return a parameter that is true or false."""
+    messages = Flag.default_error_messages
+    return fields.Boolean(truthy={"true"}, falsy={"false"}, error_messages=messages, **doc(description))
 
 
 def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fields.String:

@@ -69,11 +69,10 @@ def params_field(description: str, merges: bool = False) -> fields.Dict:
 
 def _text(field: documents.Field) -> Text:
     if field.presence != "required":
-        bounds = f"At most {field.max_length:,} characters."
-        return Text(length(0, field.max_length), **doc(f"{field.description} {bounds}", pattern=TEXT))
-    bounds = f"1 to {field.max_length:,} characters, at least one visible."
-    described = doc(f"{field.description} {bounds}", pattern=TEXT, minLength=1)
-    return Text(length(0, field.max_length), visible, required=True, **described)
+        description = f"{field.description} At most {field.max_length:,} characters."
+        return Text(length(0, field.max_length), **doc(description, pattern=TEXT))
+    description = f"{field.description} 1 to {field.max_length:,} characters, at least one visible."
+    return Text(length(0, field.max_length), visible, required=True, **doc(description, pattern=TEXT, minLength=1))
 
 
 def _slug(field: documents.Field) -> Text:

@@ -11,7 +11,7 @@ from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, created_response, list_response, no_content, post_response
-from blogapi.api.schemas import QueryFlag, choice, doc, parameters
+from blogapi.api.schemas import choice, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
 from blogapi.paging import Cursor, ListQuery, Page
@@ -184,7 +184,7 @@ def replace_post(request: Request, post: int) -> Response:
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=parameters(permanent=QueryFlag(**doc("`true`: the post is gone at once, with its revisions."))),
+    query=parameters(permanent=query_flag("`true`: the post is gone at once, with its revisions.")),
     scopes=WRITE_SCOPES,
 )
 def delete_post(request: Request, post: posts.PostRef) -> Response:

@@ -46,7 +46,7 @@ def index() -> Response:
 
 
 @views.get("/metrics")
-@for_scopes(READ_SCOPES)
+@for_scopes(*READ_SCOPES)
 def metrics() -> Response:
     """Return the metrics for Prometheus."""
     return respond(request, Metrics(request.service).text(), CONTENT_TYPE_LATEST)

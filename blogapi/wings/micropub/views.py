@@ -5,12 +5,12 @@ from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
-from flask import Blueprint, Response, render_template
+from flask import Response, render_template
 from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 
 from blogapi import documents
-from blogapi.api.access import for_strangers, guards_itself
+from blogapi.api.access import SelfGuarded, for_strangers
 from blogapi.api.request import JSON, Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.posts import idempotency, slugs
@@ -43,7 +43,7 @@ ERRORS = {
     503: (503, "temporarily_unavailable"),
 }
 
-views = guards_itself(Blueprint("micropub", __name__, template_folder="templates"))
+views = SelfGuarded("micropub", __name__, template_folder="templates")
 
 
 @views.after_request

@@ -7,7 +7,7 @@ from pathlib import Path
 from flask import Blueprint, Response, g, render_template
 from werkzeug.exceptions import NotFound
 
-from blogapi.api.access import for_strangers, guards_itself
+from blogapi.api.access import SelfGuarded, for_strangers
 from blogapi.api.request import READ_METHODS, request
 from blogapi.api.responses import redirect
 from blogapi.posts import due_requests
@@ -74,7 +74,7 @@ def index(path: str = "") -> Response:
     return redirect(address("/posts"))
 
 
-owner = guards_itself(Blueprint("owner", __name__, url_prefix=frame.ROOT, template_folder="templates"))
+owner = SelfGuarded("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
 owner.before_request(frame.check_session)
 owner.before_request(due_requests.publish_before_request)
 owner.after_request(frame.finish)

@@ -11,7 +11,7 @@ from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
 from blogapi.api.responses import POSTS, list_response, no_content, post_response, tagged_response
-from blogapi.api.schemas import QueryFlag, StrictSchema, Time, cursor, doc, matching, page_size, parameters
+from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import ID
 from blogapi.posts import storage as posts
@@ -22,7 +22,7 @@ from blogapi.wings.proposals import storage as proposals
 
 BEFORE = cursor("Only proposals made before")
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
-FORCE = parameters(force=QueryFlag(**doc("`true`: overwrite fields that were changed since, too.")))
+FORCE = parameters(force=query_flag("`true`: overwrite fields that were changed since, too."))
 views = Views("proposals", __name__)
 
 
