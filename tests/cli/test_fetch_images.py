@@ -182,13 +182,13 @@ def test_a_host_that_does_not_answer_is_given_up_after_three_images(run, storage
     assert time.monotonic() - begun < 10
     assert host.asked == ["/0.png", "/1.png", "/2.png"]
     reason = "no answer within 1 s"
-    assert [line.split(": ", 1)[1] for line in error] == [reason, f"its host was asked 3 times before: {reason}"]
+    assert [line.split(": ", 1)[1] for line in error] == [reason, f"its host failed 3 times: {reason}"]
 
 
 def test_a_host_that_redirects_to_one_that_does_not_answer_is_given_up_too(run, storage, post, host, private):
     host.paths |= {f"/{number}.png": f"http://127.0.0.1:{free_port()}/" for number in range(5)}
     error = run("import", post("".join(f"![]({{}}/{number}.png)" for number in range(5))), "--fetch-images")[2]
-    assert error[-1].endswith(": its host was asked 3 times before: cannot connect: Connection refused")
+    assert error[-1].endswith(": its host failed 3 times: cannot connect: Connection refused")
     assert len(host.asked) == 3
 
 
@@ -200,7 +200,7 @@ def test_no_more_images_are_fetched_than_an_import_and_the_service_may_have(
     top = post("![]({}/a.png) ![]({}/b.png) ![]({}/c.png)")
     _, output, error = run("import", top, "--fetch-images")
     assert counts(output) == "images: new 2, known 0, missing 0, fetched 2, not fetched 1"
-    assert error == [f"{host.url}/c.png: import again for it: one import fetches 2 images, for at most an hour"]
+    assert error == [f"{host.url}/c.png: import again to fetch it: one import fetches 2 images, within an hour"]
     _, output, error = run("import", top, "--fetch-images")
     assert (counts(output), error) == ("images: new 1, known 2, missing 0, fetched 1, not fetched 0", [])
 

@@ -208,7 +208,7 @@ def test_a_file_that_is_not_an_image_is_reported_and_its_link_stays(run, storage
 def test_a_post_whose_images_do_not_fit_is_refused(run, storage, write, monkeypatch):
     monkeypatch.setenv("BLOGAPI_IMAGES_MB", "0")
     top = write({"a.md": "![](loaf.jpg)", "b.md": "B", "loaf.jpg": LOAF})
-    reason = "all images together would have more bytes than BLOGAPI_IMAGES_MB allows"
+    reason = "the images would exceed BLOGAPI_IMAGES_MB"
     assert run("import", top)[::2] == (1, [f"{top}/a.md: its image {top}/loaf.jpg: {reason}"])
     assert ([*stored(storage)], names(storage)) == (["b"], [])
 
@@ -233,7 +233,7 @@ def test_images_in_params_in_liquid_and_with_decomposed_names_are_stored(run, wr
     files = {"a.md": f"---\n{front}\n---\n{content}"} | dict.fromkeys(("b.png", "c.png", "d.png", "e.png"), png())
     output = written(run, write, files | {"fe\u0301.png": png()}, "--static", tmp_path / "blog")
     assert output[1] == "images: new 1, known 4, missing 2"
-    assert any(line.startswith("Images named only in params and not found, in 1 post") for line in output)
+    assert any(line.startswith("Images named in params but not found in 1 post") for line in output)
     run("export", tmp_path / "out")
     text = (tmp_path / "out/a.md").read_text()
     assert (text.count("/images/"), text.count("gone")) == (7, 2)  # The cover is b.png, too.
@@ -256,6 +256,5 @@ def test_an_address_of_the_service_without_an_image_is_reported(run, storage, wr
     folder = write({"a.md": f"# A\n\n![]({lost})"})
     assert run("import", folder)[1][1:] == [
         "images: new 0, known 0, missing 1",
-        f"Addresses of this service without an image in 1 post ({folder}/a.md): "
-        "an export of their blog has them in `images`.",
+        f"Images missing from this service in 1 post ({folder}/a.md): an export of their blog contains them.",
     ]

@@ -14,12 +14,12 @@ from tests.blogs import SAMPLES
 from tests.cli.conftest import many, stored
 from tests.service import BIN
 
-NOT_FOUND = "--static DIR finds those of the site's root, --base-url URL makes their addresses absolute"
+NOT_FOUND = "--static DIR finds those whose address begins with a slash, --base-url URL makes all absolute"
 NOTED = "---\ntitle: C\ndate: 2020-01-02\ntags: [x, y]\nlayout: z\n---\n<br>C"
 # What a report says to do about a note
-COVERS = "params keep them; --static DIR finds those of the site's root."
-SHORTCODES = "only the old site knows them, so replace them."
-HIDDEN = "they were not public; publish those that may be read."
+COVERS = "params keep them; --static DIR finds those whose address begins with a slash."
+SHORTCODES = "only the old site understands them; replace them."
+HIDDEN = "something hides them; publish those that may be read."
 REDIRECTS = "--redirects FILE lists them."
 # The blogs among the samples: how many posts they have, and the summary, in which PATH is theirs
 SUMMARIES = {
@@ -28,9 +28,9 @@ images: new 0, known 0, missing 1
 Not imported: 1 folder called _site (PATH/_site).
 Not imported: 1 folder called vendor (PATH/vendor).
 params: layout 3, image 1, permalink 1
-Covers not found, in 1 post (PATH/_posts/2019-05-04-rye-starter.markdown:7): {COVERS}
+Covers not found in 1 post (PATH/_posts/2019-05-04-rye-starter.markdown:7): {COVERS}
 Shortcodes or imports in 1 post (PATH/_posts/2019-05-04-rye-starter.markdown:12): {SHORTCODES}
-Other addresses of 1 post (PATH/_posts/2019-05-04-rye-starter.markdown): {REDIRECTS}"""),
+Old addresses of 1 post (PATH/_posts/2019-05-04-rye-starter.markdown): {REDIRECTS}"""),
     "hugo": (2, """\
 Not imported: 1 page of a section.
 params: lastmod 1, cover 1, math 1
@@ -39,33 +39,33 @@ On other hosts: 1 image (img.example 1)."""),
 Not imported: 1 folder called node_modules (PATH/node_modules).
 params: permalink 2, eleventyExcludeFromCollections 1
 Kept as drafts: 1 post (PATH/content/blog/pattern.md:4 has eleventyExcludeFromCollections: true): {HIDDEN}
-Other addresses of 1 post (PATH/content/blog/moved/moved.md): {REDIRECTS}"""),
+Old addresses of 1 post (PATH/content/blog/moved/moved.md): {REDIRECTS}"""),
     "astro": (2, f"""\
 images: new 0, known 0, missing 1
 params: image 1, heroImage 1
 On other hosts: 1 image (docs.example 1).
-Covers not found, in 1 post (PATH/src/content/blog/using-mdx.mdx:5): {COVERS}
+Covers not found in 1 post (PATH/src/content/blog/using-mdx.mdx:5): {COVERS}
 Shortcodes or imports in 1 post (PATH/src/content/blog/using-mdx.mdx:8): {SHORTCODES}
-HTML in 1 post (PATH/src/content/blog/using-mdx.mdx:10): it stays in the Markdown."""),
+HTML in 1 post (PATH/src/content/blog/using-mdx.mdx:10): it stays HTML."""),
     "zola": (1, f"""\
 params: path 1, extra 1
-Other addresses of 1 post (PATH/content/pizza.md): {REDIRECTS}"""),
+Old addresses of 1 post (PATH/content/pizza.md): {REDIRECTS}"""),
     "exports/wordpress.xml": (5, f"""\
 Not imported: 1 page, 1 attachment and 1 post (trash); --pages imports pages.
 params: author 1, format 1
 On other hosts: 2 images (crumbs.example 2).
 Kept as drafts: 2 posts (PATH (hurotuku) has status: private, PATH (for-friends) has post_password): {HIDDEN}
 Shortcodes or imports in 1 post (PATH (salt-time)): {SHORTCODES}
-Changed slugs of 1 post (PATH (hurotuku)): --redirects FILE lists the old ones.
-Other addresses of 1 post (PATH (salt-time)): {REDIRECTS}"""),
+Slugs changed in 1 post (PATH (hurotuku)): --redirects FILE lists the old ones.
+Old addresses of 1 post (PATH (salt-time)): {REDIRECTS}"""),
     "exports/ghost.json": (3, f"""\
 images: new 0, known 0, missing 1
 Not imported: 1 page; --pages imports pages.
 params: visibility 3, cover_image 1
 On other hosts: 1 image (static.example 1).
 Kept as drafts: 1 post (PATH (members) has visibility: paid): {HIDDEN}
-Covers not found, in 1 post (PATH (own-picture)): {COVERS}
-HTML in 1 post (PATH (coming-soon)): it stays in the Markdown."""),
+Covers not found in 1 post (PATH (own-picture)): {COVERS}
+HTML in 1 post (PATH (coming-soon)): it stays HTML."""),
 }  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def test_refused_files_are_reported_with_the_line_and_the_others_are_imported(ru
         g="---\ntitle: G\n---\n\nG\n\x0c\n",
     )
     status, output, error = run("import", top, top / "none.md", "/nonexistent")
-    removed = f"Control characters are removed from 1 post ({top}/g.md): they cannot be shown."
+    removed = f"Control characters removed from 1 post ({top}/g.md): they cannot be shown."
     assert (status, output) == (1, ["made 2, changed 0, unchanged 0, refused 7", removed])
     refusals = [
         "/nonexistent: no such file or folder",
@@ -127,8 +127,8 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_are_impor
 
 def test_posts_of_an_unknown_program_are_published_only_by_an_option_and_stay_as_they_are_later(run, folder, storage):
     top = folder(a="---\ndate: 2020-01-02\n---\nA", b="---\ndate: 2020-01-02\nunlisted: true\n---\nB")
-    note = f"Drafts with a date, as their program is not known: 1 post ({top}/a.md): --publish publishes them, "
-    assert note + "but never what something hides." in run("import", top)[1]
+    way = "no site configuration was found; --publish publishes them."
+    assert f"Drafts with a date: 1 post ({top}/a.md): {way}" in run("import", top)[1]
     assert {slug: post["status"] for slug, post in stored(storage).items()} == {"a": "draft", "b": "draft"}
     assert run("import", "--publish", top)[1][0] == "made 0, changed 1, unchanged 1, refused 0"
     assert run("import", top)[1][0] == "made 0, changed 0, unchanged 2, refused 0"
@@ -154,7 +154,7 @@ def test_a_dry_run_prints_what_would_happen_and_writes_nothing(run, folder, stor
         f"{top}/b.md: would be updated: b",
         f"{top}/c.md: would be created: c; published 2020-01-02T00:00:00Z; tags x, y; params layout; HTML in line 7",
         f"{top}/e.md: would be created: e; draft",
-        f"HTML in 1 post ({top}/c.md:7): it stays in the Markdown.",
+        f"HTML in 1 post ({top}/c.md:7): it stays HTML.",
         "params: layout 1",
         "would be made 2, changed 1, unchanged 1, refused 1",
     ]
@@ -190,8 +190,8 @@ def test_the_summary_lists_what_is_left_to_do_with_three_examples(run, tmp_path,
     assert output[1:] == [
         "images: new 0, known 0, missing 4",
         "params: layout 4",
-        f"Images not found, in 4 posts ({links}, …): {NOT_FOUND}.",
-        f"Changed slugs of 4 posts ({slugs}, …): --redirects FILE lists the old ones.",
+        f"Images not found in 4 posts ({links}, …): {NOT_FOUND}.",
+        f"Slugs changed in 4 posts ({slugs}, …): --redirects FILE lists the old ones.",
     ]
     redirects = tmp_path / "redirects"
     _, output, _ = run("import", "--base-url", "https://a.example", "--redirects", redirects, top)
@@ -255,7 +255,7 @@ def test_pages_of_an_export_are_imported_on_request(run, name, posts, left_out):
 def test_a_published_post_without_a_date_is_reported_with_anything_that_looks_like_one(run, folder):
     top = folder(a="---\nstatus: published\nwritten: 2020-01-02\n---\n# A", b="---\ndraft: false\n---\n# B")
     (line,) = [line for line in run("import", top)[1] if line.startswith("Published at the time of this import:")]
-    assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was understood" in line
+    assert f"2 posts ({top}/a.md:3 has written, {top}/b.md): no date was recognized" in line
     assert run("import", top)[1] == ["made 0, changed 0, unchanged 2, refused 0", "params: written 1"]
 
 

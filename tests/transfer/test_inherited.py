@@ -110,7 +110,7 @@ def test_a_script_with_data_is_named(tmp_path):
     script = {"posts/posts.11tydata.js": "module.exports = () => ({ draft: isDraft() })", "posts/a.md": POST}
     with open_sources(write_files(tmp_path, script)) as sources:
         assert [item.fields["status"] for item in sources] == ["published"]
-        assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only plain values in it count)"]
+        assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only its plain values count)"]
 
 
 def test_an_ordinary_draft_is_not_reported(tmp_path):

@@ -70,7 +70,7 @@ def test_an_export_of_substack_is_read(tmp_path):
     assert (items["rye"]["title"], items["rye"]["excerpt"]) == ("Rye, bread", "Short.")
     assert items["rye"]["content"] == "Text of *1.rye*.\n"
     reasons = [each.reason for each in found if isinstance(each, Failure)]
-    assert reasons == ["the file with its HTML is missing", "the file with its HTML cannot be read"]
+    assert reasons == ["its HTML file is missing", "its HTML file cannot be read"]
 
 
 def test_other_files_in_html_and_csv_are_not_posts(tmp_path):

@@ -46,7 +46,7 @@ def test_a_configuration_behind_a_link_out_of_the_folder_is_not_read(tmp_path):
     (top / "_config.yml").symlink_to(outside)
     site = site_of(top, bound_of(top), UTC)
     assert (site.zone, site.values) == (UTC, None)
-    assert site.unread == f"{top}/_config.yml (it is not a file in the folders that were given)"
+    assert site.unread == f"{top}/_config.yml (it is not a file in the given folders)"
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
                 line = text.count("\n", 0, match.end()) + 1
                 return form.encode(), headers, kept + _after(content, text, match.end()), line
     if LIKE_HEADERS.match(text):
-        raise MarkdownError("these look like headers: put them between lines of ---, or an empty line before them", 1)
+        raise MarkdownError("these look like headers: put them between lines of ---, or put an empty line first", 1)
     return b"", "", content, 1
 
 

@@ -10,12 +10,20 @@ from blogapi.api.schemas import URL
 from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS, STATUSES, is_slug
 from blogapi.posts.params import ParamsError, check_params, is_name
 from blogapi.text import VISIBLE, fold
+from blogapi.wings.markdown.dates import looks_like_date
+from blogapi.wings.markdown.fields import EPOCH
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
 from blogapi.wings.markdown.programs import OURS
-from blogapi.wings.markdown.public import PLAIN_DRAFTS, Inherited, is_public, publication_to_come, without_passwords
+from blogapi.wings.markdown.public import (
+    OFF,
+    PLAIN_DRAFTS,
+    Inherited,
+    is_public,
+    publication_to_come,
+    without_passwords,
+)
 from blogapi.wings.transfer.items import Item, Note, NoteDetails
-from blogapi.wings.transfer.names import dates_in, dates_in_text
 
 
 def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetails]:
@@ -72,11 +80,6 @@ def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any
     return params
 
 
-# A date in the path of a file that is not read as one
-DAY_IN_PATH = re.compile(
-    r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
-)
-
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # for search engines
 # Names in params whose values are not text of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
@@ -112,20 +115,6 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
         fields["status"] = "draft"
 
 
-def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
-    """Add a note to an undated draft if something looks like a date, or says that it was published."""
-    if item.file.is_exported or {"published_at", "status"} & item.fields.keys():
-        return
-    hints = dates_in(item.file.values)
-    line = item.file.line_of(hints[0]) if hints else None
-    hints += [f"{name} in {entry.source}" for entry in inherited for name in dates_in(entry.values)]
-    hints += [f"{name} in its text" for name in dates_in_text(item.fields["content"])]
-    if match := DAY_IN_PATH.search(str(path)):
-        hints.append(f"{match[0]} in its path")
-    if hints:
-        item.notes[Note.OTHER_DATES] = line, ", ".join(hints)
-
-
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
     """Determine the status and the dates of a post, and bring its fields within their bounds.
 
@@ -134,7 +123,7 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
     if fields.get("status") == "published" and not published_at:
-        names = [name for name in dates_in(file.values) if name not in file.sources.values()]
+        names = [name for name in _dates_in(file.values) if name not in file.sources.values()]
         note = Note.NO_DATES if file.lines else Note.NO_DATES_IN_EXPORTS
         notes[note] = (file.line_of(names[0]), ", ".join(names)) if names else None
     if fields.get("status") in ("published", "scheduled") and published_at:
@@ -175,3 +164,52 @@ def _place_cover(item: Item) -> None:
         item.notes[Note.COVERS] = item.file.line_of("cover_image")
         if cover not in params.values():
             item.fields["params"] = params | {item.file.sources.get("cover_image", "cover_image"): cover}
+
+
+DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
+PUBLISHED = re.compile("publish", re.IGNORECASE)
+MAX_HEADER_TEXT = 500  # characters in which lines like headers are looked for
+LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
+ABLOG = re.compile(r"\{post\}[ \t]+\w")
+# A date in the path of a file that is not read as one
+DAY_IN_PATH = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
+)
+
+
+def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
+    """Add a note to an undated draft if something looks like a date, or says that it was published."""
+    if item.file.is_exported or {"published_at", "status"} & item.fields.keys():
+        return
+    hints = _dates_in(item.file.values)
+    line = item.file.line_of(hints[0]) if hints else None
+    hints += [f"{name} in {entry.source}" for entry in inherited for name in _dates_in(entry.values)]
+    hints += [f"{name} in its text" for name in _dates_in_text(item.fields["content"])]
+    if match := DAY_IN_PATH.search(str(path)):
+        hints.append(f"{match[0]} in its path")
+    if hints:
+        item.notes[Note.OTHER_DATES] = line, ", ".join(hints)
+
+
+def _dates_in(values: Mapping[str, Any]) -> list[str]:
+    """Return the names whose values look like dates, or say that a post is published."""
+    return [name for name, value in values.items() if value and _is_date(name, value)]
+
+
+def _is_date(name: str, value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_is_date(key, part) for key, part in value.items())
+    if not isinstance(value, str):
+        return False
+    is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
+    is_word = (
+        name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
+    )
+    return bool(looks_like_date(value) or is_number or is_word)
+
+
+def _dates_in_text(text: str) -> list[str]:
+    """Return the names of lines near the beginning of a text that look like headers with dates."""
+    lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
+    names = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
+    return [*dict.fromkeys(names), *(["{post}"] if ABLOG.search(text[:MAX_HEADER_TEXT]) else [])]

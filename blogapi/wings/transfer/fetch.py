@@ -107,9 +107,9 @@ class Fetcher:
             return ""
         try:
             if counts["fetched"] + counts["not fetched"] >= MAX_FETCHES or time.monotonic() > self._until:
-                raise NotFetched(f"import again for it: one import fetches {MAX_FETCHES:,} images, for at most an hour")
+                raise NotFetched(f"import again to fetch it: one import fetches {MAX_FETCHES:,} images, within an hour")
             if len(reasons := self._failures[host]) >= MAX_FAILURES:
-                raise NotFetched(f"its host was asked {MAX_FAILURES} times before: {reasons[-1]}")
+                raise NotFetched(f"its host failed {MAX_FAILURES} times: {reasons[-1]}")
             name = unquote(url.partition("?")[0])
             image = self.store.add(self._download(url, host), name, url)
         except (NotFetched, *IMAGE_ERRORS) as error:

@@ -46,7 +46,7 @@ def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
-            raise OSError(errno.EPERM, "it is not a file in the folders that were given")
+            raise OSError(errno.EPERM, "it is not a file in the given folders")
         yield file
 
 

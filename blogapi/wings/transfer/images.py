@@ -135,7 +135,7 @@ class ImageStore:
         image, kept = images.identify(file, name)
         is_known = self.is_stored(image.id)
         if not is_known and image.bytes > self.bytes_left():
-            raise InvalidImage("all images together would have more bytes than BLOGAPI_IMAGES_MB allows")
+            raise InvalidImage("the images would exceed BLOGAPI_IMAGES_MB")
         if not is_known and self.dry_run:
             self._foreseen[image.id] = image.bytes
         elif not is_known:

@@ -16,86 +16,46 @@ NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the texts below
 LIMITS = ", ".join(f"{name} {FIELDS[name].max_length:,}" for name in SHORT_TEXTS)
-DATE_FROM = "--date-from NAME takes a name in front matter for the date, and they are published; else add `date`"
+PARAMS_LIMITS = "params have at most 500 values, 32 KiB, and names of 64 characters"
 PUBLISHED_NOW = "Published at the time of this import:"
-PARAMS_BOUNDS = "params have at most 500 values and 32 KiB, names 64 characters"
-STATIC = "--static DIR finds those of the site's root"
-REPLACE = "only the old site knows them, so replace them"
+STATIC = "--static DIR finds those whose address begins with a slash"
+REPLACE = "only the old site understands them; replace them"
+MADE_TITLE = "add a `title` for another"
 
 
 class Note(StrEnum):
     """A note: its name, how a report begins its line, and what to know or do."""
 
-    HIDDEN = "hidden", "Kept as drafts:", "they were not public; publish those that may be read"
-    NOT_PUBLISHED = (
-        "not published",
-        "Drafts with a date, as their program is not known:",
-        "--publish publishes them, but never what something hides",
-    )
-    NO_INDEX = "no index", "Kept from search engines:", "the new site has to say so, too"
-    OTHER_DATES = "other dates", "Drafts without a date, although something looks like one:", DATE_FROM
-    NO_DATES = "no dates", PUBLISHED_NOW, "no date was understood; `date` would be"
+    HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
+    NOT_PUBLISHED = "not published", "Drafts with a date:", "no site configuration was found; --publish publishes them"
+    NO_INDEX = "no index", "Hidden from search engines:", "the new site has to say so, too"
+    OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME publishes them with such a date"
+    NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; use `date`"
     NO_DATES_IN_EXPORTS = "no dates in exports", PUBLISHED_NOW, "the export has no date for them"
-    UNREAD_DATES = "unread dates", "Kept as drafts, as their dates cannot be read:", "publish them with a date"
-    NO_TEXT = "no text", "Links, lists or images are the text of", "they have no other"
-    TITLES = "titles", "Titles made from the text, of", "`title` would be the title"
-    TITLES_FROM_NAMES = (
-        "titles from names",
-        "Titles made from the name of the file, or from the slug, of",
-        "`title` would be the title",
-    )
-    LONG_TEXTS = "long texts", "Texts are shortened in", f"the limits are {LIMITS} characters; params keep all of them"
-    MANY_TAGS = (
-        "many tags",
-        "Tags are left out or shortened in",
-        f"a post has at most {MAX_TAGS}, each of {MAX_TAG} characters",
-    )
-    LARGE_PARAMS = "large params", "Values in params are left out of", PARAMS_BOUNDS
-    CONTROL_CHARACTERS = "control characters", "Control characters are removed from", "they cannot be shown"
-    RELATIVE_IMAGES = (
-        "relative images",
-        "Images not found, in",
-        f"{STATIC}, --base-url URL makes their addresses absolute",
-    )
-    LOST_IMAGES = (
-        "lost images",
-        "Addresses of this service without an image in",
-        "an export of their blog has them in `images`",
-    )
-    IMAGES_IN_PARAMS = (
-        "images in params",
-        "Images named only in params and not found, in",
-        f"params keep them; {STATIC}",
-    )
-    COVERS = "covers", "Covers not found, in", f"params keep them; {STATIC}"
-    DATES_TO_COME = (
-        "dates to come",
-        "Dates to come that are dropped in",
-        "a draft has none; publish or schedule it with a date",
-    )
+    UNREAD_DATES = "unread dates", "Kept as drafts:", "their dates cannot be read; publish them with one"
+    NO_TEXT = "no text", "Links, lists or images became the text of", "they had none"
+    TITLES = "titles", "Titles taken from the text of", MADE_TITLE
+    TITLES_FROM_NAMES = "titles from names", "Titles made from the file name or the slug of", MADE_TITLE
+    LONG_TEXTS = "long texts", "Texts shortened in", f"the limits are {LIMITS} characters; params keep all of them"
+    MANY_TAGS = "many tags", "Tags dropped or shortened in", f"at most {MAX_TAGS} tags, {MAX_TAG} characters each"
+    LARGE_PARAMS = "large params", "Params dropped from", PARAMS_LIMITS
+    CONTROL_CHARACTERS = "control characters", "Control characters removed from", "they cannot be shown"
+    RELATIVE_IMAGES = "relative images", "Images not found in", f"{STATIC}, --base-url URL makes all absolute"
+    LOST_IMAGES = "lost images", "Images missing from this service in", "an export of their blog contains them"
+    IMAGES_IN_PARAMS = "images in params", "Images named in params but not found in", f"params keep them; {STATIC}"
+    COVERS = "covers", "Covers not found in", f"params keep them; {STATIC}"
+    DATES_TO_COME = "dates to come", "Future dates dropped from", "drafts have none; schedule them with a date"
     SHORTCODES = "shortcodes", "Shortcodes or imports in", REPLACE
     WIKI_LINKS = "wiki links", "Wiki links in", REPLACE
-    LINKS_TO_FILES = (
-        "links to files",
-        "Links to files in",
-        "they should lead to slugs, or to where the site has the files",
-    )
-    BLOCKS = "blocks", "Reusable blocks that are missing in", "export all content, not only posts"
-    HTML = "HTML", "HTML in", "it stays in the Markdown"
-    SCRIPTS = "scripts", "Scripts or forms in", "they stay in the Markdown; the site decides whether they work"
-    FORMER_SLUGS = "former slugs", "Former slugs left out of", "other posts have or had them, or there are more than 20"
-    TIME_ZONES = (
-        "time zones",
-        "Times of BLOGAPI_TIMEZONE in",
-        "the site's configuration is invalid, or its zone is unknown",
-    )
-    OTHER_SLUGS = "other slugs", "Changed slugs of", "--redirects FILE lists the old ones"
-    OLD_ADDRESSES = "old addresses", "Other addresses of", "--redirects FILE lists them"
-    SHARED_ADDRESSES = (
-        "shared addresses",
-        "Old addresses that other posts have, too, of",
-        "--redirects FILE lists them for one post",
-    )
+    LINKS_TO_FILES = "links to files", "Links to files in", "link to slugs, or to where the site has the files"
+    BLOCKS = "blocks", "Reusable blocks missing from", "export all content, not only posts"
+    HTML = "HTML", "HTML in", "it stays HTML"
+    SCRIPTS = "scripts", "Scripts or forms in", "they stay; whether they work is up to the site"
+    FORMER_SLUGS = "former slugs", "Former slugs dropped from", "others have or had them, or there are more than 20"
+    TIME_ZONES = "time zones", "Times read as BLOGAPI_TIMEZONE in", "the site's configuration is invalid, or its zone"
+    OTHER_SLUGS = "other slugs", "Slugs changed in", "--redirects FILE lists the old ones"
+    OLD_ADDRESSES = "old addresses", "Old addresses of", "--redirects FILE lists them"
+    SHARED_ADDRESSES = "shared addresses", "Shared old addresses in", "--redirects FILE lists each once"
 
     beginning: str
     remedy: str

@@ -12,12 +12,10 @@ from urllib.parse import unquote
 from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.posts.slugs import slug_of
 from blogapi.text import VISIBLE
-from blogapi.wings.markdown.dates import datetime_of, looks_like_date, rfc3339_or_empty
-from blogapi.wings.markdown.fields import EPOCH
+from blogapi.wings.markdown.dates import datetime_of, rfc3339_or_empty
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
-from blogapi.wings.markdown.public import OFF
 from blogapi.wings.transfer.items import Failure, Item, Note
 
 DATE_IN_PATH = re.compile(r"(?:^|/)(\d{4}/\d\d/\d\d)(?:/|$)", re.ASCII)
@@ -39,11 +37,6 @@ ANY_HEADING = re.compile(
 CHECKLIST = re.compile(r"\s*[-*+] \[[ xX]\]")
 MARKUP = re.compile(r"\[([^\]]{0,300})\]\([^)]{0,300}\)|^\s*(?:[-+*] |[>#]+)|[*`]|\b_|_\b", re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
-DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
-MAX_HEADER_TEXT = 500  # characters in which lines like headers are looked for
-LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
-ABLOG = re.compile(r"\{post\}[ \t]+\w")
-PUBLISHED = re.compile("publish", re.IGNORECASE)
 
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
 
@@ -126,30 +119,6 @@ def infer(
     return name, notes
 
 
-def dates_in(values: Mapping[str, Any]) -> list[str]:
-    """Return the names whose values look like dates, or say that a post is published."""
-    return [name for name, value in values.items() if value and _is_date(name, value)]
-
-
-def dates_in_text(text: str) -> list[str]:
-    """Return the names of lines near the beginning of a text that look like headers with dates."""
-    lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
-    names = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
-    return names + ["{post}"] * bool(ABLOG.search(text[:MAX_HEADER_TEXT]))
-
-
-def _is_date(name: str, value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_is_date(key, part) for key, part in value.items())
-    if not isinstance(value, str):
-        return False
-    is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
-    is_word = (
-        name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
-    )
-    return bool(looks_like_date(value) or is_number or is_word)
-
-
 NO_DATE = "~"  # sorts after every time
 
 
@@ -175,27 +144,21 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Put the language, then more and more folders of the path in front of each slug that several posts have.
+    """Give each slug that several posts have the next front of `_slugs`, until all differ or there are no more.
 
-    If that is not enough, put the day in front, or the day and the folders. Slugs that are still the same stay as they
-    were, and so does one that only one post has in its front matter.
+    Slugs that are still the same stay as they were, and so does one that only one post has in its front matter.
     """
-    counts = Counter(entry.slug for entry in entries)
     claims = Counter(entry.slug for entry in entries if entry.is_given)
-    fixed = [entry.is_given and not entry.slug_prefix and claims[entry.slug] == 1 for entry in entries]
-    slugs = [
-        valid_slug(f"{entry.slug_prefix} {entry.slug}") if counts[entry.slug] > 1 and not is_fixed else entry.slug
-        for entry, is_fixed in zip(entries, fixed, strict=True)
+    fixed = [
+        not entry.slug or (entry.is_given and not entry.slug_prefix and claims[entry.slug] == 1) for entry in entries
     ]
-    longest = max((len(entry.parents) for entry in entries), default=0)
-    for depth in range(1, 2 * longest + 2):
+    slugs = [entry.slug for entry in entries]
+    for step in range(1, 3 + 2 * max((len(entry.parents) for entry in entries), default=0)):
         counts = Counter(slugs)
-        for index, entry in enumerate(entries):
-            if entry.slug and counts[slugs[index]] > 1 and not fixed[index]:
-                front = entry.parents[-depth:]
-                if depth > len(entry.parents):
-                    front = (entry.day, *(entry.parents[longest + 1 - depth :] if depth > longest + 1 else ()))
-                slugs[index] = valid_slug(" ".join((*front, entry.slug)))
+        slugs = [
+            slug if is_fixed or counts[slug] == 1 else _slugs(entry)[: step + 1][-1]
+            for entry, slug, is_fixed in zip(entries, slugs, fixed, strict=True)
+        ]
     counts = Counter(slugs)
     return [
         entry if counts[slug] > 1 else entry._replace(slug=slug) for entry, slug in zip(entries, slugs, strict=True)
@@ -204,10 +167,15 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
     """Return every slug that a post can get, whatever others have: its own, then more and more specific ones."""
+    return [*dict.fromkeys(_slugs(entry))]
+
+
+def _slugs(entry: SpoolEntry) -> list[str]:
+    """Return the slug of a post with different fronts: none, its language, more and more folders, the day and these."""
     above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
     days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
     fronts = [(), (entry.slug_prefix,), *above, *days]
-    return [*dict.fromkeys(valid_slug(" ".join(filter(None, (*front, entry.slug)))) for front in fronts)]
+    return [valid_slug(" ".join(filter(None, (*front, entry.slug)))) for front in fronts]
 
 
 def valid_slug(text: str) -> str:

@@ -224,8 +224,8 @@ def _substack_post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
     except FileNotFoundError:
         if not is_published:
             return LeftOut("draft without text")
-        post.error = "the file with its HTML is missing"
+        post.error = "its HTML file is missing"
     except (OSError, ValueError):
-        post.error = "the file with its HTML cannot be read"
+        post.error = "its HTML file cannot be read"
     post.fields["params"] = {name: row[name] for name in ("type", "podcast_url") if row.get(name)}
     return post

@@ -288,7 +288,7 @@ class Sources:
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]
         scripts = [entry.source for entry in inherited if entry.source.rpartition(".")[2] in SCRIPTS]
-        self.unread_settings |= {f"{name} (a script: only plain values in it count)": None for name in scripts}
+        self.unread_settings |= {f"{name} (a script: only its plain values count)": None for name in scripts}
         note_dates(item, inherited, place.relative_to(bound))
         if not self.is_movable:  # A push refuses such a file: the word may be misspelt, and the post would be hidden.
             set_status_aside(item)
