@@ -252,6 +252,20 @@ def test_an_export_includes_former_slugs(run, folder, storage, tmp_path):
         assert stored(storage)["a"]["former_slugs"] == ["old", "b", "taken"]
 
 
+def test_an_export_for_other_programs_comes_back_as_the_same_posts(run, folder, storage, tmp_path):
+    statuses = {"a": "published", "b": "draft", "c": "archived", "d": "scheduled"}
+    years = dict.fromkeys("abc", 2020) | {"d": 2099}
+    head = "---\nstatus: {}\npublished_at: {}-01-02\n---\nA"
+    run("import", folder(**{slug: head.format(status, years[slug]) for slug, status in statuses.items()}))
+    run("export", "--flat", tmp_path / "out")
+    exported = stored(storage)
+    for slug in exported:
+        storage.write(posts.delete, slug, Author("tests"), permanent=True)
+    assert run("import", tmp_path / "out")[1] == ["made 4, changed 0, unchanged 0, refused 0"]
+    for slug, post in stored(storage).items():
+        assert post | {"id": exported[slug]["id"], "updated_at": exported[slug]["updated_at"]} == exported[slug]
+
+
 def test_times_are_in_the_zone_of_the_service(run, folder, storage, monkeypatch):
     monkeypatch.setenv("BLOGAPI_TIMEZONE", "Asia/Tokyo")
     run("import", folder(a="---\ndate: 2020-01-02 08:00\n---\nA", b="---\ndate: 2020-01-02T08:00:00Z\n---\nA"))

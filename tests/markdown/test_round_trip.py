@@ -61,7 +61,7 @@ def fill(client, clock, fields_by_slug):
 
 def load(database, folder, clock):
     """Import a folder; return the result for each file."""
-    with open_sources(folder, now=clock.now) as sources:
+    with open_sources(folder, now=clock.now, publish=False) as sources:
         results = list(store(database, map(checked, sources), events=False))
     assert [checked for outcome, checked in results if outcome == "failed"] == []
     return [outcome for outcome, _ in results]

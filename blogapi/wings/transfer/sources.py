@@ -264,7 +264,7 @@ class Sources:
         address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         plain = site.without_language(placed)
-        publish = self.publish or site.program is not ANY
+        publish = self.publish or site.program is not ANY or file.is_exported
         name, notes = names.infer(file, plain, folders, top.absolute().name, address, site.zone, publish)
         item = Item(
             str(path),
