@@ -9,10 +9,11 @@ from typing import Any
 
 from flask import g
 from markupsafe import Markup
-from marshmallow import Schema, ValidationError
+from marshmallow import ValidationError
 
 from blogapi import documents
 from blogapi.api.request import request
+from blogapi.posts.schemas import PostInputSchema
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.frame import local_time
@@ -33,6 +34,7 @@ CONTEXT = 2  # equal lines shown around a change
 MAX_COMPARED = 300  # lines of a text: the time grows quadratically
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown: lines, characters of each, and in all
 Lines = list[tuple[str, str]]  # each after its kind
+post_schema = PostInputSchema()
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 
@@ -96,10 +98,11 @@ def changed_fields(
     )
 
 
-def load(schema: Schema, typed: dict[str, Any], wrong: dict[str, list[str]]) -> dict[str, Any]:
-    """Load the typed fields. Raises ValidationError for all invalid fields, those in `wrong` included."""
+def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """Load the typed fields of a new post, or of the `old` one. Raises ValidationError for all invalid fields."""
+    typed, wrong = typed_fields(old)
     try:
-        fields = schema.load(typed)
+        fields = post_schema.load(typed)
     except ValidationError as error:
         raise ValidationError({**error.normalized_messages(), **wrong}) from None
     if wrong:

@@ -13,25 +13,22 @@ from blogapi.api.request import request
 from blogapi.api.responses import redirect
 from blogapi.documents import etag_of
 from blogapi.posts import storage as posts
-from blogapi.posts.params import equal
-from blogapi.posts.schemas import PostInputSchema
 from blogapi.posts.slugs import find_free, slug_of
 from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import safe_markdown_of
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.copies import ASIDE, OPEN, SAVED, UNTOUCHED, Copy, Sent
-from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load, typed_fields
+from blogapi.wings.owner.fields import FORM_FIELDS, NEW, as_typed, base_of, changed_fields, follow, load
 from blogapi.wings.owner.frame import COPIES, PREVIEW, UPLOAD, address, done, form_token, own_path, shows_errors
 from blogapi.wings.owner.images import add_image
-from blogapi.wings.owner.posts import POST, change, change_of_post, outcome
+from blogapi.wings.owner.posts import POST, change, outcome
 from blogapi.wings.owner.sessions import browser_name
 
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
 PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
 LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, because that takes milliseconds
-new_post = PostInputSchema()
 views = Blueprint("writing", __name__)
 
 
@@ -77,7 +74,7 @@ def create_post() -> Any:
     """Create a post, once. If the form is sent again because the response was lost, save what was typed since."""
     if added := add_image():
         return show_form(added=added)
-    fields = load(new_post, *typed_fields())
+    fields = load()
     post, is_new = request.database.write(copies.create, sent_form(), fields, request.author)
     if not is_new:
         return save_post(post_id=post.id)
@@ -89,7 +86,7 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the fields changed in the form. If they were changed elsewhere, too, show both."""
+    """Save the form. If fields that were edited were changed elsewhere, too, show both."""
     if added := add_image():
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
@@ -100,16 +97,10 @@ def save_post(post_id: int) -> Any:
         return show_form(post_id, is_live=True), 412
     if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(now)):
         g.form["etag"] = etag_of(now)
-    typed, wrong = typed_fields(old)
-    changes = {name: value for name, value in typed.items() if not equal(value, old.get(name, type(value)()))}
-    empty = [name for name in changes if changes[name] in ("", {}) and name in change_of_post.cleared]
-    fields = load(change_of_post, changes | dict.fromkeys(empty), wrong)
-    if fields.get("params"):
-        fields["params"] = dict(fields["params"])  # A plain dict is no merge patch: it replaces all params.
-    if "published_at" in old and "published_at" not in typed:
-        fields["published_at"] = None
-    if not typed["slug"] and (slug := suggested_slug(typed, old)):
-        fields["slug"] = slug
+    fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears what was emptied.
+    fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
+    if fields["published_at"] == old.get("published_at"):
+        del fields["published_at"]  # It stays, even if it is in the future by a clock that was set back.
     save = partial(copies.save, sent=sent)
     return change(post_id, outcome("was saved."), save, fields, lambda post_id: (show_form(post_id), 412))
 
@@ -121,7 +112,7 @@ def empty_suggested_slug() -> None:
         g.form["slug"] = ""
 
 
-def suggested_slug(typed: Mapping[str, str], post: Mapping[str, Any]) -> str:
+def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
     """Return the slug that the typed title gives a post; "" if its slug was edited, or if the post was public."""
     slug, title = post["slug"], typed.get("title", "")
     is_edited = typed.get("slug") and not (typed["slug"] == slug and fits(slug, post["title"]))
