@@ -16,7 +16,7 @@ from blogapi.clock import earlier
 from blogapi.documents import STATUSES
 from blogapi.paging import Cursor, Page
 from blogapi.storage.engine import AsBytes, Compiled, Placeholder, Reader, Transaction, placeholders
-from blogapi.storage.errors import Damaged, DoesNotExist, Rejected, Unavailable
+from blogapi.storage.errors import Damaged, Rejected, Unavailable
 from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
@@ -75,9 +75,7 @@ class Use(NamedTuple):
 
 def find(reader: Reader, image_id: str) -> StoredImage:
     """Return an image. Raises DoesNotExist."""
-    if image := find_any(reader, image_id):
-        return image
-    raise DoesNotExist("image")
+    return StoredImage._make(reader.get("image", IMAGE_WITH_ID, id=image_id))
 
 
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:

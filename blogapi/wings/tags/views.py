@@ -8,18 +8,7 @@ from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
-from blogapi.api.schemas import (
-    MAX_PAGE_SIZE,
-    Flag,
-    InputSchema,
-    Line,
-    StrictSchema,
-    choice,
-    doc,
-    page_size,
-    parameters,
-    parsed_by,
-)
+from blogapi.api.schemas import Flag, InputSchema, Line, StrictSchema, choice, doc, page_size, parameters, parsed_by
 from blogapi.api.views import Views
 from blogapi.documents import MAX_TAG, STATUSES, dump
 from blogapi.paging import Page
@@ -53,7 +42,7 @@ class TagChangeSchema(InputSchema):
     "GET /v1/tags",
     Answer(200, "The tags, by name.", TagSchema(many=True), LIST_HEADERS),
     query=parameters(
-        limit=page_size("tags", MAX_PAGE_SIZE),
+        limit=page_size("tags", 1000),
         status=COUNTED,
         after=parsed_by(parse_tag, "Only tags after this one.", pattern=r"\S"),
     ),
