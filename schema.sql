@@ -243,14 +243,6 @@ CREATE TABLE image_total (
     bytes INTEGER NOT NULL
 ) STRICT;
 
--- The labels of tags, which stand for them in the search index: ¶1, ¶2 and so on. A site-wide tag change writes only these.
-CREATE TABLE search_label (
-    id INTEGER NOT NULL PRIMARY KEY,
-    tag TEXT NOT NULL  -- folded; '' if it was deleted site-wide
-) STRICT;
-
-CREATE INDEX search_label_tag ON search_label (tag);
-
 -- Has a row while the search index is built again, newest post first.
 CREATE TABLE search_rebuild (
     below INTEGER NOT NULL  -- posts with lower ids may be missing from the index
@@ -275,8 +267,8 @@ END;
 -- The highest ids ever used
 INSERT INTO sqlite_sequence (name, seq) VALUES ('webhook', 0), ('event', 0), ('proposal', 0);
 
--- The words of posts, and the labels of their tags as a JSON array
-CREATE VIRTUAL TABLE search USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
+-- The words of posts
+CREATE VIRTUAL TABLE search USING fts5 (title, text, columnsize = 0, tokenize = 'ascii');
 
 -- Otherwise, FTS5 would merge for up to 60 ms during a write; a background step merges.
 INSERT INTO search (search, rank) VALUES ('automerge', 0), ('crisismerge', 1000), ('usermerge', 8);

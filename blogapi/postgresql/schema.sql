@@ -40,8 +40,7 @@ CREATE TABLE search (
     post_id bigint NOT NULL PRIMARY KEY,
     title text COLLATE "C" NOT NULL,
     text text COLLATE "C" NOT NULL,  -- includes the title
-    words text COLLATE "C" NOT NULL,  -- for the index, which would sort all repeats: the distinct words, and the labels
-    labels bigint[] NOT NULL
+    words text COLLATE "C" NOT NULL  -- each word once, for the index, which would sort all repeats
 );
 
 -- Compressing the words of a large post would take longer than everything else.

@@ -71,7 +71,7 @@ def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
     if unicode != UNICODE:
         if not (create or upgrade):
             raise Unavailable(INDEX_OUTDATED)
-        connection.execute("TRUNCATE search, search_label, search_rebuild")
+        connection.execute("TRUNCATE search, search_rebuild")
         connection.execute(REBUILD)
         connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
     return not columns

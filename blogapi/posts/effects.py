@@ -10,8 +10,7 @@ from blogapi.posts import history, proposals, slugs, tags
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotPermitted
 from blogapi.storage.models import Author
-from blogapi.text import fold
-from blogapi.wings.search import index, labels
+from blogapi.wings.search import index
 from blogapi.wings.webhooks import storage as webhooks
 
 Fields = dict[str, Any]
@@ -75,6 +74,7 @@ def run_for_retagging(tx: Transaction, post_id: int, old: Fields, new: Fields, a
     check_permitted(author, old, new)
     if tx.keeps_history:
         history.add_retagging(tx, post_id, author.name, old["tags"])
+    index.update(tx, post_id, old, new)
 
 
 def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
@@ -94,8 +94,6 @@ def run_for_tag(
     `on_site` says whether a published post carries the tag.
     """
     proposals.retag(tx, change)
-    name = data["tag"]["name"]
-    labels.rename(tx, fold(data.get("previous_name", name)), name if event == "tag.updated" else "")
     webhooks.record(tx, data, event, *([webhooks.SITE_CHANGED] if on_site else []))
 
 

@@ -112,7 +112,7 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
 def clear_index(connection: sqlite3.Connection) -> None:
     """Set up the search index again, without words, and have all posts indexed."""
     again = [statement for statement in statements(SCHEMA) if INDEX_SETUP.search(statement)]
-    emptied = [f"DELETE FROM {table}" for table in ("search_label", "search_rebuild", "search_made")]
+    emptied = [f"DELETE FROM {table}" for table in ("search_rebuild", "search_made")]
     dropped = {f"DROP TABLE {name}": 0 for statement in again for name in INDEX_SETUP.findall(statement)}
     for statement in (*dropped, *again, *emptied, REBUILD):
         connection.execute(statement)

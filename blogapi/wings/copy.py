@@ -23,7 +23,7 @@ from blogapi.wings.search import index
 
 Progress = Callable[[Iterable, int], Iterator]
 # Derived tables, which a database fills itself
-FILLED = ("image_total", "search_label", "search_rebuild", "upload")
+FILLED = ("image_total", "search_rebuild", "upload")
 # The webhooks of a database before version 13, whose options were in a separate table
 OLD_WEBHOOKS = """(
     SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,

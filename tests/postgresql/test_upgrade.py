@@ -45,10 +45,9 @@ TO_VERSION_12 = """
         webhook_id bigint NOT NULL PRIMARY KEY, headers text COLLATE "C" NOT NULL, after_seconds bigint NOT NULL,
         body text COLLATE "C" NOT NULL
     );
-    DROP TABLE search_label;
     CREATE TABLE search_label (published bigint);
     DROP INDEX search_words;
-    ALTER TABLE search ADD published boolean;
+    ALTER TABLE search ADD published boolean, ADD labels bigint[];
     CREATE INDEX search_published ON search (post_id) WHERE published;
     CREATE INDEX search_others ON search (post_id) WHERE NOT published;
     UPDATE blogapi SET unicode = 'words 3';

@@ -15,11 +15,11 @@ from blogapi.wings.search import storage as search
 from tests.cases import cases
 
 
-def test_a_search_takes_four_statements(client, statements):
+def test_a_search_takes_three_statements(client, statements):
     client.get("/v1/posts?q=lake")
     with statements() as collected:
         client.get("/v1/posts?q=fog")
-    assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 4
+    assert [each.split()[0] for each in collected if not each.startswith("--")] == ["SELECT"] * 3
 
 
 SLOW = [
@@ -65,7 +65,7 @@ def test_words_that_never_meet_are_not_sought_again_for_each_of_the_first_posts(
         add(title="Even", status="published")
     many = "WITH RECURSIVE n(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)"
     words = "iif(n % 2, 'even', 'odd')"
-    insert = f"{many} INSERT INTO search (rowid, title, text, labels) SELECT n, {words}, '', '[]' FROM n"
+    insert = f"{many} INSERT INTO search (rowid, title, text) SELECT n, {words}, '' FROM n"
     database.write(lambda tx: tx.execute(SQL(insert)))
 
     def seconds(sort):

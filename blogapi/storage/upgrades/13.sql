@@ -24,10 +24,6 @@ ALTER TABLE proposal ADD COLUMN refused_at TEXT;
 
 DROP TABLE search_label;
 
-CREATE TABLE search_label (id INTEGER NOT NULL PRIMARY KEY, tag TEXT NOT NULL) STRICT;
-
-CREATE INDEX search_label_tag ON search_label (tag);
-
 -- On SQLite
 
 ALTER TABLE draft_copy RENAME TO old_draft_copy;
@@ -49,7 +45,7 @@ DROP TABLE search_published;
 
 DROP TABLE search_others;
 
-CREATE VIRTUAL TABLE search USING fts5 (title, text, labels, columnsize = 0, tokenize = 'ascii');
+CREATE VIRTUAL TABLE search USING fts5 (title, text, columnsize = 0, tokenize = 'ascii');
 
 -- On PostgreSQL
 
@@ -65,7 +61,7 @@ DROP INDEX search_others;
 
 TRUNCATE search;
 
-ALTER TABLE search DROP published;
+ALTER TABLE search DROP published, DROP labels;
 
 CREATE INDEX search_words ON search USING gin (
     array_to_tsvector(string_to_array(btrim(title), ' ')),

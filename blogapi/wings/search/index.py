@@ -1,6 +1,6 @@
 """The search index: the words of posts, written in the transaction of each change.
 
-It knows nothing of a post's status, which a search looks up. Among a post's words, a label stands for each of its tags.
+It knows nothing of a post's status, which a search looks up.
 """
 
 import time
@@ -14,7 +14,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import Damaged
 from blogapi.storage.models import DOCUMENT, MAX_ID, Post
-from blogapi.wings.search import labels, words
+from blogapi.wings.search import words
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
 BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no more of them after this time
@@ -44,10 +44,7 @@ def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
     title, text = words.of_post(post)
     values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
     if tx.dialect == "postgresql":
-        labels.add(tx, post["tags"])
-        values |= {"tags": words.folded(*post["tags"]), "words": " ".join({*title.split(), *text.split()})}
-    else:
-        values["labels"] = labels.of_tags(tx, post["tags"])
+        values["words"] = " ".join({*title.split(), *text.split()})
     tx.defer_last((post_id,), ADD, **values)
     if tx.dialect == "sqlite" and not tx.engine.loop.is_cooperative:  # Our server merges in the background.
         tx.defer_last((MAX_ID + 1,), MERGE)
@@ -62,14 +59,11 @@ def remove(tx: Transaction, post_id: int) -> None:
 # In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
 REMOVE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
 ADD = Compiled(
-    sqlite="INSERT OR REPLACE INTO search (rowid, title, text, labels) VALUES (:id, :title, :text, :labels)",
-    postgresql=f"""
-    INSERT INTO search
-    SELECT :id, ' ' || :title::text || ' ', ' ' || :title::text || ' ' || :text::text || ' ',
-    array_to_string(:words::text || labels::text[], ' {words.LABEL}'), labels FROM (SELECT ARRAY(
-    SELECT {labels.LABEL} FROM jsonb_array_elements_text(:tags::jsonb) AS tag (value)
-    ) AS labels) AS labelled ON CONFLICT (post_id) DO UPDATE SET
-    title = excluded.title, text = excluded.text, words = excluded.words, labels = excluded.labels
+    sqlite="INSERT OR REPLACE INTO search (rowid, title, text) VALUES (:id, :title, :text)",
+    postgresql="""
+    INSERT INTO search VALUES (
+        :id, ' ' || :title::text || ' ', ' ' || :title::text || ' ' || :text::text || ' ', :words
+    ) ON CONFLICT (post_id) DO UPDATE SET title = excluded.title, text = excluded.text, words = excluded.words
     """,
 )
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import regex
 
-from blogapi.documents import dump
 from blogapi.text import fold
 
 compiled = partial(regex.compile, flags=regex.V1)  # V1 has -- and && between sets of characters
@@ -46,7 +45,7 @@ MAX_DECOMPOSED = 4 * MAX_INDEXED  # characters; Hangul becomes three times as lo
 MAX_DIFFERENT = 8_000  # distinct words of a post's content; changing all of them takes 20 ms on SQLite
 LARGE = 32 * 1024  # characters; the words of longer content are found before the transaction begins
 START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
-LABEL = "¶"  # before the id of a tag
+TAG = "¶"  # before a whole tag, in hexadecimal digits
 BETWEEN = "·"  # between two texts: no phrase crosses it
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
@@ -103,9 +102,9 @@ def of_search(q: str) -> list[Phrase]:
 
 
 def of_post(post: dict[str, Any]) -> tuple[str, str]:
-    """Return the words of a post's title, and the words of its excerpt and content."""
-    content = of_content(post["content"])
-    return _indexed(post["title"]), f"{_indexed(post['excerpt'])} {content}" if post.get("excerpt") else content
+    """Return the words of a post's title, and those of its excerpt, content and tags."""
+    excerpt = [_indexed(post["excerpt"])] if post.get("excerpt") else []
+    return _indexed(post["title"]), " ".join([*excerpt, of_content(post["content"]), *map(of_tag, post["tags"])])
 
 
 def of_content(content: str) -> str:
@@ -116,14 +115,13 @@ def of_content(content: str) -> str:
 
 @lru_cache(maxsize=4000)
 def of_tag(tag: str) -> str:
-    """Return the words of a tag, with a space before and after each."""
-    return f" {_indexed(tag)} "
+    """Return the words of a tag, and that of the whole tag."""
+    return f"{_indexed(tag)} {whole(fold(tag))}"
 
 
-@lru_cache(maxsize=100)
-def folded(*tags: str) -> str:
-    """Return the folded tags as a JSON array."""
-    return dump([*map(fold, tags)])
+def whole(tag: str) -> str:
+    """Return the word that every post with a (folded) tag has."""
+    return TAG + tag.encode().hex()
 
 
 def _indexed(text: str) -> str:
