@@ -209,6 +209,8 @@ def test_the_slug_of_a_draft_follows_its_title_until_it_is_edited_or_published(o
     assert form.all("#slug-hint") == [f"{hint} Leave it empty to keep it. The old address will still lead here."]
     form.press("Update", title="Tea", slug="")
     assert client.get("/v1/posts/2").json["slug"] == "cake"
+    client.patch("/v1/posts/1", json={"published_at": "2020-01-02T03:04:05Z"})  # a draft that was never public
+    assert view(owner, "/settings/posts/1/edit").all("#slug-hint") == [f"{hint} Leave it empty to keep it."]
 
 
 @cases(
