@@ -18,6 +18,19 @@ def test_the_page_opens_on_the_posts_and_an_empty_blog_says_what_to_do_first(own
     assert page.all("code")[0].startswith("curl 'http://127.0.0.1:8000/v1/posts' -H 'Authorization: Bearer YOUR_KEY'")
 
 
+def test_a_date_is_called_a_publication_only_if_it_is_one(owner, client):
+    past, to_come = "2020-01-02T03:04:05Z", "2099-01-02T03:04:05Z"
+    for status, date, label in (
+        ("published", past, "Published"),
+        ("scheduled", to_come, "Will be published"),
+        ("draft", past, "Date"),
+        ("archived", past, "Date"),
+    ):
+        fields = {"title": "A", "content": "A", "status": status, "published_at": date}
+        post = client.put(f"/v1/posts/by-slug/{status}", json=fields).json
+        assert view(owner, f"/settings/posts/{post['id']}").all(".about dt")[0] == label
+
+
 # The list
 
 
