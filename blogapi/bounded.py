@@ -14,7 +14,7 @@ MAX_DIGITS = 100  # limit for a number in JSON; parsing a long integer takes qua
 MAX_NAME_PARTS = 16  # limit for the parts of a name in TOML, for which tomllib takes quadratic time
 NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
 
-# Strings and comments in TOML. One that never ends is matched to the end of its line or of the text, in linear time.
+# Strings and comments in TOML. An unclosed one matches to the end of its line or of the text, in linear time.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PARTS}}}')
@@ -31,7 +31,7 @@ class OutOfBounds(ValueError):
 
 
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
-    """Raise OutOfBounds unless JSON has at most so many values, counted as commas and opening brackets."""
+    """Raise OutOfBounds unless JSON is within its bounds. Commas and opening brackets count as values."""
     openings = data.count(b"[") + data.count(b"{")
     if openings > max_depth or openings + data.count(b",") > max_values:  # perhaps within strings
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
@@ -56,14 +56,14 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
-    """Do so for JSON or TOML without strings."""
+    """Check JSON or TOML without its strings."""
     brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # Only an error can follow.
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 
 
 def yaml_events(text: str, max_events: int, max_depth: int) -> Iterator[yaml.Event]:
-    """Yield what the parser finds in YAML. Raises OutOfBounds and yaml.YAMLError."""
+    """Yield the parser's events for YAML. Raises OutOfBounds and yaml.YAMLError."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, YamlLoader), 1):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

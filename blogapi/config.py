@@ -65,7 +65,7 @@ class Config:
     rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
     log_level: str = choice("info", LOG_LEVELS)
     log_format: str = choice("text", LOG_FORMATS)
-    drain_seconds: int = integer(0, 0, 60)  # how long a stopping service goes on serving; see /readyz
+    drain_seconds: int = integer(0, 0, 60)  # how long a stopping service continues to serve; see /readyz
     header_seconds: int = integer(10, 1, 86_400)  # deadline for a request's header
     body_seconds: int = integer(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
     keep_days: int = integer(30, 0, 36_500)  # how long revisions and deleted posts are kept; 0 keeps nothing
@@ -75,7 +75,7 @@ class Config:
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
     trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted
     url: str = ""  # the public address of the service
-    timezone: tzinfo = UTC  # for times without an offset, in front matter, Micropub, imports and the owner's page
+    timezone: tzinfo = UTC  # time zone for times without an offset: front matter, Micropub, imports, the owner's page
     post_url: str = ""  # address of a post on the site, with {slug} or {id}; by default, its address in the API
 
     @cached_property
@@ -86,7 +86,7 @@ class Config:
 
     @cached_property
     def prefix(self) -> str:
-        """The path of BLOGAPI_URL, such as /blog, with which every address of the service begins."""
+        """The path of BLOGAPI_URL, such as /blog, which every address of the service begins with."""
         return urlsplit(self.base_url).path
 
     def url_on_site(self, post: Mapping[str, str]) -> str:
@@ -201,7 +201,7 @@ def _base_url(url: str) -> str:
     match = BASE_URL.fullmatch(url)
     if not match:
         raise ValueError(
-            "BLOGAPI_URL: must be http:// or https://, a host, and perhaps a port and a path, "
+            "BLOGAPI_URL: must be http:// or https://, a host, and optionally a port and a path, "
             f"such as https://blog.example.org or https://example.org/blog, not {url.rpartition('@')[2][:80]!r}"
         )
     if OWN_PATH.search(match[3]):

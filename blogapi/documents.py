@@ -34,11 +34,11 @@ class Field(NamedTuple):
 
     kind: Kind
     presence: Literal["required", "default", "optional", "service"]
-    description: str  # without the bounds, which follow from the kind
+    description: str  # without the bounds, which the schema adds
     example: Any = None
     max_length: int = 0  # limit in characters, or in items of a list; 0 for a kind that has bounds of its own
     stays: bool = False  # whether it stays when a PUT lacks it, and when an earlier version is restored
-    place: int = 8  # its place in the front matter of a file; fields of one place keep the order below; 0: not in there
+    place: int = 8  # its position in front matter, 0 if it has none; equal ones keep the order below
     label: str = ""  # on the owner's page; by default, its name
 
 
@@ -120,12 +120,12 @@ def is_slug(text: str) -> bool:
 
 
 def in_order(post: dict[str, Any]) -> dict[str, Any]:
-    """Return a post with its fields in order, without fields that have no value."""
+    """Return a post with its fields in order, without those that have no value."""
     return {name: post[name] for name in FIELDS if post.get(name) is not None}
 
 
 def slug_in(document: bytes) -> str:
-    """Return the slug in a document without parsing it all: no earlier field can have an unescaped quotation mark."""
+    """Return the slug in a document without parsing it all: no earlier field can contain an unescaped quote."""
     return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 
@@ -148,14 +148,14 @@ def load(document: bytes | None) -> dict[str, Any]:
 def etag_of(document: bytes) -> str:
     """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    Nobody can swap a version that was shown for another one with the same tag. Without processor support, SHA-256
+    A cryptographic hash, so nobody can craft two versions with the same tag. Without processor support, SHA-256
     would take twice as long.
     """
     return blake2b(document, digest_size=32).hexdigest()
 
 
 def hash_of(content: bytes) -> str:
-    """Return a fast hash, which tells contents apart where nobody gains from making two with the same one."""
+    """Return a fast hash, for contents where nobody would gain from a collision."""
     return xxh3_128_hexdigest(content)
 
 

@@ -20,7 +20,7 @@ ENTRY = re.compile(
 
 
 def load(named: str | None = None) -> tuple[str, set[str]]:
-    """Add the settings of the file to the environment, whose own variables win.
+    """Add the settings in the file to the environment, whose own variables take precedence.
 
     Return the path of the file, or "" without one, and the names of the variables that came from it. Raises
     OSError if it cannot be read, ValueError if it is invalid.
@@ -42,7 +42,7 @@ def load(named: str | None = None) -> tuple[str, set[str]]:
 
 
 def parse(data: bytes) -> dict[str, str]:
-    """Return the variables in the data of a file that are ours. Raises ValueError."""
+    """Return our variables in the data of a file. Raises ValueError."""
     if len(data) > MAX_BYTES or b"\0" in data:
         raise ValueError(f"must be a text of at most {MAX_BYTES} bytes")
     text, values, end = data.decode(), {}, 0

@@ -75,7 +75,7 @@ def create_app(
         env_file.load()
         config = Config.from_environ(os.environ)
     app = Application("blogapi", static_folder=None)
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405 like any other method that is not allowed
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405, like any other unsupported method
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = service = Service.open(config, clock, loop, database_class)
     if not loop.is_cooperative:  # In our server, this happens in the background.

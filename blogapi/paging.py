@@ -19,7 +19,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """A position in an ordered list: the item's time (or, by relevance, where a search found its words) and its id."""
+    """A position in an ordered list: the item's time (by relevance, where its words were found) and its id."""
 
     key: str
     id: Id
@@ -29,7 +29,7 @@ class Cursor(NamedTuple, Generic[Id]):
 
 
 class Page(NamedTuple, Generic[Item, Place]):
-    """Items of a list, such as documents of posts, and where the next page starts if there is one."""
+    """Items of a list, such as documents of posts, and the start of the next page, if any."""
 
     items: list[Item]
     next: Place | None
@@ -73,7 +73,7 @@ def id_of(row: tuple) -> int:
 
 
 def cursor_of(row: tuple) -> Cursor[int]:
-    """Return a row's cursor in another order: the time, or the part of a search, and the id."""
+    """Return a row's cursor in another order: its time or search section, and its id."""
     return Cursor(row[2], row[0])
 
 

@@ -13,7 +13,7 @@ FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # for m
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space; str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
-MAX_FOLDED = 600  # at most this many characters of a name are compared; tags are shorter, even decomposed
+MAX_FOLDED = 600  # names are compared by at most this many characters; even decomposed tags are shorter
 
 
 def in_ascii(characters: re.Pattern[str]) -> bytes:

@@ -58,7 +58,7 @@ def is_for_strangers(request: Request) -> bool:
 
 
 def protect(app: Flask) -> None:
-    """Check every request, even for unknown paths, so new views are protected by default."""
+    """Guard every request, even for unknown paths, so that new views are protected by default."""
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 
     @app.before_request
@@ -99,7 +99,7 @@ def why_refused(authorization: str) -> str:
     if scheme.lower() != "bearer":
         return "the scheme must be Bearer, followed by an API key"
     if "," in key:
-        return "must have one API key, and be given once"
+        return "must contain one API key, and be sent once"
     if not key.strip():
         return "the API key is empty; is the shell variable that holds it set?"
     if not re.fullmatch(keys.KEY_PATTERN, key.strip()):
@@ -149,7 +149,7 @@ def check_path(request: Request) -> None:
 
 
 def check_scope(request: Request, scope: str) -> None:
-    """Raise Forbidden unless the operation permits this scope, which is not full.
+    """Raise Forbidden unless the operation permits this scope (other than full).
 
     Read-only and published-only keys may only GET and HEAD, even on unknown paths. Any other request for an unknown
     path passes, and the router answers it.
@@ -167,7 +167,7 @@ def check_scope(request: Request, scope: str) -> None:
 
 
 def why_forbidden(scope: str) -> str:
-    """Return what a key with this scope may do, for the answer to anything else."""
+    """Return the message that says what a key with this scope may do."""
     return f"this key is {scope}: it may {keys.may(scope)}"
 
 

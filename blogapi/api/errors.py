@@ -46,7 +46,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
     """Answer an HTTP error, and keep the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # the same order in every process, in Allow as well
+        error.valid_methods = sorted(error.valid_methods)  # same order in every process, in Allow, too
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)
@@ -62,7 +62,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
 
 def message_for(request: Request, error: exceptions.HTTPException) -> str:
     """Return the message for an error that the router raised."""
-    name = request.path.removeprefix(POSTS).removesuffix(".md").lower()  # of a file that curl -T sends
+    name = request.path.removeprefix(POSTS).removesuffix(".md").lower()  # curl -T appends the file's name
     if error.code == 404 and (path := meant_path(request)):
         return f"no such path; did you mean {request.address(path)}?"
     if error.code == 404 and request.path.startswith(POSTS) and is_slug(name) and not name.isdigit():
@@ -109,7 +109,7 @@ def not_found(error: DoesNotExist) -> Response:
 @errors.app_errorhandler(Rejected)
 @errors.app_errorhandler(BadKeyName)
 def rejected(error: Rejected | BadKeyName) -> Response:
-    """Answer 400, because a value conflicts with others."""
+    """Answer 400 for a value that conflicts with others."""
     return error_response(exceptions.BadRequest(f"{error}{line_of(getattr(error, 'field', ''))}"))
 
 

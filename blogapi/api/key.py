@@ -23,6 +23,6 @@ class KeySchema(StrictSchema):
 
 @views.operation("GET /v1/key", Answer(200, "The key.", KeySchema()), scopes=SCOPES)
 def get_key(request: Request) -> Response:
-    """Get the name and the scope of the key used for this request."""
+    """Get the name and scope of the key that made the request."""
     assert request.key  # because the guard requires one
     return json_response(request, {"name": request.key.name, "scope": request.key.scope})

@@ -28,8 +28,8 @@ INFO = "blogapi.info"  # key of the RequestInfo in the WSGI environment
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_BODY_VALUES = 10_000
 MAX_BODY_DEPTH = 100  # limit for nested arrays and objects
-MAX_SHOWN = 80  # at most this many characters of a header or a name in a message
-MAX_QUOTED = 20  # at most this many characters of an invalid body in a message
+MAX_SHOWN = 80  # messages quote at most this many characters of a header or a name
+MAX_QUOTED = 20  # messages quote at most this many characters of an invalid body
 MAX_BODY_FIELDS = 100  # well above any schema's field count; keeps error messages short
 LIST_INDEX = re.compile(r"\[[0-9]{0,4}\]$")  # after the name of a list: fields[]=slug, or fields[0]=slug
 
@@ -45,7 +45,7 @@ class RequestInfo:
     endpoint: str | None = None  # BLUEPRINT.VIEW
     cause = ""  # cause of an error
     max_body_bytes = 0  # limit for a body that is read in pieces; 0 if it is read at once
-    kept_bytes = 0  # bytes of these pieces that are in memory
+    kept_bytes = 0  # bytes of these pieces in memory
 
 
 class Request(flask.Request):
@@ -58,7 +58,7 @@ class Request(flask.Request):
     operation: Operation  # the requested operation
     query: Mapping[str, Any]  # loaded with the operation's schema
     body = b""
-    file: Any = None  # MarkdownFile from the body, which knows the lines of its fields
+    file: Any = None  # the MarkdownFile in the body; knows the line of each field
 
     @cached_property
     def service(self) -> Service:
@@ -72,7 +72,7 @@ class Request(flask.Request):
 
     @property
     def client(self) -> bytes | str:
-        """Identifies the client that takes turns: its key or its session; clients without either share one."""
+        """The client for taking turns: its key or session; clients without either count as one."""
         return self.key.digest if self.key else self.session
 
     @property
@@ -91,7 +91,7 @@ class Request(flask.Request):
 
     @property
     def published_only(self) -> bool:
-        """Whether its key sees published posts only."""
+        """Whether its key may see published posts only."""
         return self.key is not None and self.key.scope == PUBLISHED_ONLY
 
 
@@ -100,7 +100,7 @@ request = cast(Request, flask.request)  # the current request, for views that do
 current_request: Callable[[], Request] = cast(Any, flask.request)._get_current_object
 
 
-@lru_cache(maxsize=256)  # The result depends only on the text, and scripts repeat theirs.
+@lru_cache(maxsize=256)  # The result depends only on the text, and scripts repeat their queries.
 def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
     """Load a query; raise ValidationError for unknown, repeated or invalid parameters.
 
@@ -141,7 +141,7 @@ def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -
 def parse_body(request: Request) -> dict[str, Any]:
     """Return the unvalidated fields of the body, which is JSON or a file. Raises an HTTP error.
 
-    Clients may edit a post that they got and send it back, so SET_BY_SERVICE fields are dropped.
+    SET_BY_SERVICE fields are dropped, so that clients can edit a post and send it back.
     """
     mimetype = check_content_type(request, request.operation.content_types)
     request.body = read_body(request)
@@ -283,4 +283,4 @@ def why_no_match(if_match: str) -> str:
         return "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"
     if '"' not in if_match:
         return "must be an ETag with its quotes"
-    return "the post has been changed since; get it again"
+    return "the post has changed since; get it again"

@@ -14,7 +14,7 @@ from blogapi.paging import Cursor
 from blogapi.storage.models import MAX_ID
 from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE, WHITE_SPACE, in_ascii
 
-MAX_SHOWN_NAME = 60  # at most this many characters of a field's name in a message
+MAX_SHOWN_NAME = 60  # messages show at most this many characters of a field's name
 PORT = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 # An absolute URL with a host (RFC 3986, plus characters beyond ASCII): scheme, user, host, port, rest
 URL = (
@@ -213,7 +213,7 @@ class StrictSchema(Schema):
 
 
 class InputSchema(StrictSchema):
-    """A body in which null counts as left out for each optional field, unless it clears the field.
+    """A body in which null leaves out an optional field, unless it clears the field.
 
     Typed clients send null for a field without a value.
     """
@@ -259,7 +259,7 @@ def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fie
 
 
 def page_size(what: str, default: int = 100) -> fields.String:
-    """Return the parameter for the number of items on a page; more than 1,000 count as 1,000."""
+    """Return the parameter for the number of items on a page, at most 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
     described = doc(description, type="integer", minimum=1)
@@ -274,7 +274,7 @@ def parse_page_size(text: str) -> int:
 
 
 def parse_id(text: str, what: str = "a post's id") -> int:
-    """Parse an id, exactly as the service writes it. Raises ValidationError."""
+    """Parse an id, written exactly as the service writes it. Raises ValidationError."""
     if not re.fullmatch(ID, text) or int(text) > MAX_ID:
         raise ValidationError(f"must be {what}, a whole number from 1")
     return int(text)
@@ -293,7 +293,7 @@ def parse_cursor(text: str, order: str) -> Cursor[int]:
 
 
 def cursor(description: str) -> fields.String:
-    """Return the parameter for the start of a page of a list that is ordered by time."""
+    """Return the parameter for the start of a page in a list ordered by time."""
     parse = partial(parse_cursor, order="this list")
     return parsed_by(parse, f"{description}: the value from `Link`.", pattern=f"^{CURSOR_TIME}_{ID}$")
 

@@ -1,4 +1,4 @@
-"""The objects that belong to an application, including its request counts."""
+"""The objects of an application, including its request counts."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -31,7 +31,7 @@ class RequestCounts:
 
 @dataclass
 class Service:
-    """The objects that belong to an application, stored in its extensions."""
+    """The objects of an application, stored in its extensions."""
 
     config: Config
     clock: Callable[[], float]
@@ -43,7 +43,7 @@ class Service:
 
     @classmethod
     def open(cls, config: Config, clock: Callable[[], float], loop: Loop, database_class: type[Database]) -> Self:
-        """Open the database, and set it up or upgrade it. Raises Unavailable if it cannot be used."""
+        """Open the database; set it up or upgrade it if needed. Raises Unavailable if it cannot be used."""
         engine = engine_for(config.database, config.database_connections, loop)
         engine.open(config.create, upgrade=True)
         database = database_class(engine, clock, config.keep_days > 0)

@@ -33,7 +33,7 @@ class Views(Blueprint):
                 request.operation = declaration
                 request.query = load_query(declaration.query, request.environ.get("QUERY_STRING", ""))
                 if reads_no_body and has_body(request):
-                    read_body(request)  # A change begins when all of its request has arrived.
+                    read_body(request)  # A change begins only after its whole request has arrived.
                 return view(request, **arguments)
 
             vars(view_of_operation).update(operation=declaration, scopes=declaration.scopes)

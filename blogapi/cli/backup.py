@@ -25,7 +25,7 @@ from blogapi.wings import copy
 BACKUP_NAME = "blog-%Y-%m-%dT%H-%M-%SZ.db"
 PERIOD_FORMATS = {"d": "%Y-%m-%d", "w": "%G-%V", "m": "%Y-%m", "y": "%Y"}  # days, weeks, months, years
 PING_SECONDS = 10
-ABANDONED_SECONDS = 3600  # an unfinished backup that has not grown for this long was killed
+ABANDONED_SECONDS = 3600  # a backup is considered killed if its file has not grown for this long
 
 
 def numbers(value: str) -> dict[str, int]:
@@ -36,7 +36,7 @@ def numbers(value: str) -> dict[str, int]:
 
 
 def superfluous(names: Iterable[str], periods: Mapping[str, int]) -> set[str]:
-    """Return the names of the backups to remove: all but the last one of each of the last periods."""
+    """Return the names of the backups to remove: all except the last one in each recent period."""
     moments = {name: moment for name in sorted(names) if (moment := time_of(name))}
     kept = {*[*moments][-1:]}
     for unit, count in periods.items():
@@ -83,7 +83,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     old: set[str] = set()
     if keep:
         names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-        old = superfluous(names, keep) - {file.name}  # The others can be from the future.
+        old = superfluous(names, keep) - {file.name}  # The clock may have been ahead for the others.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:
@@ -96,7 +96,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
 
 
 def remove_unfinished(file: Path) -> None:
-    """Remove what killed backups left beside the file of a new one."""
+    """Remove the files that killed backups left next to a new one."""
     for part in file.parent.glob("*.part"):
         name = part.name.removesuffix(".part").rpartition(".")[0]
         is_backup = name == file.name or time_of(name)
@@ -105,7 +105,7 @@ def remove_unfinished(file: Path) -> None:
 
 
 def record(engine: Engine) -> None:
-    """Record the time of a backup, for the metrics. A database that cannot be written was backed up all the same."""
+    """Record the time of a backup, for the metrics. The backup is valid even if the database cannot be written."""
     try:
         engine.open(create=False)
         with closing(engine):
@@ -115,7 +115,7 @@ def record(engine: Engine) -> None:
 
 
 def replace_time(tx: Transaction) -> None:
-    """Store the current time as that of the last backup."""
+    """Store the current time as the time of the last backup."""
     tx.execute(Backup.delete())
     tx.execute(Backup.insert(id=1, made_at=tx.now))
 

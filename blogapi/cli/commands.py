@@ -96,7 +96,7 @@ def command_line(config: str | None) -> None:
 def main() -> None:
     """Run the command line; a failure is one line and the exit status 1. No message repeats a secret."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # It is None if it is closed.
-        sys.stdout.reconfigure(errors="replace")  # A title can have characters that the locale lacks.
+        sys.stdout.reconfigure(errors="replace")  # A title can contain characters that the locale lacks.
     try:
         sys.exit(command_line(standalone_mode=False))
     except click.Abort:
@@ -194,7 +194,7 @@ def show_config(source: tuple[str, set[str]]) -> None:
             value = "…" if NOT_A_FILE.match(value) else os.path.abspath(value)
         value = "…" if SECRET_NAME.fullmatch(name) and value != "none" else SECRET.sub(r"\1\2…", value)
         click.echo(f"{name:<28}  {origin:<{max(11, len(path))}}  {value if value.isprintable() else repr(value)}")
-    Config.from_environ(os.environ)  # says what is wrong
+    Config.from_environ(os.environ)  # its message says what is wrong
 
 
 def _as_setting(default: object) -> str:

@@ -39,7 +39,7 @@ def doctor() -> None:
     failed: set[str] = set()
     for name, check in ((FILE_CHECKS if _has_file(config) else {}) | DATABASE_CHECKS | CHECKS).items():
         if failed & BLOCKING_CHECKS and name not in CHECKS:
-            continue  # It would report the same fault again.
+            continue  # The other checks would report the same fault.
         try:
             click.echo(f"{name}: ok, {check(config)}")
         except (OSError, Unavailable, ValueError) as error:
@@ -70,7 +70,7 @@ def _database(config: Config) -> str:
 def python_build(config: Config | None = None) -> str:
     """Return the version of Python, and whether its build is slow. The Makefile prints this."""
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions optimize theirs.
+    is_optimized = sys.base_prefix == "/usr" or "--enable-optimizations" in options  # Distributions do so.
     slow = ", built without --enable-optimizations: requests take 10 to 30 % more processor time"
     return platform.python_version() + ("" if is_optimized else slow)
 

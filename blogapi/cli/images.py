@@ -33,7 +33,7 @@ post_schema = PostInputSchema(partial=True)
 
 
 def given_path(value: str) -> Path:
-    """Return a path. Refuse "", the value of an unset shell variable, which Path takes for the current folder."""
+    """Return a path. Refuse "" (an unset shell variable), which Path would take for the current folder."""
     if not value:
         raise click.BadParameter("must not be empty")
     return Path(value)
@@ -58,7 +58,7 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
     if deletes and not unused:
         raise click.UsageError("--delete needs --unused")
     if old and unused:
-        raise click.UsageError("--rebase goes without --unused")
+        raise click.UsageError("--rebase cannot be combined with --unused")
     with opened() as database:
         if old:
             sys.exit(rebase_images(database, old))
@@ -69,7 +69,7 @@ def list_images(unused: bool, deletes: bool, old: str | None) -> None:
                 continue
             click.echo(shown(f"{image.id}  {image.bytes:>10,}  {image.created_at}  {image.name}"))
             since = database.now
-            if deletes and not images.uses_of(database, image.id):  # A post may show it by now.
+            if deletes and not images.uses_of(database, image.id):  # A post may use it by now.
                 with suppress(Rejected):
                     images.delete_upload(write, write(images.delete, image.id, since))
 

@@ -31,8 +31,8 @@ from blogapi.wings.sync.state import STATE, SyncState, synced_folder
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder
 from blogapi.wings.transfer.report import left_out, refused_images, say, settings_of
 
-CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only foresees
-HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that a quiet run prints
+CHANGES = ("created", "updated", "deleted")  # outcomes that a dry run only predicts
+HAPPENED = (*CHANGES, "renamed", "conflict", "failed")  # outcomes that --quiet still prints
 Starter = Callable[[Comparison], Push | Pull]
 
 
@@ -100,7 +100,7 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
     "--theirs", is_flag=True, help="Write files that have changed or are gone, too; keep yours as NAME.mine.md."
 )
 @click.option("--published", is_flag=True, help="Create no files for unpublished posts.")
-@click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and let the files lead to them.")
+@click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and point the files to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
     """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
@@ -127,10 +127,10 @@ class Output:
     as_json: bool
     quiet: bool
     diff: bool
-    would_be: str  # in front of what a dry run only foresees
+    would_be: str  # precedes what a dry run only predicts
 
     def result(self, result: Result) -> None:
-        """Print what was done with a file, or a post."""
+        """Print what was done with a file or a post."""
         outcome, name, reason = result
         if outcome == "unchanged" or (self.quiet and outcome not in HAPPENED):
             return
@@ -150,7 +150,7 @@ class Output:
                 self.line(line)
 
     def line(self, text: str, is_error: bool = False) -> None:
-        """Print a line. Raises ValueError: an OSError would seem to be one of the folder."""
+        """Print a line. Raises ValueError, because an OSError would appear to concern the folder."""
         try:
             say(text, err=is_error)
         except OSError as error:
@@ -199,12 +199,12 @@ def run(
 
 
 def folder_and_names(paths: tuple[Path, ...]) -> tuple[Path, frozenset[str]]:
-    """Return the given folder, or the synced one above the files, and the names of the files."""
+    """Return the folder (given, or the synced one above the files) and the names of the files."""
     folder, files = paths[0], paths[1:]
     if folder.name.lower().endswith(MARKDOWN_SUFFIXES) and not folder.is_dir():
         files, synced = paths, synced_folder(folder.parent)
         if not synced:
-            raise click.UsageError(f"{folder} is in no folder that is kept in sync: give that folder first.")
+            raise click.UsageError(f"{folder} is not in a synced folder: give that folder first.")
         folder = synced
     top = os.path.realpath(folder)
     names = [os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), top) for file in files]
@@ -224,7 +224,7 @@ def opened(
     dry_run: bool,
     **options: Any,
 ) -> Comparison:
-    """Open and lock a folder with its state, until the stack is closed, and list the posts."""
+    """Open and lock a folder and its state until the stack is closed; list the posts."""
     folder = stack.enter_context(closing(Folder(path)))
     try:
         folder.lock()
@@ -240,7 +240,7 @@ def opened(
 
 
 def zone_of(state: SyncState) -> tzinfo:
-    """Return the time zone of times without an offset: the recorded one if the environment does not set one."""
+    """Return the time zone for times without an offset: the environment's, else the recorded one."""
     zone = Config.from_environ(os.environ).timezone
     if not state.zone or state.zone == str(zone):
         return zone

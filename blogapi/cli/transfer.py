@@ -75,12 +75,12 @@ def import_posts(
 
     Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). Feeds
     and zip archives of all these are read, too. A post that already has the slug is updated, so a second import changes
-    nothing. Images that are found are stored, too, and links lead to them. Invalid files are reported with the
+    nothing. Images that can be found are stored, too, and links point to them. Invalid files are reported with the
     reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
     """
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:
-        raise click.UsageError("--fetch-images goes without --no-images")
+        raise click.UsageError("--fetch-images cannot be combined with --no-images")
     with opened() as database, TemporaryFile() as spool, unpacked(paths) as folders:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
         report = Report(dry_run, redirects, stored.counts, folders)
@@ -111,11 +111,11 @@ def import_results(
 
 @click.command("export")
 @click.argument("folder", type=given_path, metavar="DIR")
-@click.option("--delete", is_flag=True, help="Remove files of posts that are gone, and images that none shows.")
+@click.option("--delete", is_flag=True, help="Remove the files of posts that are gone, and unused images.")
 @click.option("--flat", is_flag=True, help="Write the names in params at the top level of the front matter.")
-@click.option("--standalone", is_flag=True, help="Make the addresses of images relative: they need no server then.")
+@click.option("--standalone", is_flag=True, help="Make image addresses relative, so that the folder needs no server.")
 def export_posts(folder: Path, **options: bool) -> None:
-    """Write every post to DIR as a Markdown file, SLUG.md, and the images that posts show.
+    """Write every post to DIR as a Markdown file, SLUG.md, along with the images that posts use.
 
     Unchanged files are not touched.
     """

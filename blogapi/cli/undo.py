@@ -43,7 +43,7 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     """Return every post to its state at a given time.
 
     Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, posts that
-    another key has changed since then are left alone. Posts that are left alone are reported with the reason. The exit
+    another key has changed since then are left alone. Posts left alone are reported with the reason. The exit
     status is then 1, as it is if TIME is older than the history. After an interruption, repeat the command. An undo can
     be undone.
     """

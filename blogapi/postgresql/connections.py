@@ -28,9 +28,9 @@ from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Una
 from blogapi.storage.loop import Loop
 from blogapi.storage.setup import complete_copy
 
-MAX_PREPARED = 500  # a connection is replaced after this many prepared statements
-CONNECTION_SECONDS = 2.0  # longest wait for a free connection
-LOOK_UP_SECONDS = 5.0  # time to find out the result of a COMMIT whose answer was lost
+MAX_PREPARED = 500  # connections are replaced after this many prepared statements
+CONNECTION_SECONDS = 2.0  # longest wait for an idle connection
+LOOK_UP_SECONDS = 5.0  # time limit for finding out the result of a COMMIT whose response was lost
 STATUS_POLL_SECONDS = 0.05
 FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
 STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because other requests wait for it
@@ -38,7 +38,7 @@ LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # BLOGAPI_DATABASE can override these
     "application_name": "blogapi",
     "connect_timeout": "3",  # seconds
-    "target_session_attrs": "read-write",  # of several hosts, choose the one that accepts writes
+    "target_session_attrs": "read-write",  # with several hosts, choose the one that accepts writes
     "keepalives_idle": "2",  # seconds; a dead server is noticed within 5
     "keepalives_interval": "1",
     "keepalives_count": "3",
@@ -80,7 +80,7 @@ class Result(NamedTuple):
 
 
 class NoRow(Unavailable):
-    """No row can match: PostgreSQL's text cannot contain U+0000, or a key was revoked while its request was counted."""
+    """No row can match: a text contains U+0000, or a key was revoked while its request was counted."""
 
 
 def numbered(statement: Statement) -> str:
@@ -102,7 +102,7 @@ class Unreachable(Unavailable):
 
 
 class PostgresConnection(psycopg.Connection):
-    """A connection that waits in the event loop, no matter when psycopg was imported."""
+    """A connection that waits in the event loop, regardless of when psycopg was imported."""
 
     wait_for_socket: Callable[[int, int], int] | None = None
 
@@ -114,7 +114,7 @@ class PostgresConnection(psycopg.Connection):
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators; wait for the socket whenever it asks to, for a limited time."""
+        """Run one of psycopg's generators; wait for the socket as it asks, for a limited time."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -153,7 +153,7 @@ class PostgresConnection(psycopg.Connection):
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
-        except BaseException:  # after a MemoryError, it is unknown which statements have arrived
+        except BaseException:  # after a MemoryError, nobody knows which statements have arrived
             self.close()
             raise
 
@@ -226,7 +226,7 @@ class PostgresConnection(psycopg.Connection):
                 target.write_row(row)
 
     def complete(self, version: int) -> None:
-        """Complete the tables into which a database of this version was copied."""
+        """Complete the tables after a database of this version was copied into them."""
         complete_copy(executor(self), version)
 
 
@@ -239,7 +239,7 @@ class Connections:
         except psycopg.Error:  # The message may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         user, host, database = (parameters.get(name, "") for name in ("user", "host", "dbname"))
-        if "@" in f"{host}{database}":  # The name would show a part of the password.
+        if "@" in f"{host}{database}":  # The name would contain a part of the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, %40 for @, %2F for /")
         self.name = f"postgresql://{user}{user and '@'}{host}/{database}"
         self._address = make_conninfo("", **parameters)
@@ -269,7 +269,7 @@ class Connections:
             return
         with closing(self.connect()) as other, other.transaction():
             if other.execute(SESSION).fetchone() == session or connection.execute(SESSION).fetchone() != session:
-                raise Unavailable("its pooler (PgBouncer) does not keep sessions apart: set pool_mode = session")
+                raise Unavailable("its pooler (PgBouncer) does not keep sessions separate: set pool_mode = session")
 
     def take(self) -> PostgresConnection:
         """Take a connection from the pool; `give` returns it. Raises Unavailable."""
@@ -296,7 +296,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction was committed if the answer to COMMIT was lost; None if that stays unknown."""
+        """Return whether a transaction was committed although the response to COMMIT was lost; None if unknown."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -328,6 +328,6 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
 
 
 def reason(error: Exception) -> str:
-    """Return an error's message in one line, for each host that failed. libpq's messages never contain the password."""
+    """Return an error's message, for each host, in one line. libpq's messages never contain the password."""
     hosts = [f"{host} port {port}: {cause}" for host, port, cause in ATTEMPT.findall(str(error))]
     return "; ".join(hosts) or str(error).strip().partition("\n")[0] or type(error).__name__

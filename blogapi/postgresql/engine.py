@@ -1,6 +1,6 @@
 """PostgreSQL: the engine, its transactions, and the locks of the writer and the leader.
 
-Across all processes, only one transaction writes at a time, so code that relies on SQLite's single writer works here.
+Only one transaction at a time writes across all processes, so code that relies on SQLite's single writer works here.
 """
 
 import logging
@@ -126,7 +126,7 @@ class Postgresql(Engine):
         seconds = max(wait_seconds, self._wait_seconds)
         statements: list[Query] = [BEGIN, LIMIT, LOCK, ACTIVE_WEBHOOKS]
         if seconds > LOCK_TIMEOUT_SECONDS * 0.9:
-            statements.remove(LIMIT)  # The connection has this limit anyway.
+            statements.remove(LIMIT)  # The connection already has this limit.
         values = {"limit": f"{max(1, int(1000 * seconds))}"}
         try:
             # A shared transaction serves several clients, so it waits for its connection as the service, not as one of
@@ -270,7 +270,7 @@ class PostgresTransaction(Transaction):
         except Unavailable as error:
             if not self._connection.closed:
                 raise
-            # The answer was lost: find out the result before answering any client.
+            # The response was lost: find out the result before answering any client.
             committed = self.engine.connections.committed(self._id)
             if not committed:
                 raise Unavailable(error, RETRY_SECONDS, maybe_changed=committed is None) from error

@@ -17,7 +17,7 @@ def publish_batch(database: Database, write: Callable | None = None) -> bool:
         return False
     for post_id, is_published in (write or database.write)(posts.publish_due).items():
         if is_published:
-            log.info("post %s is published as scheduled", post_id)
+            log.info("post %s was published as scheduled", post_id)
         else:
             log.error("post %s is damaged, and cannot be published", post_id)
     return True

@@ -11,10 +11,10 @@ WAIT_SECONDS = 0.05  # how long a request waits for another write before it publ
 
 
 def publish_before_request() -> None:
-    """Publish what is due before the request of a key or a session is handled, so that its answer shows it.
+    """Publish what is due before handling a request with a key or a session, so that the response shows it.
 
     Once a second is exact, because times are whole seconds and a post can only be scheduled for a later one. A request
-    publishes one batch, and the background the rest. What cannot be written is shown as scheduled.
+    publishes one batch, and background work the rest. Posts that cannot be written still appear as scheduled.
     """
     request = current_request()
     service = request.service

@@ -33,9 +33,9 @@ class Change(NamedTuple):
     post_id: int
     old: Fields
     new: Fields
-    author: Author = Author("")  # nobody, if its time has come
+    author: Author = Author("")  # None if its time has come
     version: int = 0  # the version of `old`
-    with_events: bool = True  # not for an import
+    with_events: bool = True  # False for an import
 
 
 def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> None:
@@ -89,7 +89,8 @@ def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
 def run_for_tag(
     tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]], *, on_site: bool
 ) -> None:
-    """Run the side effects of a site-wide tag change, except those for each post. `change` makes it in a list.
+    """Run the side effects of a site-wide tag change, except those for each post. `change` applies it to a list of
+    tags.
 
     `on_site` says whether a published post carries the tag.
     """

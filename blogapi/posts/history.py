@@ -1,8 +1,8 @@
 """The history of posts: earlier versions and deleted posts, kept for a while.
 
 The table `post` stores when the current version was written, and by whom. `revision` stores earlier versions, each with
-the time and the author of the change that ended it; a post in the trash is a version that a deletion ended. A site-wide
-tag change creates no versions; instead, `retagging` stores the old tags.
+the time and the author of the change that replaced it; a post in the trash is a version replaced by a deletion. A
+site-wide tag change creates no versions; instead, `retagging` stores the old tags.
 """
 
 import json
@@ -25,7 +25,7 @@ RevisionState = Literal["replaced", "deleted", "restored"]
 
 
 def add_revision(tx: Transaction, post_id: int, version: int, author: str, state: RevisionState) -> None:
-    """Keep the current version of a post, which `author` replaces; at most MAX_REVISIONS per post."""
+    """Keep the version of a post that `author` is replacing; at most MAX_REVISIONS per post."""
     tx.defer(KEEP, id=post_id, now=tx.now, author=author, state=state)
     if version > MAX_REVISIONS:
         tx.defer(DROP_OLDEST, id=post_id, oldest=version - MAX_REVISIONS)
@@ -58,7 +58,7 @@ KEEP_TAGS = Compiled(
 def forget(tx: Transaction, post_id: int) -> None:
     """Record that a post is deleted for good, and delete some of its versions; `clear` deletes the rest."""
     of_post = Revision.post_id == post_id
-    # Without this version, nothing finds the others, so they can be deleted later.
+    # Without this version, nothing leads to the others, so they can be deleted later.
     tx.execute(Revision.delete().where(of_post, Revision.state == "deleted"))
     tx.execute(Retagging.delete().where(Retagging.post_id == post_id))
     if tx.keeps_history:
@@ -73,7 +73,7 @@ def clear(tx: Transaction) -> int:
 
 
 def _delete_some(tx: Transaction, condition: Expression) -> int:
-    """Delete some versions; return how many. A version can take megabytes, so it stops after PRUNING_SECONDS."""
+    """Delete some versions; return how many. A version can be megabytes long, so this stops after PRUNING_SECONDS."""
     some = Revision.select(Revision.post_id, Revision.version).where(condition).limit(PRUNED_REVISIONS)
     until, count = time.monotonic() + PRUNING_SECONDS, 0
     for post_id, version in list(tx.rows(some)):

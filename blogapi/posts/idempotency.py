@@ -28,7 +28,7 @@ class IdempotencyKey(NamedTuple):
     client: bytes  # SHA-256 of the name of its API key, which stays when the key is regenerated
     name: str
     request: bytes  # SHA-256 of the body and the query
-    is_derived: bool = False  # from the content of a request without the header
+    is_derived: bool = False  # derived from the content, for a request without the header
 
 
 def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
@@ -39,7 +39,7 @@ def given_or_derived_key(request: Request, content: bytes) -> IdempotencyKey:
     digest = hashlib.sha256(content)
     if HEADER in request.environ:
         return key_of(request)._replace(request=digest.digest())
-    name = f" {digest.hexdigest()}"  # No header can contain the space.
+    name = f" {digest.hexdigest()}"  # A header cannot contain a space.
     return IdempotencyKey(digest_of(request.author.name), name, digest.digest(), is_derived=True)
 
 
@@ -82,7 +82,7 @@ def add_once(
     except DoesNotExist:
         if key.is_derived:
             return _remember(tx, key, add(tx, fields, author))
-        raise Rejected("Idempotency-Key", "the post that it created was deleted") from None
+        raise Rejected("Idempotency-Key", "the post it created was deleted") from None
 
 
 def _remember(tx: Transaction, key: IdempotencyKey, post: posts.StoredPost) -> posts.StoredPost:

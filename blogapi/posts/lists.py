@@ -30,7 +30,7 @@ DOCUMENTS = {"sqlite": DOCUMENT, "postgresql": Post.document}  # `bounded` casts
 
 
 def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
-    """Return the query for the posts with a status and, if given, a tag; and the column with their ids."""
+    """Return the query for the posts with a status and an optional tag, and the column with their ids."""
     if by_tag:
         return PostTag.select().where(PostTag.tag == Placeholder("tag"), PostTag.status == status), PostTag.post_id
     return Post.select().where(Post.status == status), Post.id
@@ -39,7 +39,7 @@ def _listed(status: str, by_tag: bool) -> tuple[Select, Field]:
 def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
     """Return a query that merges several lists.
 
-    SQLite reads each row from the list that has the next one. PostgreSQL would read and sort lists without a limit.
+    SQLite merges the lists row by row. PostgreSQL would read and sort lists without a limit.
     """
     if dialect == "postgresql" and len(lists) > 1:
         lists = [query.order_by(*order).limit(Placeholder("limit")) for query in lists]
@@ -53,7 +53,7 @@ def _union(dialect: str, lists: list[Select], *order: Ordering) -> Select:
 def created_query(status: str | None, by_tag: bool) -> Compiled:
     """Return the query for a page, with the parameters tag, before and limit.
 
-    If it merges several lists, it finds the ids first: a document can take four megabytes.
+    A query that merges several lists finds the ids first, because a document can be 4 MB long.
     """
 
     def posts(dialect: str) -> Select:
@@ -89,7 +89,7 @@ def _latest(reader: Reader, query: ListQuery, **values: Any) -> Iterator[tuple]:
 def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> Compiled:
     """Return the query for a page, with the parameters tag, time, after, id and limit.
 
-    Memory holds one document of each merged list.
+    Only one document from each merged list is in memory.
     """
 
     def posts(dialect: str) -> Select:

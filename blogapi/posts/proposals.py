@@ -17,12 +17,12 @@ def withdraw(tx: Transaction, proposal_id: int) -> None:
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Delete the proposals for a post that is deleted for good."""
+    """Delete the proposals for a permanently deleted post."""
     tx.execute(Proposal.delete().where(Proposal.post_id == post_id))
 
 
 def retag(tx: Transaction, change: Callable[[list[str]], list[str]]) -> None:
-    """Make a site-wide tag change in the proposals, too; otherwise they would conflict with it.
+    """Apply a site-wide tag change to the proposals, which would otherwise conflict with it.
 
     Only the documents of those with the tag are read, one at a time. Damaged ones are skipped.
     """

@@ -1,4 +1,4 @@
-"""What replaces a post, and its publication date."""
+"""What a PUT makes of a post, and publication dates."""
 
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,7 @@ def publication_date(
         if not time or time <= now:
             raise Rejected("published_at", "must be given, and in the future, for a scheduled post")
         return time
-    # A draft can have a future time, and so can any post after the clock was set back. Such a time stays as long as the
+    # A draft can have a future time, and so can any post after the clock was set back. The time stays as long as the
     # status does.
     is_kept = time == old.get("published_at") and status == old.get("status")
     if time and (time <= now or is_kept or (allow_future_draft and status == "draft")):

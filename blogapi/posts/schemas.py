@@ -37,20 +37,20 @@ from blogapi.clock import later
 from blogapi.posts.params import MergePatch, ParamsError, check_params
 from blogapi.text import CONTROL_OR_BREAK, WHITE_SPACE, fold
 
-# The empty values besides null that count as left out of a new post; in a change, "" clears what can be cleared
+# Empty values, besides null, that count as left out of a new post. In a change, "" clears the field if it can.
 LEFT_OUT = {name: value for name, value in documents.EMPTY.items() if value in ("", {})} | {"slug": ""}
 DATE, FRACTION = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"\.[0-9]*[1-9]")
 SECOND = timedelta(seconds=1)
 MOMENT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9:]+))?$"
-# the order that each of these parameters needs
+# the sort order that each parameter requires
 NEEDED_SORTS = dict.fromkeys(("published_after", "published_before"), "published_at") | {"updated_after": "updated_at"}
-TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # those paged by a Cursor
+TIMED_ORDERS = ("published_at", "updated_at", "relevance")  # orders paged by a Cursor
 OF_PUBLICATION = "A date (midnight UTC) or a time in RFC 3339; needs `sort=published_at`."
 NOT_A_SLUG = "must be lower-case letters a-z, digits and single hyphens between them"
 
 
 def params_field(description: str, merges: bool = False) -> fields.Dict:
-    """Return a field for an object of values for a site. With `merges`, null removes a name."""
+    """Return the marshmallow field for params. With `merges`, null removes a name."""
 
     def check(values: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -123,13 +123,13 @@ class PostInputSchema(FieldsSchema):
     Null, "" for an optional text or the slug, and {} or [] for params count as left out.
     """
 
-    # Fields that null clears: those that would stay if they were left out
+    # Fields that null clears, because leaving them out would keep them
     cleared = frozenset(documents.EMPTY) & frozenset(documents.STAYING)
     example = {name: documents.EXAMPLE[name] for name in ("title", "content", "tags")}
 
     def is_left_out(self, name: str, value: Any) -> bool:
         """Return whether a field is empty; "" can come from an unset shell variable."""
-        is_php_object = (name, value) == ("params", [])  # what PHP sends for an empty one
+        is_php_object = (name, value) == ("params", [])  # PHP sends this for an empty object
         return (name, value) in LEFT_OUT.items() or is_php_object or super().is_left_out(name, value)
 
 
@@ -148,9 +148,9 @@ class NewPostSchema(PostInputSchema):
 
 
 class PostChangeSchema(PostInputSchema):
-    """A change to a post (RFC 7396): null clears tags and the fields that a post can lack, but not published_at.
+    """A change to a post (RFC 7396): null clears tags and the optional fields except published_at.
 
-    "" clears their texts, too. Fields left out stay, and so do slug, status and published_at if null.
+    "" clears optional texts, too. Fields left out stay, and so do slug, status and published_at if null.
     """
 
     cleared = frozenset(documents.EMPTY)
@@ -187,7 +187,7 @@ class PostSchema(PostInputSchema):
 
 
 class PostSummarySchema(PostSchema):
-    """A post in a list whose `fields` were chosen: id, title, status, and the chosen fields that it has."""
+    """A post in a list with chosen `fields`: its id, title and status, and those of the fields that it has."""
 
     example = {name: documents.EXAMPLE[name] for name in (*documents.LISTED, "slug", "tags")}
     always = frozenset(documents.LISTED)
@@ -275,7 +275,7 @@ class ListQuerySchema(QuerySchema):
         pattern=MOMENT,
         example="2026-11-20T10:10:00Z",
     )
-    fields: Any = Names(  # a parameter, which hides an attribute of Schema
+    fields: Any = Names(  # a parameter that shadows an attribute of Schema
         choice(tuple(documents.FIELDS), "A field."),
         post_load=parse_names,
         **doc(

@@ -11,7 +11,7 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import SlugTaken
 from blogapi.storage.models import FormerSlug, Post
 
-NUMBERED_SLUG = 90  # at most this many characters of a slug before its number
+NUMBERED_SLUG = 90  # a slug has at most this many characters before its number
 # Titles are not HTML, and "it's" is one word
 SLUG_OPTIONS: dict[str, Any] = {
     "algorithm": "modern",
@@ -38,7 +38,8 @@ def new_id_and_slug(tx: Transaction, fields: dict[str, Any]) -> tuple[int, str]:
     return post_id, find_free(tx, slug) if taken else slug
 
 
-# The id after the highest one ever used, and whether a slug is taken. A request that will be refused uses up no id.
+# The id after the highest one ever used, and whether a slug is taken. A request that will be refused must not use up an
+# id.
 _slug_is_taken = (
     "(EXISTS (SELECT 1 FROM post WHERE slug = :slug) OR EXISTS (SELECT 1 FROM former_slug WHERE slug = :slug))"
 )
@@ -62,7 +63,7 @@ def slug_of(title: str) -> str:
 def find_free(reader: Reader, slug: str) -> str:
     """Return a free slug, numbered if needed, in O(log n) look-ups for n posts that share it.
 
-    Doubling finds a free number; bisection then finds a free one whose predecessor is taken.
+    Doubling finds a free number; bisection then finds a free one right after a taken one.
     """
     if not is_taken(reader, slug):
         return slug
@@ -115,7 +116,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
     """Return a new version of a post with its former slugs, newest first, at most MAX_FORMER_SLUGS of them.
 
     If the slug changes, the old one becomes a former slug, provided that the post is published or `was_public`. A slug
-    that the post takes back is not in the list.
+    that the post takes back leaves the list.
     """
     former = new.get("former_slugs") or []
     if new["slug"] != old.get("slug") and (was_public or old.get("status") == "published"):
@@ -125,7 +126,7 @@ def with_former(old: dict[str, Any], new: dict[str, Any], was_public: bool = Fal
 
 
 def was_public(reader: Reader, old: dict[str, Any], changes: dict[str, Any]) -> bool:
-    """Return whether some changes replace a slug under which the post was published before, but is not now."""
+    """Return whether changes replace the slug of a post that was published under it earlier, but is not now."""
     if changes.get("slug", old["slug"]) == old["slug"] or old["status"] == "published":
         return False
     return reader.row(WAS_PUBLIC, slug=old["slug"]) is not None

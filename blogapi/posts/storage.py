@@ -1,6 +1,6 @@
 """Posts: finding, creating, changing, replacing and deleting them.
 
-The row of a post contains its document: the JSON of the answer. Everything else a change writes lives in `effects`.
+A post's row contains its document, the JSON of the response. Everything else a change writes lives in `effects`.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,8 @@ def no_check(document: bytes | None) -> None:
 def find(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
     """Return the document of a post. Raises DoesNotExist.
 
-    With `published_only`, no other post exists: nothing about it is read, or response times would reveal it.
+    With `published_only`, other posts count as missing. Nothing about them is read, or response times would reveal
+    them.
     """
     row = reader.row((PUBLISHED if published_only else ANY)[type(ref)], ref=ref)
     if row is None:
@@ -86,7 +87,7 @@ def check_size(tx: Transaction, text: str | bytes) -> None:
 
 
 def queries_by_ref(posts: Select) -> dict[type, Compiled]:
-    """Return the queries for the one of some posts with an id, and with a slug."""
+    """Return the queries that find one of some posts by its id and by its slug."""
     conditions = {int: Post.id == Placeholder("ref"), str: slugs.has_slug(Placeholder("ref"))}
     return {kind: Compiled(posts.where(condition)) for kind, condition in conditions.items()}
 
@@ -127,7 +128,7 @@ def add(
 
 def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, with_events: bool = True) -> StoredPost:
     """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
-    check_size(tx, post["content"])  # again for `recreate`
+    check_size(tx, post["content"])  # checked again, for `recreate`
     slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
     copies = {name: post.get(name) for name in COPIES}
@@ -267,7 +268,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
 
-    A damaged post cannot go to the trash. It is deleted for good, without a `check`.
+    A damaged post is deleted for good, without a `check`, because the trash could not show it.
     """
     try:
         post = find_to_change(tx, ref)
@@ -297,7 +298,7 @@ def has_due(reader: Reader) -> bool:
 def publish_due(tx: Transaction) -> dict[int, bool]:
     """Publish a batch of due posts; return for each id whether it was published.
 
-    A damaged post loses its time instead, so that the next one gets its turn.
+    A damaged post loses its time instead, or it would block the next ones.
     """
     published: dict[int, bool] = {}
     size = 0

@@ -1,4 +1,4 @@
-"""The tag rows of a post, which lists and filters use."""
+"""The tag rows of posts, for lists and filters."""
 
 from typing import Any
 

@@ -33,14 +33,14 @@ from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 
 A_SLUG = ": a slug has lower-case letters a-z, digits and single hyphens between them, at most 100"
-CHANGED_POST = Answer(200, "The post as it is now.", PostSchema(), ("ETag",))
+CHANGED_POST = Answer(200, "The updated post.", PostSchema(), ("ETag",))
 NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
 LIST_HEADERS = ("Link", "ETag")
-WHOLE_POST: dict[str, Any] = {  # what the operations that receive a whole post declare
+WHOLE_POST: dict[str, Any] = {  # declared by the operations that receive a whole post
     "query": parameters(
         unknown=choice(
-            ("params",), "With a Markdown file: names in its front matter that are not fields go to `params`."
+            ("params",), "With a Markdown file: put names in its front matter that are not fields into `params`."
         )
     ),
     "content_types": POST_TYPES,
@@ -77,7 +77,7 @@ def find_page(database: Database, query: Mapping[str, Any], client: Hashable) ->
 
 
 def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
-    """Load the body as `load_body` does, and find the words of a large post, so that no transaction waits for them."""
+    """Load the body as `load_body` does. Index the words of a large post now, so that no transaction waits for that."""
     fields = load_body(request, check_exists)
     index.prepare(request.database, fields.get("content", ""))
     return fields
@@ -87,7 +87,7 @@ def load_post(request: Request, check_exists: Callable[[], Any] | None = None) -
 def create_post(request: Request) -> Response:
     """Create a post.
 
-    A draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
+    It is a draft by default. The body can also be a Markdown file, whose front matter has the names of the fields.
     """
     fields = load_post(request)
     if idempotency.HEADER in request.environ:
@@ -125,7 +125,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
     scopes=WRITE_SCOPES,
 )
 def change_post(request: Request, post: posts.PostRef) -> Response:
-    """Change the fields of a post that the body names.
+    """Change the fields of a post that are in the body.
 
     A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
     """
@@ -149,7 +149,7 @@ def put_post(request: Request, post: str) -> Response:
     is refused, and the answer says where the post is now.
     """
     if not is_slug(post):
-        meant = post.removesuffix(".md")  # curl -T adds the name of the file
+        meant = post.removesuffix(".md")  # curl -T appends the file's name
         hint = f"; did you mean {request.address(f'{POSTS}by-slug/{meant}')}?" if is_slug(meant) else A_SLUG
         raise exceptions.NotFound(f"no such path{hint}")
     fields = load_post(request)
@@ -184,7 +184,7 @@ def replace_post(request: Request, post: int) -> Response:
     "DELETE /v1/posts/<id:post>",
     Answer(204, "The post is deleted."),
     request_headers=("If-Match",),
-    query=parameters(permanent=query_flag("`true`: the post is gone at once, with its revisions.")),
+    query=parameters(permanent=query_flag("`true`: delete it for good at once, with its revisions.")),
     scopes=WRITE_SCOPES,
 )
 def delete_post(request: Request, post: posts.PostRef) -> Response:

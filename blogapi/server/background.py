@@ -1,4 +1,4 @@
-"""Background work: a thread that does periodically what each wing needs."""
+"""Background work: a thread that runs the periodic steps of each wing."""
 
 import logging
 import math
@@ -19,11 +19,11 @@ from blogapi.wings.webhooks.sender import Sender
 
 MINUTE, HOUR = 60, 3600  # seconds
 TIDY_SECONDS = 0.2  # interval of merges of the search index
-STEADY_SECONDS = HOUR  # the clock must have been steady for this long before anything expires
+STEADY_SECONDS = HOUR  # nothing expires until the clock has been steady for this long
 POLL_SECONDS = 0.1  # interval between turns
 PAUSE_SECONDS = 0.025  # pause between transactions; gevent's sleep(0) would not poll the sockets
 STEP_SECONDS = 1.0  # limit for a step, which continues at the next turn
-FAULT_SECONDS = 2.0  # a failed step is retried after this time
+FAULT_SECONDS = 2.0  # delay before a failed step is retried
 JUMP_SECONDS = 60.0  # how far the clock may jump from the monotonic clock and still count as steady
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Background:
         self.sender = Sender(service)
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
-        self._steps: dict[Callable[[], None], float] = {  # with their intervals in seconds
+        self._steps: dict[Callable[[], None], float] = {  # each step with its interval in seconds
             self.database.engine.reserve: MINUTE,  # disk space for deletions
             self.publish: 0,
             self.prune: MINUTE,
@@ -48,7 +48,7 @@ class Background:
         }
         self._is_late = False  # whether the clock is behind a post
         self._clock, self._monotonic = service.clock, monotonic
-        self._offset = self._clock() - monotonic()  # between the two clocks
+        self._offset = self._clock() - monotonic()  # difference between the two clocks
         self._steady_since = monotonic()
         self._next_at = dict.fromkeys(self._steps, -math.inf)  # on the monotonic clock
         self._until = math.inf  # when the current step must end, on the same clock
@@ -94,7 +94,7 @@ class Background:
         return self.stopping.is_set() or self._monotonic() > self._until
 
     def repeat(self, operation: Callable, *arguments: int) -> int:
-        """Run an operation until it finds no more rows, and serve others in between; return the number of rows."""
+        """Run an operation until no rows are left, and serve others in between; return the number of rows."""
         total = 0
         while count := self.database.write(operation, *arguments):
             total += count
@@ -111,7 +111,7 @@ class Background:
             time.sleep(PAUSE_SECONDS)
 
     def check_clock(self) -> None:
-        """Log when the clock falls behind a published post, and when it has caught up."""
+        """Log when the clock is behind a published post, and when it has caught up."""
         latest = publication.latest_in_future(self.database)
         if latest and not self._is_late:
             log.warning("the clock is behind: it is %s, but a post is from %s", self.database.now, latest)
@@ -136,14 +136,14 @@ class Background:
             self.repeat(proposals.prune, keep_days)
 
     def is_steady(self) -> bool:
-        """Return whether the clock has been steady for long; one that was just changed may be months off."""
+        """Return whether the clock has been steady for long enough; a clock that was just changed may be months off."""
         offset, now = self._clock() - self._monotonic(), self._monotonic()
         if abs(offset - self._offset) > JUMP_SECONDS:
             self._offset, self._steady_since = offset, now
         return now - self._steady_since >= STEADY_SECONDS
 
     def tidy_index(self) -> None:
-        """Index the posts that an upgrade left to be indexed, and merge what writes left in the search index."""
+        """Index the posts that an upgrade left, and merge what writes have added to the search index."""
         for _ in index.rebuild(self.database):
             if self.is_over():
                 break

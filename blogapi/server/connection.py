@@ -16,12 +16,12 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 from blogapi.server.fairness import CLIENT, KEPT_BYTES, MB, Client, RoundRobinSemaphore, SharedState
 
 BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
-DISCARDED_PIECE = 8 * 1024  # bytes; many connections wait for a turn with one each
+DISCARDED_PIECE = 8 * 1024  # bytes; kept small because many connections wait for a turn with one each
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 IDLE_SECONDS = 75  # a connection stays open for this long after a response
-KEEP_ALIVE_SECONDS = 70  # what clients are told, so that they do not send a request while it is being closed
+KEEP_ALIVE_SECONDS = 70  # told to clients; shorter, so that they send no request while it is being closed
 NOTHING = bytes(4)  # FIONREAD of a socket without unread input
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -29,7 +29,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # value for SO_LINGER
 
 
 class Stopped(ConnectionAbortedError):
-    """The service is stopping, and does not wait for the client."""
+    """The service is stopping and does not wait for the client."""
 
 
 class ClientConnection:
@@ -37,7 +37,7 @@ class ClientConnection:
 
     def __init__(self, sock: socket.socket, address: str, shared: SharedState):
         self.sock = sock
-        self.address = address  # identifies it while it has no key or session
+        self.address = address  # identifies a client without a key or session
         self.client = Client(address)
         self.tier = shared.strangers  # of the client
         self.shared = shared
@@ -45,15 +45,15 @@ class ClientConnection:
         self.is_used = False  # whether a response was sent
         self.is_idle = False  # whether it was used, and waits for another request
         self.is_accepted = False  # whether the key or session of its request was accepted, and the body is arriving
-        self.reading = False  # whether its request is still arriving or queued, so that it may be evicted
+        self.reading = False  # whether it may be evicted, because its request is still arriving or queued
         self.until = NEVER  # monotonic time at which its wait for the client ends
         self.progress_at = 0.0  # when the client last read a part of a response, or bytes were reserved for it
         self.linger = False  # whether there may be unread input when it is closed
-        self._deadline = NEVER  # monotonic time by which what it expects must have arrived
+        self._deadline = NEVER  # monotonic time by which the expected bytes must have arrived
         self._left = 0  # bytes that may still arrive until then
         self._extension = 0.0  # Arriving bytes extend the deadline, but never to more than this many seconds ahead.
-        self._places: list[RoundRobinSemaphore] = []  # where it has a place for its change
-        self._queued: greenlet | None = None  # waits in a queue with its request
+        self._places: list[RoundRobinSemaphore] = []  # the semaphores that count its change
+        self._queued: greenlet | None = None  # whether its request waits in a queue
         self._ended: type[OSError] | None = None  # why its wait was cut short
 
     def expect_request(self, started: bool) -> None:
@@ -65,7 +65,7 @@ class ClientConnection:
 
     def expect_body(self, max_bytes: int) -> None:
         """Start the deadline for the body, which arriving bytes extend."""
-        self._allow(self.shared.body_seconds, 2 * max_bytes)  # twice, because of the overhead of chunks
+        self._allow(self.shared.body_seconds, 2 * max_bytes)  # twice as many, because chunks have overhead
 
     def _allow(self, seconds: float, size: int) -> None:
         self._deadline, self._left, self._extension = time.monotonic() + seconds, size, seconds
@@ -94,12 +94,12 @@ class ClientConnection:
             self._queue(partial(self.shared.place_for_change, self))
             if self in self.tier.bodies.held:
                 self._queue(self.shared.place_for_large_change)
-            if not self.tier.responses.reserve(self, 0):  # It was exceeded, and nobody has stalled.
+            if not self.tier.responses.reserve(self, 0):  # The budget is exceeded, and nobody has stalled.
                 raise TimeoutError
             self.tier.responses.release(self)  # so that what is not sent at once is counted
 
     def leave_places(self, *, keep: int = 0) -> None:
-        """Give all places but the first `keep` to other changes."""
+        """Release all places except the first `keep`."""
         while len(self._places) > keep:
             self._places.pop().release()
 
@@ -191,7 +191,7 @@ class ClientConnection:
             sent = self.sock.send(rest)
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
-        """End a wait for the client: a read raises `error`, a send breaks off. A request that has begun is read."""
+        """End a wait for the client: a read raises `error`, a send stops. A request that has begun is read."""
         if not self.reading and self.until == NEVER:
             return
         if self.reading and not self.started and self.has_input():
@@ -219,11 +219,11 @@ class ClientConnection:
             get_hub().loop.run_callback(self._interrupt)
 
     def _interrupt(self) -> None:
-        if self._queued:  # Otherwise, its turn or place came first.
+        if self._queued:  # If not, its turn or place came first.
             self._queued.throw(self._ended)
 
     def stop(self) -> None:
-        """End its wait for the rest of a request, because the service stops."""
+        """End the wait for the rest of its request, because the service is stopping."""
         if self.reading and self.until < NEVER:
             self.end(Stopped)
 

@@ -19,12 +19,12 @@ MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
 MAX_STREAMS = 512  # at most this many streamed responses at a time
 STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicted
-OWN_STALLED_SECONDS = 5.0  # the same, if the client's own next change needs the room
-STALLED_POLL_SECONDS = 1.0  # how often a waiting change looks for such responses
+OWN_STALLED_SECONDS = 5.0  # likewise, if the client's own next change needs the room
+STALLED_POLL_SECONDS = 1.0  # interval at which a waiting change looks for such responses
 MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
-MAX_LARGE_CHANGES = 2  # the same for changes with large bodies, of all clients: each takes up to ten times its size
-MIN_WAITING = 1 / 16  # connections that wait are dropped only if they are at least this share of all
-MIN_ACCEPTED = 1 / 2  # the same for requests whose key was accepted
+MAX_LARGE_CHANGES = 2  # at most this many changes with large bodies in all, because each takes up to ten times its size
+MIN_WAITING = 1 / 16  # waiting connections are dropped only if they are at least this share of all
+MIN_ACCEPTED = 1 / 2  # likewise, for requests whose key was accepted
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
@@ -46,7 +46,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        # Strangers and known clients, the next of each kind first
+        # The queues of strangers and of known clients; the next client comes first
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
         self.known_is_next = False
 
@@ -93,7 +93,7 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
-                if not self.waiting[True]:  # Poll at once: the database may have answered a known client's request.
+                if not self.waiting[True]:  # Poll at once: the database may have answered a known client.
                     until = 0.0
                 self._next().switch()
         finally:  # even if a greenlet ends in an error such as MemoryError
@@ -174,7 +174,7 @@ class Budget:
         self.left += self.held.pop(connection, 0)
 
     def progress(self, connection: Holder) -> None:
-        """Record that a client has read a part of its response."""
+        """Record that a client has read part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
@@ -188,7 +188,7 @@ def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
 
 
 def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the oldest request of the client with the most requests, if it has at least two more than this client."""
+    """Choose the oldest request of the busiest client, if that has at least two more than this client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
     if requests[client] <= requests[connection.client] + 1:
@@ -203,7 +203,7 @@ def stalled(budget: Budget, connection: Holder) -> Holder | None:
 
 
 class Tier:
-    """What the connections of all strangers share, or of all known clients, whom strangers cannot evict."""
+    """The budgets that all strangers share, or all known clients, whom strangers cannot evict."""
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
         self.bodies = Budget(body_mb * MB, oldest_of_busiest)
@@ -256,7 +256,7 @@ class SharedState:
     def make_room(self, count: int) -> None:
         """Drop one of `count` connections: an idle one, or else the longest wait, of the larger tier.
 
-        One key can hold them all. If only few wait, most others are about to end, and nothing is dropped.
+        A single key can hold them all. If only a few wait, most others are about to end, and nothing is dropped.
         """
         waiting = max(([*tier.idle, *tier.waiting] for tier in (self.strangers, self.known)), key=len)
         if len(waiting) < count * MIN_WAITING:

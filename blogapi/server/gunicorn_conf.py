@@ -24,4 +24,4 @@ logger_class = "blogapi.server.log.ServerLogger"
 timeout = 30  # seconds; a worker whose main loop stands still for this long is replaced
 on_starting, when_ready, on_exit, worker_exit = start.on_starting, start.when_ready, start.on_exit, worker.worker_exit
 graceful_timeout = _config.drain_seconds + 5  # seconds; the worker itself gives up after 4, once it has drained
-control_socket_disable = True  # two servers would fight over the one in the user's home
+control_socket_disable = True  # two servers would compete for the socket in the user's home

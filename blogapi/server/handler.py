@@ -49,9 +49,9 @@ from blogapi.server.threads import EventLoop, SharedDatabase
 from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers
 
-MAX_CONNECTIONS = 1024  # beyond this, each new connection evicts one that waits for its client
+MAX_CONNECTIONS = 1024  # above this, each new connection evicts one that is waiting for its client
 MAX_ACCEPT = 1 / 16  # share of these connections accepted per turn of the loop, in which the evicted ones end
-OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
+OTHER_FILES = 192  # open files kept for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 FAILURES = ("500", "503")
 READY_PATH = "/readyz"  # Proxies poll it every second, so successful requests are not logged.
@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 
 def load() -> Flask:
     """Return the application for gunicorn's worker, with its connection handler and background work."""
-    if not monkey.is_module_patched("socket"):  # It is gunicorn's master, with --preload.
+    if not monkey.is_module_patched("socket"):  # This is gunicorn's master, started with --preload.
         sys.exit(OTHER_WORKERS)
     # The master has set up the database. If it is missing when a worker is replaced, its disk is.
     config = replace(Config.from_environ(os.environ), create=False)
@@ -148,13 +148,13 @@ class Handler:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
             has_failed = True
-        if has_failed:  # outside `except`, whose traceback would keep received bytes alive
-            connection.wait_turn()  # Many can be overdue at once.
+        if has_failed:  # outside `except`, because the traceback would keep received bytes alive
+            connection.wait_turn()  # Many can be overdue at the same time.
         exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
     def identify_client(self, connection: ClientConnection, head: Head, peer: str) -> str:
-        """Return the client's address. If a proxy forwards another client, that client waits for its turn."""
+        """Return the client's address. A client behind a proxy gets a turn of its own."""
         if not (trusted := self.config.trusted_proxies):
             return peer
         address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)
@@ -257,7 +257,7 @@ class Handler:
                 connection.send(head, piece)
                 head = b""
                 size += len(piece)
-            if head:  # A stream without a piece
+            if head:  # A stream with no pieces
                 connection.send(head)
         except OSError:
             info.cause = info.cause or "the client did not read it"

@@ -26,8 +26,8 @@ SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # at most this many characters of a request target are logged
 MAX_WAITING = 10_000  # at most this many queued lines
-BATCH_SECONDS = 0.02  # lines within this time share a write
-EXIT_SECONDS = 1.0  # wait for the last lines when a process ends
+BATCH_SECONDS = 0.02  # lines that arrive within this time are written together
+EXIT_SECONDS = 1.0  # longest wait for the last lines when a process ends
 
 # The originals, even under gevent: an unread log must not block a greenlet.
 SimpleQueue = get_original("queue", "SimpleQueue")
@@ -36,7 +36,7 @@ select = get_original("select", "select")
 
 
 def sleep(seconds: float) -> None:
-    """Sleep. Unlike time.sleep, this works if the clock does not, so that the log can say so."""
+    """Sleep. Unlike time.sleep, this works with a broken clock, so that the log can report it."""
     select([], [], [], seconds)
 
 
@@ -117,7 +117,7 @@ class LogWriter(io.TextIOBase):
         while rest:
             try:
                 rest = rest[os.write(2, rest) :]
-            except BlockingIOError:  # A program that shares it has made it non-blocking.
+            except BlockingIOError:  # Another program that shares it has made it non-blocking.
                 sleep(BATCH_SECONDS)
             except OSError:
                 return

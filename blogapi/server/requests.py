@@ -34,7 +34,7 @@ Refusal = tuple[int, str]
 CODING: Refusal = (501, "Transfer-Encoding: must be chunked or left out")
 TOO_LARGE: Refusal = (431, "the header must have at most 100 fields of at most 8,190 bytes, and 65,536 in all")
 FRAGMENT: Refusal = (400, "the target must not have a fragment; in a path, # is written %23")
-HOST: Refusal = (400, "Host: must be given once, a host and perhaps a port")
+HOST: Refusal = (400, "Host: must be given once: a host and an optional port")
 REQUEST_LINE: Refusal = (
     400,
     "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
@@ -67,7 +67,7 @@ MANY_REQUESTS = "too many requests or large responses at the same time; nothing 
 STOPPING: Refusal = (503, "the service is stopping")
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
-# Prefixes of the fields whose parsing takes quadratic time: 2 ms for MAX_PARSED_BYTES.
+# Prefixes of the fields whose parsing takes quadratic time (2 ms for MAX_PARSED_BYTES)
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
 PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
@@ -109,7 +109,7 @@ class Head:
         try:
             self.fields, self.refusal = parse_block(self.version, block)
         except errors.ParseException:
-            if origin := ORIGIN.search(block):  # so that a page can read why its request is refused
+            if origin := ORIGIN.search(block):  # so that a page can read why its request was refused
                 self.fields = {"HTTP_ORIGIN": origin[1].decode()}
             raise
         if "#" in self.uri:
@@ -196,7 +196,7 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
-    """Return the address of a hop, or None if it is malformed. A mapped IPv4 address becomes IPv4."""
+    """Return the address of a hop, or None if it is malformed. IPv4-mapped addresses become IPv4."""
     match = HOP.fullmatch(hop)
     try:
         address = ip_address(match[match.lastindex]) if match and match.lastindex else None
@@ -223,7 +223,7 @@ class Body:
         self.length = int(head.fields.get("CONTENT_LENGTH", 0))
         self.reader = ChunkedReader(parse(EMPTY), unreader) if self.is_chunked else LengthReader(unreader, self.length)
         self.is_begun = False
-        self.is_change = False  # whether it needs a place once the body has arrived
+        self.is_change = False  # whether it takes a place among the changes once the body has arrived
 
     @property
     def is_complete(self) -> bool:

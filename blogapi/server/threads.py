@@ -24,15 +24,15 @@ from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 from blogapi.storage.loop import Loop
 
-GATHER_SECONDS = 0.010  # how long a transaction waits for further requests to join
+GATHER_SECONDS = 0.010  # how long a transaction waits for more requests to join
 MIN_LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
 SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
 SHARED_WRITES = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
 COMPUTING = 2  # at most this many slow functions run at a time
 ANSWER_SECONDS = 10.0  # limit for an answer from a database server
-BACKGROUND_THREADS = 8  # more than the slow reads that may run at a time
+BACKGROUND_THREADS = 8  # more than the number of slow reads that may run at a time
 NICE = 10  # minimum niceness of these threads, so that searches do not slow down lists
-THREADS = 256  # many, because some may wait for a slow name server
+THREADS = 256  # several, because some may wait for a slow name server
 
 
 class SharedDatabase(Database):
@@ -50,7 +50,7 @@ class SharedDatabase(Database):
         """Run an operation in a shared transaction; one that turns out to be slow runs again in a thread."""
         with suppress(NeedsThread):
             return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
-        # Outside `suppress`, no traceback keeps alive what the operation has read.
+        # Outside `suppress`, no traceback keeps alive the data that the operation has read.
         return self.write_in_thread(operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -77,8 +77,8 @@ class SharedDatabase(Database):
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a read in a thread. Only a few run at a time, so that other requests get CPU time.
 
-        Only one per client runs or waits, so that no client waits for all requests of another. Raises Unavailable after
-        BUSY_SECONDS, or when the request ends.
+        Only one per client runs or waits, so that nobody waits for all of another client's requests. Raises Unavailable
+        after BUSY_SECONDS, or when the request ends.
         """
         until = time.monotonic() + BUSY_SECONDS
         goes_on = threading.Event()
@@ -99,8 +99,9 @@ class SharedDatabase(Database):
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
         """Run a slow function that needs no database, while other requests are answered.
 
-        Only one runs per client, so that none waits for the work of another, and COMPUTING in all: more would share one
-        processor, need more memory, and delay requests longer. Raises Unavailable after waiting BUSY_SECONDS.
+        Each client runs one at a time, so that nobody waits for another's work. At most COMPUTING run in all: more
+        would share one processor, need more memory, and delay requests longer. Raises Unavailable after waiting
+        BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turns[client], until), locked(self._computing, until):

@@ -19,7 +19,7 @@ from blogapi.server.start import STOP_SIGNALS
 from blogapi.storage.errors import Unavailable
 
 SHUTDOWN_SECONDS = 4.0
-LAST_REQUEST_SECONDS = 0.25  # for requests that are arriving when the service stops
+LAST_REQUEST_SECONDS = 0.25  # time for requests that are arriving when the service stops
 UNSENT_BYTES = 64 * 1024  # bytes of a response that the kernel buffers for the client
 SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL about ten times
 
@@ -37,7 +37,7 @@ class Worker(GeventWorker):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop, but first serve while proxies learn from /readyz to send requests elsewhere."""
+        """Stop, but first keep serving until proxies have learned from /readyz to send requests elsewhere."""
         if self.handler and self.handler.config.drain_seconds:
             self.stop_at = min(self.stop_at, time.monotonic() + self.handler.config.drain_seconds)
             self.handler.draining = True

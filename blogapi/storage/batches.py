@@ -9,7 +9,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Unavailable
 
-STEP_SECONDS = 0.025  # a transaction takes no further items after this time; the last item and the commit add to it
+STEP_SECONDS = 0.025  # a transaction takes no new items after this time; the last one and the commit come on top
 PAUSE_SECONDS = 0.01  # pause between transactions, longer than the server's polling interval for the lock
 PATIENT_SECONDS = 60.0  # limit for a transaction's wait for other writers
 

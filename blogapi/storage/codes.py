@@ -1,10 +1,10 @@
-"""What the error codes of SQLite mean."""
+"""The meaning of SQLite's error codes."""
 
 import sqlite3
 
 # After these errors, SQLite's cached pages may be wrong.
 DISTRUSTED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOTADB}
-# These errors concern the file, the disk or the connection, and so every operation; others concern one statement.
+# These errors concern the file, the disk or the connection, and so every operation. Others concern one statement.
 FATAL = DISTRUSTED | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,

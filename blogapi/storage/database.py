@@ -40,7 +40,7 @@ class Database(Reader):
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._writing, until):
             tx = self.begin(until)
-            tx.may_be_slow = True  # Nothing else shares it.
+            tx.may_be_slow = True  # No other operation shares it.
             return run_and_commit(tx, operation, *args, **kwargs)
 
     def write_within(self, seconds: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -64,16 +64,16 @@ class Database(Reader):
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a possibly slow read, on SQLite on one snapshot. Raises Unavailable after BUSY_SECONDS.
 
-        Our server answers others meanwhile, and runs one such read per client at a time.
+        Our server meanwhile answers others, and runs one such read per client at a time.
         """
         until = time.monotonic() + BUSY_SECONDS
         with self.engine.limited(lambda: time.monotonic() < until):
             return operation(self, *args, **kwargs)
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function without the database. Our server answers others meanwhile, and runs one per client.
+        """Run a slow function without the database. Our server meanwhile answers others, and runs one per client.
 
-        It is here because a client waits for its turn as for a slow read.
+        It belongs here because clients take turns with it as with slow reads.
         """
         return function()
 

@@ -16,7 +16,7 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
-MAX_LAST = 64 * 1024  # characters in the statements of `defer_last`; indexing them takes 10 ms
+MAX_LAST = 64 * 1024  # limit in characters for statements of `defer_last`, whose indexing takes 10 ms
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is PostgreSQL's cast
 
 
@@ -93,7 +93,7 @@ class Engine(ABC):
     """A database and its connections. Raises Unavailable if the database fails."""
 
     dialect: str  # name of the SQL dialect
-    slow_reads: int  # how many slow reads may run at a time
+    slow_reads: int  # at most this many slow reads run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
     key_query: Compiled | None = None  # finds a key and counts the request, if several processes share the rate limit
     write_failed = False  # whether the last write failed; only SQLite sets it
@@ -230,7 +230,7 @@ class Transaction(Reader, ABC):
     """Runs the queries of operations atomically. An operation must not yield to the event loop.
 
     Its clock stops when the lock is acquired. With `may_be_slow`, it runs in a thread and may take longer than 100 ms.
-    With `keeps_history`, a change keeps the version that it replaces. Raises NotUnique for a unique constraint, else
+    With `keeps_history`, a change keeps the version it replaces. Raises NotUnique for a unique constraint, else
     Unavailable.
     """
 
@@ -259,7 +259,7 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement for each of `rows`, no later than the next statement that returns a result."""
+        """Run a statement for each of `rows`, at the latest before the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
         """Run a statement without a result, at the latest before the next statement with one."""
@@ -268,7 +268,7 @@ class Transaction(Reader, ABC):
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
         """Run a statement before the commit: after the others, in the order of their keys, the last of each key.
 
-        PostgreSQL runs it in its place.
+        PostgreSQL runs it in order.
         """
         self._last[key] = query, values
         self._last_count += 1

@@ -1,6 +1,6 @@
 """The errors that storage functions raise."""
 
-RETRY_SECONDS = 1  # by then, a busy database is probably free
+RETRY_SECONDS = 1  # by then, a busy database is probably free again
 
 
 class DoesNotExist(Exception):
@@ -52,7 +52,7 @@ class NotUnique(Exception):
 class Unavailable(Exception):
     """The database cannot do this now.
 
-    `retry_after` estimates in how many seconds it will be able to. Nothing has changed, unless `maybe_changed` is true:
+    `retry_after` estimates when it will be able to, in seconds. Nothing has changed, unless `maybe_changed` is true:
     then a commit failed and may still have taken effect.
     """
 

@@ -88,9 +88,9 @@ def replace(tx: Transaction, name: str, key: str) -> None:
 
 
 def remove(tx: Transaction, name: str) -> None:
-    """Remove the key with this name, and what its Idempotency-Keys stand for. Raises BadKeyName for an unknown name.
+    """Remove the key with this name and its Idempotency-Keys. Raises BadKeyName for an unknown name.
 
-    A new key with the same name must not get the answers of this one.
+    A new key with the same name must not receive this one's answers.
     """
     check_known(tx, name)
     tx.execute(ApiKey.delete().where(ApiKey.name == name))

@@ -1,4 +1,4 @@
-"""Disk space that is kept for deletions, which need some before they free more."""
+"""Disk space reserved for deletions, which need some before they free more."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint before a deletion, which can take as much as the -wal has
+RESERVED_BYTES = 4 * 1024 * 1024  # enough for the checkpoint before a deletion, which can be as large as the -wal
 ROOM_BYTES = 2 * 1024 * 1024  # always left for other programs
 CHUNK_BYTES = 64 * 1024
 
@@ -26,7 +26,7 @@ class Reserve:
             os.unlink(name)
         size = os.fstat(self._file).st_size
         goal = min(RESERVED_BYTES, size + shutil.disk_usage(self._folder).free - room)
-        with suppress(OSError):  # Another program was faster.
+        with suppress(OSError):  # Another program took the space.
             while size < goal:
                 size += os.write(self._file, os.urandom(CHUNK_BYTES))  # Some file systems compress zeros to nothing.
 

@@ -20,7 +20,7 @@ UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 4"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
-# Has all posts indexed, which happens while the service runs
+# Marks all posts to be indexed while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
 # A statement that sets up SQLite's index
 INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search) ")
@@ -83,7 +83,7 @@ def statements(text: str) -> list[str]:
 
 
 def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) -> bool:
-    """Set up an empty SQLite database, or upgrade an old one, or have its posts indexed again if UNICODE has changed.
+    """Set up an empty SQLite database or upgrade an old one, and have all posts indexed again if UNICODE has changed.
 
     Return whether it was empty. Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old
     without `create` or `upgrade`.
@@ -92,7 +92,7 @@ def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) 
         return False
     connection.execute("BEGIN IMMEDIATE")
     with connection:  # commits, or rolls back
-        # Both again, because another process may have been faster.
+        # Check both again, because another process may have been faster.
         is_empty = not tables(connection)
         ((version,),) = connection.execute("PRAGMA user_version")
         if is_empty:
@@ -148,7 +148,7 @@ def is_indexed(connection: sqlite3.Connection) -> bool:
 
 
 def complete_copy(execute: Execute, version: int) -> None:
-    """Complete the tables into which a database of this version was copied."""
+    """Complete the tables after a database of this version was copied into them."""
     for statement in FILL:
         execute(statement)
     for number in range(version + 1, VERSION + 1):

@@ -29,7 +29,7 @@ PRAGMAS = {
     "journal_size_limit": MAX_WAL,
 }
 CONNECT_SECONDS = 1.0  # wait for another program that locks the database while closing it
-LOOK_STEPS = 10_000  # SQLite VM steps between checks whether to continue; about a millisecond
+LOOK_STEPS = 10_000  # SQLite VM steps (about a millisecond) between checks whether to continue
 MIN_FREE_BYTES = 256 * 1024  # a disk with less free space counts as full
 log = logging.getLogger(__name__)
 
@@ -48,12 +48,12 @@ class FileDatabase(SqliteDatabase):
 class Sqlite(Engine):
     """A database file with one persistent connection, or one per thread if requests run in threads.
 
-    Waiting for a lock inside SQLite would block the whole process. So SQLite waits for `wait_seconds` only, and the
+    Waiting for a lock inside SQLite would block the whole process. So SQLite only waits for `wait_seconds`, and the
     caller of `begin` retries.
     """
 
     dialect = "sqlite"
-    slow_reads = 5  # in threads; if this many clients run slow searches, the searches of others wait
+    slow_reads = 5  # in threads; while this many clients run slow searches, others wait for theirs
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
@@ -182,7 +182,7 @@ class Sqlite(Engine):
             # Otherwise it is kept: overwriting is faster than appending.
             if self._wal.stat().st_size > MAX_WAL:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
-        except Unavailable as error:  # The writes are durable anyway.
+        except Unavailable as error:  # The writes are durable all the same.
             log.warning("the -wal of the database stays large: %s", error)
 
     def reserve(self) -> None:
@@ -198,7 +198,7 @@ class Sqlite(Engine):
                 self._checkpoint()
 
     def _checkpoint(self) -> bool:
-        """Checkpoint the -wal and empty it; return whether that was possible."""
+        """Checkpoint the -wal and empty it; return whether that succeeded."""
         with suppress(*ERRORS):
             is_busy, _, _ = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not is_busy
@@ -303,7 +303,7 @@ class SqliteTransaction(Transaction):
 
     def __init__(self, engine: Sqlite, clock: Callable[[], float]):
         super().__init__(engine, clock)
-        self.connection = engine.connection  # kept, because the engine may replace its own after an error
+        self.connection = engine.connection  # kept here, because the engine may replace its own after an error
 
     def execute(self, query: Query, **values: Any) -> int:
         self.active_webhooks = None

@@ -22,7 +22,7 @@ from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
 Progress = Callable[[Iterable, int], Iterator]
-# Derived tables, which a database fills itself
+# Derived tables, which each database fills by itself
 FILLED = ("image_total", "search_rebuild", "upload")
 # The webhooks of a database before version 13, whose options were in a separate table
 OLD_WEBHOOKS = """(
@@ -80,7 +80,7 @@ def _index_posts(target: Engine, progress: Progress | None) -> None:
 
 
 def tables() -> list[str]:
-    """Return the tables that are copied; both engines have them."""
+    """Return the tables to copy, which both engines have."""
     shared, _ = section(SCHEMA, "")
     return [table for table in TABLE.findall(shared) if table not in FILLED]
 
@@ -96,7 +96,7 @@ def snapshot(engine: Any) -> Iterator[Any]:
 
 
 def filling(engine: Any) -> Any:
-    """Set up an empty database, and open a connection that fills it."""
+    """Set up an empty database, and open a connection to fill it."""
     return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()
 
 
@@ -133,7 +133,7 @@ class SqliteContents(sqlite3.Connection):
         self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
 
     def complete(self, version: int) -> None:
-        """Complete the tables into which a database of this version was copied."""
+        """Complete the tables after a database of this version was copied into them."""
         complete_copy(self.execute, version)
 
 
@@ -201,7 +201,7 @@ def new_file(path: Path) -> Iterator[str]:
         _sync(part)
         try:
             os.link(part, path)  # one step, which overwrites nothing
-        except OSError:  # It exists, or the file system has no links; which error says so differs.
+        except OSError:  # The file exists, or the file system has no links; the errors for that differ.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
         _sync(path.parent)

@@ -9,7 +9,7 @@ from blogapi.api.request import Request, body_length
 
 FORM = "multipart/form-data"
 READ_BYTES = 64 * 1024
-Receive = Callable[[bytes], object]  # takes a piece of a part
+Receive = Callable[[bytes], object]  # receives a piece of a part
 
 
 class Form:

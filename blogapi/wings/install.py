@@ -21,7 +21,7 @@ BLUEPRINTS = [errors, key, posts, pages, history, proposals, tags, images, webho
 
 
 def create_blueprint(config: Config) -> Blueprint:
-    """Create the blueprint of the API, in which the posts and each wing have their own."""
+    """Create the blueprint of the API, which contains those of the posts and of each wing."""
     api = Blueprint("api", __name__)
     for blueprint in [*BLUEPRINTS, cors] if config.cors_origins else BLUEPRINTS:
         api.register_blueprint(blueprint)

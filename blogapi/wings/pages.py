@@ -27,7 +27,7 @@ views = Blueprint("pages", __name__)
 @views.get("/healthz")
 @for_strangers
 def healthz() -> Response:
-    """Check the database. While the search index is built again, `indexed_percent` tells how far that is."""
+    """Check the database. While the search index is rebuilt, `indexed_percent` shows the progress."""
     request.database.check()
     percent = index.indexed_percent(request.database)
     state = {"status": "ok"} | ({} if percent is None else {"indexed_percent": percent})
@@ -37,7 +37,7 @@ def healthz() -> Response:
 @views.get("/readyz")
 @for_strangers
 def readyz() -> Response:
-    """Say that the service takes requests, even if its database fails; while it drains, the answer is 503."""
+    """Report that the service accepts requests, even if its database fails; while it drains, answer 503."""
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
@@ -54,14 +54,14 @@ def add_static(views: Blueprint, address: str, files: Iterable[Path]) -> None:
 
 
 def send_static(path: Path) -> Response:
-    """Send a file that may load nothing from elsewhere."""
+    """Send a file that may not load anything from elsewhere."""
     file = load_static(path, request.accept_encodings["gzip"] > 0)
     return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
 
 
 @cache
 def load_static(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return the arguments of a response with a file, cached because files do not change while the service runs."""
+    """Return the arguments of a file's response, cached because files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", hash_of(content)
     if compressed:

@@ -75,7 +75,7 @@ def test_every_route_needs_a_key_except_the_public_ones(app, stranger):
         ("{key}", OTHER_SCHEME),
         ("Bearer {key}x", TORN_KEY),
         ('Bearer "{key}"', TORN_KEY),
-        ("Bearer {key},Bearer {key}", "Authorization: must have one API key, and be given once"),
+        ("Bearer {key},Bearer {key}", "Authorization: must contain one API key, and be sent once"),
         ("Bearer {lower}", UNKNOWN_KEY),
         ("Bearer blog_" + "a" * 43, UNKNOWN_KEY),
         ("Bearer ü" + "a" * 43, TORN_KEY),

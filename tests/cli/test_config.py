@@ -132,7 +132,7 @@ NO_FILES += ["Postgresql://u:SECRET@h/b", " postgresql://u:SECRET@h/b", "mysql:/
             [f"https://example.org{path}" for path in OF_THE_SERVICE.split()],
             "must be the address of the",
         ),
-        ("BLOGAPI_URL", NO_URLS, "must be http:// or https://, a host, and perhaps a port and a path"),
+        ("BLOGAPI_URL", NO_URLS, "must be http:// or https://, a host, and optionally a port and a path"),
         ("BLOGAPI_POST_URL", NO_PAGES, "must be an ASCII URL with {slug} or {id} in its path"),
         ("BLOGAPI_POST_URL", ["https://a.example/日記/{slug}"], ".*, with other characters as %C3%A4; not"),
         ("BLOGAPI_CORS_ORIGINS", [""], "must not be empty"),

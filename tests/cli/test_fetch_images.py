@@ -108,7 +108,7 @@ def test_images_are_only_fetched_with_the_option_and_not_with_no_images(run, sto
     assert "On other hosts: 1 image (127.0.0.1 1)." in output
     status, _, error = run("import", post(""), "--fetch-images", "--no-images")
     assert status == 2
-    assert "--fetch-images goes without --no-images" in error[-1]
+    assert "--fetch-images cannot be combined with --no-images" in error[-1]
 
 
 def test_private_addresses_are_not_asked_not_even_after_a_redirect(run, storage, post, host, monkeypatch):

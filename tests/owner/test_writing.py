@@ -85,7 +85,7 @@ def test_a_form_sent_again_after_its_post_was_deleted_says_so_and_creates_anothe
     send(owner, action, fields | FULL)
     client.delete("/v1/posts/1")
     page = Page(owner, send(owner, action, fields | FULL))
-    reason = "This form was sent before, and the post that it created was deleted."
+    reason = "This form was sent before, and the post it created was deleted."
     assert page.all(".wrong, .problem") == [f"{reason} Press the button again to create another."]
     assert page.status == 400
     assert (shown(page, "Save draft"), count(Post)) == (FULL | {"published_at": ""}, 0)

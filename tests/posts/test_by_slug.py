@@ -164,7 +164,7 @@ def test_if_none_match_with_a_star_only_creates(put):
 @cases(
     ("header", "why"),
     [
-        ('"other"', "the post has been changed since; get it again"),
+        ('"other"', "the post has changed since; get it again"),
         ("W/{}", "a weak ETag (W/) never matches; a proxy that compresses answers makes them weak"),
         ("unquoted", "must be an ETag with its quotes"),
     ],

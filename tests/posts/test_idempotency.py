@@ -55,7 +55,7 @@ def test_another_body_is_refused(client, once):
 def test_a_post_that_was_deleted_is_not_created_again(client, once):
     once()
     client.delete("/v1/posts/1")
-    assert message(once()) == "Idempotency-Key: the post that it created was deleted"
+    assert message(once()) == "Idempotency-Key: the post it created was deleted"
 
 
 def test_it_is_remembered_for_24_hours(client, once, clock, count):

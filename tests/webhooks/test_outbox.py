@@ -184,4 +184,4 @@ def test_a_scheduled_publication_is_logged(client, post, background, clock, capl
     clock.now += 3600
     with caplog.at_level(logging.INFO):
         background.turn()
-    assert caplog.messages == ["post 1 is published as scheduled"]
+    assert caplog.messages == ["post 1 was published as scheduled"]

@@ -1,4 +1,4 @@
-"""Gives each draft one current copy: of several open ones, the newest, with which 1.3.0 opened the form."""
+"""Gives each draft one current copy: the newest open one, which 1.3.0 opened the form with."""
 
 from blogapi.storage.upgrades import Execute
 

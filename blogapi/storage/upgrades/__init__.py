@@ -23,6 +23,6 @@ def upgrade_from(version: int, execute: Execute, statements: Callable[[str], Ite
 
 
 def compute(execute: Execute, number: int) -> None:
-    """Change the data as this version demands, if it does."""
+    """Run the computation of this version, if it has one."""
     if (FOLDER / f"{number}.py").exists():
         import_module(f"{__name__}.{number}").compute(execute)

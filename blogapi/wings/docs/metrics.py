@@ -48,7 +48,7 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics for the library to write."""
+        """Return the metrics in the library's classes."""
         requests = CounterMetricFamily("blogapi_requests", "Requests.", labels=["operation", "status"])
         for (endpoint, status), counts in self._requests.counts.items():
             requests.add_metric([label(endpoint), status], sum(counts))
@@ -82,7 +82,7 @@ class Metrics(Collector):
         for webhook in webhooks.listing(self._database):
             states.update(webhooks.count_by_state(self._database, webhook.id))
             time.sleep(PAUSE_SECONDS)  # Let other requests run: each of up to 50 webhooks takes up to 5 ms.
-        gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries that are kept.", labels=["state"])
+        gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries in each state.", labels=["state"])
         for state, number in states.items():
             gauge.add_metric([state], number)
         return gauge

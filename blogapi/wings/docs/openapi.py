@@ -24,7 +24,7 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.storage import EVENTS
 
-# What an agent needs to write drafts and propose changes: tools for more operations would confuse it
+# What an agent needs to write drafts and propose changes; more tools would confuse it
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}
 AGENTS |= {"list_images", "propose_change"}
 BASE = Path(__file__).parent / "static/openapi.yaml"
@@ -36,7 +36,7 @@ SHAPES = {
 }
 MARKDOWN_FILE = {"type": "string", "description": "A Markdown file, optionally with front matter."}
 REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
-PLACE = re.compile(r"<(\w+):(\w+)>")  # a converter, and the name of a parameter
+PLACE = re.compile(r"<(\w+):(\w+)>")  # the converter and name of a parameter
 
 
 class SchemaConverter(OpenAPIConverter):
@@ -123,7 +123,7 @@ def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str
         "responses": describe_responses(rule, operation),
     }
     if operation.body:
-        # With two JSON types, openapi-python-client generates code that fails unless there is an optional parameter.
+        # With two JSON types, openapi-python-client generates broken code unless there is an optional parameter.
         content_types = operation.content_types if operation.request_headers else operation.content_types[:1]
         described["requestBody"] = {"required": True, "content": media_types(content_types, operation.body)}
     return described
@@ -138,7 +138,7 @@ def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, A
 
 
 def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the parameters of an operation in its path, header and query."""
+    """Yield an operation's path, header and query parameters."""
     for converter, name in PLACE.findall(rule.rule):
         yield {"in": "path", "name": name} | known[converter] | {"required": True}
     for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
@@ -147,20 +147,20 @@ def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any])
 
 
 def has_validator(operation: Operation) -> bool:
-    """Return whether an operation answers 304 if a client has the answer already."""
+    """Return whether an operation answers 304 if the client already has the response."""
     return operation.method == "GET" and "ETag" in operation.answer.headers
 
 
 def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     errors = ("400", "401", *(["404"] if rule.arguments else []), "429", "default")
-    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # one, because programs read each at length
+    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # one schema, because programs read each at length
     for answer in filter(None, (operation.answer, operation.creates)):
         responses[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:
             responses[str(answer.status)]["content"] = media_types(answer.content_types, answer.schema)
     if has_validator(operation):
-        unchanged = "Nothing has changed: the ETag is still this one."
+        unchanged = "Nothing has changed: the ETag is still the same."
         responses["304"] = describe_response(unchanged, operation.answer.headers)
     return dict(sorted(responses.items()))
 

@@ -37,7 +37,7 @@ _is_deleted = Revision.state == "deleted"
 
 
 def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page[KeptPost, int]:
-    """Return the revisions of a post before the version `before`, newest first. Raises DoesNotExist."""
+    """Return a page of a post's revisions, newest first, before the version `before`. Raises DoesNotExist."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(3))
@@ -155,7 +155,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash for good, with its revisions. Raises DoesNotExist."""
-    with suppress(Damaged):  # so that a damaged post can be deleted, too
+    with suppress(Damaged):  # not `find_in_trash`, so that a damaged post can be deleted, too
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)
 

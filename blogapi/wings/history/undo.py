@@ -82,7 +82,7 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             inexact[undone.post_id] = undone
         else:
             yield undone
-    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # Posts have given up slugs by now.
+    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # By now, posts have given up slugs.
         first = inexact.pop(undone.post_id)
         yield undone if first.action == "left" else first._replace(reason=undone.reason)
     yield from inexact.values()
@@ -119,7 +119,7 @@ def _withdraw(
 
 
 def _pause(database: Database) -> None:
-    database.engine.shrink()  # otherwise, the server's next write would, while clients wait
+    database.engine.shrink()  # otherwise, the server's next write would do so while clients wait
     time.sleep(PAUSE_SECONDS)
 
 
@@ -173,7 +173,7 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
 def _with_free_slugs(tx: Transaction, post_id: int, present: Fields, target: Fields) -> tuple[Fields, str]:
     """Return the earlier state of a post with slugs that are free, and what differs.
 
-    If its slug is taken, it gets or keeps a numbered one, so that another post can have its present slug.
+    If its slug is taken, it gets or keeps a numbered one, so that another post can take its present slug.
     """
     slug, former = target["slug"], target.get("former_slugs", [])
     kept, differences = slugs.still_free(tx, former, post_id), []

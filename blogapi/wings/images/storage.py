@@ -24,7 +24,7 @@ PART_BYTES = 256 * 1024  # bytes written per transaction
 PIECE_BYTES = 64 * 1024  # bytes read at a time
 DELETED_PARTS = 16  # parts deleted per transaction
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
-UPLOAD_TIME = timedelta(days=1)  # parts of an unfinished upload are deleted after this time
+UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
 PAGE_SIZE = 1000  # images read at a time
 MAX_USES = 3  # at most this many uses of an image are listed
 IMAGE_ID = "[0-9a-f]{32}"
@@ -93,7 +93,7 @@ def page(
 ) -> Page[StoredImage, Cursor[str]]:
     """Return the images before a cursor whose names contain `name`, newest first.
 
-    If the cursor has no time, the image with its id provides it. Raises DoesNotExist.
+    A cursor without a time takes that of the image with its id. Raises DoesNotExist.
     """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
@@ -255,7 +255,7 @@ def in_use_error(uses: Iterable[Use]) -> Rejected:
 
 
 def _uses_query(query: str) -> Compiled:
-    """Return a query; {shows} in it stands for the condition that a document contains an address."""
+    """Return a query in which {shows} becomes the condition that a document contains an address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 

@@ -23,7 +23,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import PART_BYTES, StoredImage
 
-FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes besides its file, and parts
+FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes apart from the file, and parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
@@ -82,7 +82,7 @@ def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
 
 
 def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an image that `identify` returned."""
+    """Store an image returned by `identify`."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False

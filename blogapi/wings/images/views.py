@@ -43,9 +43,9 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 log = logging.getLogger(__name__)
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
-FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # in the public address
+FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # for the public address
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names contain neither quotes nor backslashes
-FOREVER = "public, max-age=31536000, immutable"  # The content of an id never changes.
+FOREVER = "public, max-age=31536000, immutable"  # The content at an id never changes.
 PUBLIC_HEADERS = [
     ("Accept-Ranges", "bytes"),
     ("X-Content-Type-Options", "nosniff"),
@@ -111,7 +111,7 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
 
 @cache
 def warn(url: str) -> None:
-    """Warn once in the log that nobody else can open the addresses of images."""
+    """Log a warning, once, that nobody else can open the addresses of images."""
     log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
 
 
@@ -123,7 +123,7 @@ def image_response(request: Request, image: StoredImage, **options: Any) -> Resp
 
 @views.operation(
     "POST /v1/images",
-    Answer(200, "The image, which already existed.", ImageSchema(), ("ETag",)),
+    Answer(200, "The existing image.", ImageSchema(), ("ETag",)),
     creates=Answer(201, "The new image.", ImageSchema(), ("Location", "ETag")),
     query=parameters(name=Text(length(1, 255), **doc("Its file name, if the body is the image itself.", pattern=TEXT))),
     body=UploadSchema(),
@@ -134,8 +134,8 @@ def create_image(request: Request) -> Response:
     """Upload an image.
 
     The body is a form with the part `file`, or the image itself with its `image/*` type. The image is a JPEG, PNG, GIF,
-    WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything but the picture is removed, such
-    as the location and camera of a photograph, comments and thumbnails. If the image already exists, the answer is 200.
+    WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything except the picture is removed,
+    such as a photograph's location and camera, comments and thumbnails. If the image already exists, the answer is 200.
     """
     image, is_new = uploads.store_body(request, request.query.get("name", ""))
     if not is_new:

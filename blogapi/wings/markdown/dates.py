@@ -1,4 +1,4 @@
-"""Read the dates and times that programs and people write."""
+"""Parse dates and times as programs and people write them."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -20,7 +20,8 @@ YEAR_FIRST = re.compile(
 )
 COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", IN_ANY_CASE)
 CHINESE = re.compile(r"(\d{4})年[ ]?(\d\d?)月[ ]?(\d\d?)日", re.ASCII)  # and Japanese
-# Dates as in e-mail (RFC 5322), and variants by people and JavaScript: July 8, 2022, or 8th of July 2022 at 9:00 pm
+# Dates as in email (RFC 5322), and variants written by people and JavaScript: July 8, 2022, or 8th of July 2022 at 9:00
+# pm
 MONTH_NAMED = re.compile(
     r"(?:[a-z]{3,9}\.?,?[ ]+)?"
     r"(?:(?P<day>\d\d?)(?:st|nd|rd|th|\.)?(?:[ ]+(?:of[ ]+)?|-)(?P<name>[a-z]{3,9})\.?,?(?:[ ]+|-)"
@@ -53,7 +54,7 @@ AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # hours of standard time
 
 
 class AmbiguousDate(ValueError):
-    """A date that could be two days."""
+    """An ambiguous date: it could be two days."""
 
 
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
@@ -75,7 +76,7 @@ def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
 def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
     """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
 
-    Its year is from 1 to 9999 in UTC, too. Where the clocks of the zone go back, a repeated time is the first of the
+    In UTC, its year is also from 1 to 9999. Where the clocks of the zone go back, a repeated time is the first of the
     two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).
     """
     try:

@@ -19,10 +19,10 @@ STATUS_WORDS = {
     **{"future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"},
     **{status: status for status in STATUSES},
 }
-ADDRESS_NAMES = ("url", "src", "image", "path")  # for the address of an image with more properties
-TAG_NAMES = ("name", "title", "label", "slug")  # for a tag with more properties
+ADDRESS_NAMES = ("url", "src", "image", "path")  # names for the address of an image that has other properties
+TAG_NAMES = ("name", "title", "label", "slug")  # names for a tag that has other properties
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
-IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # a list in a string, as Bear writes it
+IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # a list in a string, as written by Bear
 EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
 
 
@@ -45,7 +45,7 @@ def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
                 continue
             fields.add(field)
             names[name] = {"published_at": "date", "status": "published"}.get(field, field)
-            if field == "cover_image":  # Templates may use it under its own name, too.
+            if field == "cover_image":  # Templates may also use it under its own name.
                 values, lines = values | {field: values[name]}, {field: lines[name]} | lines
                 names |= {name: name, field: field}
     values = {names[name]: _as_time(value) if names[name] == "date" else value for name, value in values.items()}
@@ -57,7 +57,7 @@ def _is_null(value: Any) -> bool:
 
 
 def _as_time(value: Any) -> Any:
-    """Return a date since 1970, or in a mapping as in MkDocs, as text."""
+    """Return as text a date that is a number since 1970, or in a mapping as in MkDocs."""
     value = value.get("created", value) if isinstance(value, dict) else value
     match = EPOCH.fullmatch(value) if isinstance(value, str) else None
     return datetime.fromtimestamp(int(match[1]), UTC).isoformat() if match else value
@@ -68,7 +68,7 @@ def read_fields(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the fields in front matter, and the name in the file for each; other values go to `others`.
 
-    Without a `program`, they are from a request, where contradictions are errors.
+    Without a `program`, the front matter is from a request, where contradictions are errors.
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -80,7 +80,7 @@ def read_fields(
         size = len(values[name]) if field == "cover_image" and isinstance(values[name], dict | list) else 0
         if size > 1 or (field == "cover_image" and values[name] and not value and program):
             others[name] = values[name]  # The field keeps only the address.
-        if not value and name != "former_slugs":  # An empty list gives them up.
+        if not value and name != "former_slugs":  # An empty list gives up the former slugs.
             continue
         source = sources.setdefault(field, name)
         if field == "tags":
@@ -111,7 +111,7 @@ def _read_field(name: str, value: Any, line: int, program: Program | None, zone:
 
 
 def _simplified(name: str, field: str, value: Any) -> Any:
-    """Return a value of another program in a form that a request could have."""
+    """Return another program's value in a form that a request could contain."""
     if field == "title" and isinstance(value, str):
         return value.strip()
     if field == "status" and isinstance(value, str):
@@ -130,7 +130,7 @@ def _simplified(name: str, field: str, value: Any) -> Any:
 
 
 def _tags_in(value: Any) -> list[Any]:
-    """Return the tags in an element of a list: a tag, a mapping with its name, or a list of such."""
+    """Return the tags in an element of a list: a tag, a mapping with its name, or a list of these."""
     if isinstance(value, list):
         return [part for element in value for part in _tags_in(element)]
     return [next((value[name] for name in TAG_NAMES if name in value), value)] if isinstance(value, dict) else [value]

@@ -31,10 +31,10 @@ FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language 
 PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
 TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # written without quotes
+UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # texts written without quotes
 LASTMOD, PERMALINK = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
 EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # names in every file that `render` wrote
-# Words that are not text in YAML 1.1 or 1.2
+# Words that YAML 1.1 or 1.2 does not read as text
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -53,7 +53,7 @@ class MarkdownFile(NamedTuple):
     lines: Mapping[str, int] = {}  # the line of each name
     content_line: int = 0  # the line where the content begins; 0 if the post has no file of its own
     program: Program = ANY  # the program that wrote it
-    is_exported: bool = False  # whether it contains all of EXPORTED_NAMES; then nothing is inferred from its name
+    is_exported: bool = False  # whether it contains all of EXPORTED_NAMES, so that nothing is inferred from its name
 
     def line_of(self, field: str) -> int | None:
         """Return the line of a field if it is known. For the content, it is that of the first control character."""
@@ -67,16 +67,16 @@ class MarkdownFile(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How front matter is read: by default, as that of any program.
+    """How to read front matter: by default, as any program's.
 
     Then unknown names go to `params`, white space may come first, and of several images or excerpts the first counts.
     """
 
     strict: bool = False  # The file must be written for this service, and an unknown name is an error, …
-    keeps_others: bool = False  # … unless this puts it into `params`, too.
+    keeps_others: bool = False  # … unless this puts unknown names into `params`.
     program: Program = ANY
-    zone: tzinfo = UTC  # zone of times without an offset
-    date_from: str = ""  # a name that gives the date if no other does
+    zone: tzinfo = UTC  # time zone for times without an offset
+    date_from: str = ""  # the name for the date if the file has no other
 
 
 DEFAULT = ReadOptions()
@@ -144,7 +144,7 @@ def _without_added(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
-    """Return whether a name at the top level would be read as a field of the post, or make a draft of it."""
+    """Return whether a name at the top level would be read as a field of the post, or turn it into a draft."""
     is_hiding = post["status"] in ("published", "scheduled") and hides(name, post["params"][name])
     return is_hiding or name.lower() in BY_LOWER_CASE
 
@@ -190,7 +190,7 @@ def block(values: Mapping[str, Any], indent: str = "") -> str:
 
 
 def read_block(text: str) -> dict[str, Any]:
-    """Read what `block` writes. Raises MarkdownError, with the line in the text."""
+    """Read YAML written by `block`. Raises MarkdownError, with the line in the text."""
     try:
         return typed(read_yaml(text)[0])
     except MarkdownError as error:

@@ -50,7 +50,7 @@ TOML_VALUE = re.compile(
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
 
-# Characters that control a terminal: controls, line separators, text direction. And unpaired surrogates.
+# Characters that control a terminal: controls, line separators, text direction. and unpaired surrogates
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -74,7 +74,7 @@ class Plain(str):
         if match := BOOLEAN.fullmatch(self):
             return match[1] is not None
         if INTEGER.fullmatch(self):
-            base = 0 if self.startswith(("0o", "0x")) else 10  # 0: as the prefix says
+            base = 0 if self.startswith(("0o", "0x")) else 10  # 0 means that the prefix decides
             number = int(self, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
             return number if abs(number) <= MAX_INTEGER else str(self)
         if NUMBER.fullmatch(self) or NOT_FINITE.fullmatch(self):
@@ -98,7 +98,7 @@ def typed(value: Any) -> Any:
 
 
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
-    """Return a Markdown file's front matter (its delimiter and text), its content, and the line where that begins.
+    """Return a Markdown file's front matter (its delimiter and text), its content, and the first line of the content.
 
     With `skip_blank`, white space may come first; the text then begins with as many empty lines.
     """

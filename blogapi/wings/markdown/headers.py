@@ -16,7 +16,8 @@ from blogapi.wings.markdown.front_matter import (
 )
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# Patterns by the `header_form` of a program. The group `headers` contains them; `title`, before them, stays content.
+# Patterns by the `header_form` of a program. The group `headers` matches the headers; `title`, above them, stays in the
+# content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -27,7 +28,7 @@ HEADER_FORMS = {
     ),
     "#": re.compile(r"(?P<title># .+\n\n)(?P<headers>(?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
-POSITIONS = re.compile("^:(?:excerpt|image):.*", re.MULTILINE)  # in ABlog, of paragraphs and images in the text
+POSITIONS = re.compile("^:(?:excerpt|image):.*", re.MULTILINE)  # ABlog's options for paragraphs and images in the text
 HEADER_LINE = re.compile(r"(?:\.\. |- |:)?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
 KNOWN_NAMES = {
     *("title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary")
@@ -78,7 +79,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
     if reason := next((reason for pattern, reason in NOT_READ.items() if re.match(pattern, text)), ""):
         raise MarkdownError(reason, 1)
     if (match := NO_OPENING.match(text)) and HAS_KNOWN.search(match[1]):
-        # A line before it, for the delimiter that is missing: lines are counted from the second.
+        # A line in place of the missing delimiter, because lines are counted from the second.
         return b"---", match[1], _after(content, text, match.end()), text.count("\n", 0, match.end()) + 1
     for form, pattern in HEADER_FORMS.items():
         if match := pattern.match(text):
@@ -97,7 +98,7 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
 
 
 def _is_known(headers: str, form: str) -> bool:
-    """Return whether enough names of headers are known; a paragraph can begin with one of them."""
+    """Return whether enough of the headers' names are known; a paragraph can begin with one of them."""
     names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
     is_dated = names == {"date"} and bool(rfc3339_or_empty(headers.partition(":")[2]))  # Blot
     return "title" in names or form == "::" or is_dated or len(names & KNOWN_NAMES) > (form in ":#")
@@ -125,7 +126,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _end_of_json(text: str) -> int:
-    """Return where the JSON object that a text begins with ends. Raises MarkdownError."""
+    """Return the end of the JSON object at the start of a text. Raises MarkdownError."""
     without_text = JSON_STRING.sub(lambda match: " " * len(match[0]), text)
     depth = 0
     for match in re.finditer(r"[\[{\]}]", without_text):

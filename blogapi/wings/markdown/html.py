@@ -21,7 +21,7 @@ KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
 MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, whose conversion takes up to 0.3 s
-MAX_ELEMENTS = 4_000_000  # parsing creates at most this many: a few hundred MB and five seconds
+MAX_ELEMENTS = 4_000_000  # parsing creates at most this many elements, which takes a few hundred MB and five seconds
 MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
 # Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
 # attributes; a tag that is not written simply counts as a kind of its own.
@@ -34,16 +34,16 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements that stay HTML
+# Elements that remain HTML
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
 # A table or a code block that contains one of these stays HTML.
 NOT_IN_TABLE = ", ".join((*KEPT_TAGS, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
 NOT_IN_CODE = "a[href]:not([href^='#']), img"
-# Elements that get an anchor if a link leads to their id
+# Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
 RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # elements with the same meaning
 LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
-# What would make a link of the brackets before it, or, without footnotes, of a label such as `[^1]:`
+# What would turn the brackets before it into a link or, without footnotes, into a label such as `[^1]:`
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
 # Elements next to which WordPress does not turn bare lines into paragraphs
@@ -80,7 +80,7 @@ STYLE = Markdown(converters=TAG_CONVERTERS)
 def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
     """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large.
 
-    With a set `dropped`, make the HTML safe, and add the names of what was dropped to the set.
+    With `dropped`, make the HTML safe, and add the names of dropped elements to that set.
     """
     check_size(html, max_elements)
     text = Preparation(html, dropped).markdown()
@@ -90,7 +90,7 @@ def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] |
 
 
 def safe_markdown_of(html: str) -> tuple[str, set[str]]:
-    """Convert HTML from a request, made safe; return it with the names of what was dropped. Raises MarkdownError."""
+    """Convert HTML from a request, made safe; also return the names of dropped elements. Raises MarkdownError."""
     dropped: set[str] = set()
     if len(html) > MAX_SENT:
         raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")
@@ -140,7 +140,7 @@ class Preparation:
         return re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, self.tree.to_markdown(STYLE))
 
     def _kept(self, name: re.Match[str]) -> str:
-        """Return the text behind a name; escape its brackets if what follows would make it a link."""
+        """Return the text that a name stands for; escape its brackets if what follows would turn it into a link."""
         text = self.texts[int(name[1])]
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text

@@ -17,7 +17,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
 NO_BREAK = "body: has no line break: end even a single line with one; curl keeps them with --data-binary, not with -d"
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because it makes no difference
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because case and encoding make no difference
 
 
 def parse_file(request: Request) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def parse_file(request: Request) -> dict[str, Any]:
 
 
 def lost_line_breaks(request: Request) -> bool:
-    """Return whether curl seems to have removed the line breaks of a file. Another program may send just a heading."""
+    """Return whether curl seems to have removed the line breaks of a file. Another program may send only a heading."""
     body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
     is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")
     beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")

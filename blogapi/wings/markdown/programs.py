@@ -48,30 +48,30 @@ class Program:
     name: str
     config_files: tuple[str, ...] = ()
     config_names: tuple[str, ...] = ()
-    own_config_files: tuple[str, ...] = ()  # need none of these names: no other program has such a file
+    own_config_files: tuple[str, ...] = ()  # need none of these names, because no other program has them
     post_folders: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()  # in front matter
     header_form: str = ""  # key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # besides NAMES_OF_FIELDS, best first
     flattened: tuple[str, ...] = ()  # mappings whose names count like those at the top
     creation_dates: tuple[str, ...] = ("created",)  # names for the date that do not publish a post without a status
-    date_keywords: re.Pattern[str] = NO_MATCH  # words in place of a date
+    date_keywords: re.Pattern[str] = NO_MATCH  # words that may replace a date
     tag_separator: str = ","  # in a string of tags; " ": only if it has no comma; "": it is one tag
-    has_linked_tags: bool = False  # `#tag` and `[[tag]]` are tags
-    date_and_name: re.Pattern[str] = BEFORE_NAME  # the day in the path of a file, and the rest
-    not_in_names: re.Pattern[str] = NO_MATCH  # removed from the name of a file
-    index_names: tuple[str, ...] = ("index",)  # names of files for which the name of their folder counts
+    has_linked_tags: bool = False  # whether `#tag` and `[[tag]]` are tags
+    date_and_name: re.Pattern[str] = BEFORE_NAME  # matches the day in the path of a file, and the rest
+    not_in_names: re.Pattern[str] = NO_MATCH  # matches what is removed from the name of a file
+    index_names: tuple[str, ...] = ("index",)  # files with these names are named after their folder
     names_have_tags: bool = False  # `[bread] name.md` has the tag bread, as in Blot
-    titles_from_names: bool = False  # the file's name is the title if there is no other
-    permalink_pattern: str = ""  # for the addresses of posts, unless the site has another
+    titles_from_names: bool = False  # whether the file's name is the title if there is no other
+    permalink_pattern: str = ""  # pattern of the addresses of posts, unless the site has its own
     permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns by name
     data_files: tuple[str, ...] = ()  # contain values for all posts of a folder; {} is its name
     post_data_files: tuple[str, ...] = ()  # contain values for one post; {} is its name
-    has_asset_folders: bool = False  # the images of a post are in a folder with its name
-    hides_underscore_folders: bool = False  # folders that begin with "_" are not published, unless they are known
-    zone: str = ""  # for times without an offset, unless the site has another
+    has_asset_folders: bool = False  # whether the images of a post are in a folder with its name
+    hides_underscore_folders: bool = False  # whether unknown folders that begin with "_" are not published
+    zone: str = ""  # time zone for times without an offset, unless the site has its own
     languages: tuple[str, ...] = ()  # names in a configuration for the languages that can end file names (x.fr.md)
-    language_files: tuple[str, ...] = ()  # name such languages, too
+    language_files: tuple[str, ...] = ()  # names of files that list such languages, too
 
     def __reduce__(self) -> tuple[Any, ...]:
         return program_named, (self.name,)
@@ -102,7 +102,7 @@ HUGO_CONFIGS = (
 NUMBERED = re.compile(r"^\d+\.(?=\D)")  # 6.name
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 
-# The first that is recognized counts.
+# The first one recognized counts.
 PROGRAMS = (
     Program(
         "Hexo",
@@ -210,7 +210,7 @@ PROGRAMS = (
         has_linked_tags=True,
         titles_from_names=True,
     ),
-    # Those without a site
+    # Programs without a site
     Program(
         "Notion",
         header_form="#",

@@ -1,7 +1,7 @@
 """Decide whether a post in a file of any program was public, and find the passwords in it.
 
-One list of names serves all programs. A post is public unless one of these names, at any depth, has a value that is not
-known to mean public. So a misunderstood name makes a draft, which the report lists; it never publishes what was hidden.
+One list of names serves all programs. A post is public unless one of these names, at any depth, has a value not known
+to mean public. So a misunderstood name makes a draft, which the report lists; it never publishes what was hidden.
 """
 
 import re
@@ -21,7 +21,7 @@ OFF = {"false", "no", "off", "0", "n", "never", "none"}
 PUBLIC = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default", "featured", "always"}
 PUBLIC |= {"everyone", "everybody", "anyone", "all", "world", "scheduled", "future", "archived"}
 PASSWORD = re.compile(".*pass(word|wd|phrase|code|key).*|pass|pwd|pw|encrypt(ed|ion)?(key)?|cipher(text)?")
-MAY_BE_PASSWORD = {"secret", "protect", "protected", "private", "lock"}  # if their value is none of the words here
+MAY_BE_PASSWORD = {"secret", "protect", "protected", "private", "lock"}  # unless their value is a word listed here
 # Parts of names that hide a post, and of values that do
 HIDING = re.compile(
     "draft|priv(at|ad|é)|hid(e|den|ing)|unlist|delist|unpublish(ed|$)|secret|confidential|protect|restrict|embargo"
@@ -41,7 +41,7 @@ NEUTRAL = re.compile(
     "(params|extra|custom|metadata|meta|frontmatter|data|options|access|post|page|article|entry|content|document"
     "|publish(ing)?(?=st)|publication(?=st)|is|as|dg|do|to)(?=.)"
 )
-# Names for the date of publication: one to come hides a post if its program does not read that name as the date
+# Names for the date of publication. A future one hides a post whose program does not read that name as the date.
 PUBLICATION = re.compile(
     "(publish|publication|post(ed|ing)?|release)(date|time)|date(published|publish|posted|released)"
 )
@@ -56,12 +56,12 @@ LATEST = "~"  # sorts after every time
 
 
 class Inherited(NamedTuple):
-    """What a post gets from its path, from a file of its folders or from its site: values, or a reason to hide it."""
+    """What a post inherits from its path, a file in its folders or its site: values, or a reason to hide it."""
 
     source: str  # the name of the file
     values: Mapping[str, Any] = {}
-    is_default: bool = True  # whether a value of the post itself takes precedence
-    why: str = ""  # what hides the post, if that is no value: `exclude in _config.yml`
+    is_default: bool = True  # whether the post's own value takes precedence
+    why: str = ""  # what hides the post if not a value: `exclude in _config.yml`
 
 
 def _hides(value: str, now: str) -> bool:
@@ -79,7 +79,7 @@ def _says_hidden(value: str, now: str) -> bool:
 def _is_over(value: str, now: str) -> bool:
     if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # seconds or milliseconds since 1970
         return rfc3339(int(value[:10])) <= now
-    return value not in OFF and rfc3339_or_empty(value) <= now  # A time that is not understood counts as past.
+    return value not in OFF and rfc3339_or_empty(value) <= now  # An unreadable time counts as past.
 
 
 def _is_to_come(value: str, now: str) -> bool:

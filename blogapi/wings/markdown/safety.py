@@ -3,7 +3,7 @@
 from turbohtml import Element, Text
 from turbohtml.clean import OnDisallowed, Policy, Sanitizer
 
-# Of other elements, the text stays.
+# Other elements are replaced by their text.
 TEXT = (
     "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del "
     "details dfn div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5 h6 header hgroup hr i img input "
@@ -36,7 +36,7 @@ sanitizer = Sanitizer(
         allow_fragment_urls=True,
         on_disallowed_tag=OnDisallowed.STRIP,
         remove_with_content=frozenset({"iframe", "script", "style", "svg", "template", "textarea"}),
-        strip_comments=False,  # They name the languages of code.
+        strip_comments=False,  # These name the languages of code.
     )
 )
 

@@ -61,7 +61,7 @@ def ignored(properties: Iterable[str]) -> list[str]:
 
 
 def refuse(properties: Iterable[str]) -> None:
-    """Raise ValidationError for a new post that would be another kind of post, such as a reply or a like."""
+    """Raise ValidationError for a new post of another kind, such as a reply or a like."""
     for name in NOT_KEPT:
         if name in properties:
             raise ValidationError("is not kept by this service, so nothing was changed", name)
@@ -93,12 +93,12 @@ def _converted(name: str, value: Any) -> str:
 
 
 def status_of(text: str) -> str:
-    """Return the status that a program means; WordPress calls `published` `publish`."""
+    """Return the status that a program means: WordPress says `publish`."""
     return "published" if text == "publish" else text
 
 
 def as_markdown(value: Any) -> tuple[Any, set[str]]:
-    """Convert HTML content to Markdown, which may take 0.3 s; return it with the names of what was dropped.
+    """Convert HTML content to Markdown, which may take 0.3 s; also return the names of dropped elements.
 
     Raises ValidationError.
     """
@@ -112,7 +112,7 @@ def as_markdown(value: Any) -> tuple[Any, set[str]]:
 
 
 def single(properties: Properties, name: str) -> Any:
-    """Return the value of a property that has at most one; "" for none."""
+    """Return the value of a property, which may have at most one; "" for none."""
     values = properties.get(name) or [""]
     if len(values) > 1:
         raise ValidationError("must have one value", name)

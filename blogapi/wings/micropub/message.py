@@ -29,7 +29,7 @@ MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)
 FIELD_NAME = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
-BY_POSITION = "mp-photo-alt"  # keeps its empty values, because each belongs to the photo at its position
+BY_POSITION = "mp-photo-alt"  # keeps its empty values, because each belongs to the photo at the same position
 RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
 
 
@@ -110,7 +110,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Drop empty values, and properties that have no others."""
+    """Drop empty values, and properties without any other values."""
     filled = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in filled.items() if values}
 
@@ -152,7 +152,7 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
 
 
 def unquoted(data: bytes) -> bytes:
-    """Percent-decode some text part by part: urllib takes 80 bytes of memory for each byte."""
+    """Percent-decode text part by part, because urllib takes 80 bytes of memory for each byte."""
     return b"".join(unquote_to_bytes(part[0]) for part in PARTS.finditer(data))
 
 

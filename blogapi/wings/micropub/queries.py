@@ -28,7 +28,7 @@ MAX_OFFSET = 10_000  # posts, or tags
 
 
 def public(request: Request, path: str) -> str:
-    """Return the URL of a path of the service."""
+    """Return the URL for a path of the service."""
     return request.service.config.base_url + path
 
 
@@ -91,7 +91,7 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Load the query without empty values, and without commands to servers (`mp-…`), which have no meaning here.
+    """Load the query without empty values and without server commands (`mp-…`), which mean nothing here.
 
     Raises ValidationError for any other unknown parameter, which might ask for another page.
     """
@@ -111,7 +111,7 @@ def categories(request: Request) -> Fields:
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
-    """Return the first `count` tags after `after` whose folded name contains a string. May read all tags."""
+    """Return the first `count` tags after `after` whose folded name contains a string. This may read all tags."""
     names: list[str] = []
     while after is not None and len(names) < count:
         page = tags.page(reader, MAX_TAGS, after, status)

@@ -32,7 +32,7 @@ from blogapi.wings.search import index
 OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
-# The status and the word of an error, by the status that it has elsewhere. In Micropub, a key without permission gets
+# The status and the word of an error, by its usual status. In Micropub, a key without permission gets
 # 401, and a missing post makes the request invalid.
 ERRORS = {
     401: (401, "unauthorized"),
@@ -84,12 +84,12 @@ def show_endpoint(request: Request) -> Response:
 
 @for_strangers
 def refuse_xml_rpc() -> Response:
-    """Lead programs that know WordPress's interface to Micropub."""
+    """Point programs that use WordPress's interface to Micropub."""
     endpoint = public(current_request(), MICROPUB)
     raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
 
 
-# outside the blueprint, whose errors have another format
+# outside the blueprint, because its errors have another format
 views.record(lambda state: state.app.add_url_rule("/xmlrpc.php", view_func=refuse_xml_rpc, methods=["GET", "POST"]))
 
 
@@ -154,7 +154,7 @@ def changed_response(request: Request, old: Fields, new: Fields, **more: Any) ->
 
 
 def create(request: Request, message: Submission) -> Response:
-    """Create a post with its photos, only once if the request is repeated. Checks everything before it stores files."""
+    """Create a post with its photos, once even if the request is repeated. Checks everything before storing files."""
     if message.type not in ("", "h-entry"):
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)
@@ -219,7 +219,7 @@ def upload() -> Response:
 
 @views.get(MEDIA)
 def answer_media_query() -> Response:
-    """List the images, or tell the address of the newest one."""
+    """List the images, or return the address of the newest one."""
     request = current_request()
     authorize(request, scopes=READ_SCOPES)
     if request.args.get("q") not in ("source", "last"):

@@ -1,1 +1,1 @@
-"""The owner's page, for a browser. A session takes the place of a key."""
+"""The owner's page, for a browser. A session replaces the key."""

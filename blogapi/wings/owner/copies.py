@@ -1,4 +1,4 @@
-"""Unsaved text: what is typed into the form of a post is kept as it is typed. Only saving the form changes the post.
+"""Unsaved text: what is typed into the form of a post, kept as it is typed. Only saving the form changes the post.
 
 A draft is the unsaved text of a post or of a new one. It has one current copy, with which the form opens, and others,
 which the history lists. Each opened form writes a copy of its own, with a number that grows with each change. The
@@ -37,7 +37,7 @@ from blogapi.storage.models import Author, DraftCopy
 
 OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-UNTOUCHED, RIVAL = "untouched", "rival"  # a form whose text is part of the newer one, or is not
+UNTOUCHED, RIVAL = "untouched", "rival"  # whether the newer text contains a form's
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits for all copies, and for the forms in `seen`
@@ -126,7 +126,7 @@ def current(reader: Reader, draft: str) -> Copy | None:
 
 
 def opened(reader: Reader, draft: str, name: str) -> Copy | None:
-    """Return the copy with which a form opens: the one with this id, if it has text, else the current one."""
+    """Return the copy that a form opens with: the one with this id if it has text, else the current one."""
     named, now = find(reader, name), current(reader, draft)
     if named and named.state in WITH_TEXT:
         return named
@@ -166,14 +166,14 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Keep what a form sends, as the table above says."""
+    """Keep what a form sends, following the table above."""
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
     if new.number <= (mine.number if mine else 0) or (now and now.has(new.id, new.number)):
         return
     if now and now.id == new.id and now.state == SAVED:  # typed before the answer to its Save
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
-    elif new.post_id != post_id:  # Another form created the post. Saving this one shows both texts.
+    elif new.post_id != post_id:  # Another form created the post. Saving this copy shows both texts.
         new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
@@ -192,7 +192,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.over not in (now.place, now.instead):
-            seen.pop(now.id, None)  # Nobody has chosen, so the other form must ask.
+            seen.pop(now.id, None)  # Nobody has chosen yet, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     text = json.dumps(sent.fields, ensure_ascii=False)
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
@@ -233,7 +233,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: pos
 
 
 def saved_by(reader: Reader, form: str) -> Copy | None:
-    """Return the copy of a form if it was saved and nothing was typed since."""
+    """Return the copy of a form if it was saved and nothing has been typed since."""
     copy = find(reader, form)
     return copy if copy and copy.state == SAVED else None
 

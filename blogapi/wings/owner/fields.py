@@ -20,10 +20,10 @@ from blogapi.wings.owner.frame import local_time
 from blogapi.wings.proposals.storage import conflicts
 from blogapi.wings.search import index
 
-FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # These are only shown.
+FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # Former slugs are only shown.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
 TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
-# Fields that the form and the page of a post show without a place of their own
+# Fields that have no place of their own in the form and on the page of a post
 MORE_FIELDS = {
     name: field
     for name, field in documents.FIELDS.items()
@@ -31,9 +31,9 @@ MORE_FIELDS = {
 }
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
 CONTEXT = 2  # equal lines shown around a change
-MAX_COMPARED = 300  # lines of a text: the time grows quadratically
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # shown: lines, characters of each, and in all
-Lines = list[tuple[str, str]]  # each after its kind
+MAX_COMPARED = 300  # limit for the lines of a text, because comparing takes quadratic time
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits shown: lines, characters of each, and in all
+Lines = list[tuple[str, str]]  # (kind, line)
 post_schema = PostInputSchema()
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
@@ -89,7 +89,7 @@ def with_line_feeds(text: str) -> str:
 def changed_fields(
     before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str] = FORM_FIELDS
 ) -> dict[str, Lines]:
-    """Return the lines of fields that differ between two forms. A thread compares them, because it can take long."""
+    """Return the lines of fields that differ between two forms. A thread compares them, because that can take long."""
     times = (local_time(form["published_at"]).replace("T", " ") for form in (before, after))
     old, new = ({**form, "published_at": time} for form, time in zip((before, after), times, strict=True))
     differing = [name for name in names if old[name] != new[name]]
@@ -172,7 +172,7 @@ def changed_lines(old: str, new: str) -> Lines:
 
 
 def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return how many bytes of whole lines two texts share at the start and at the end."""
+    """Return how many bytes of whole lines two texts share at their start and at their end."""
     most = min(len(old), len(new))
     equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
     start = old.rfind(b"\n", 0, equal)

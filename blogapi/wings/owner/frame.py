@@ -30,14 +30,14 @@ ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
 PREVIEW = "/preview"  # receives the form of a post, with a token of its own
-# Limits for a form without a post or a session, which an error page repeats, and for a copy of a post's form
+# Limits for a form without a post or a session, because an error page repeats it, and for a copy of a post's form
 MAX_FORM_BYTES, MAX_COPY_BYTES = 64 * 1024, 4 * 1024 * 1024
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
 MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
-Undo = tuple[str, dict[str, str]]  # the action of a form, and its fields
-FOR_WRITERS = {  # what the page shows instead of API messages with these beginnings
+Undo = tuple[str, dict[str, str]]  # a form's action and fields
+FOR_WRITERS = {  # what the page says instead of API messages that begin like this
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
     "must be a time in RFC 3339": "choose a date and a time",
@@ -145,7 +145,7 @@ def sent_digest() -> bytes:
 
 
 def own_path() -> str:
-    """Return the path of the request below the root of this page."""
+    """Return the request's path below the root of this page."""
     return request.path.removeprefix(ROOT)
 
 
@@ -155,13 +155,13 @@ def address(path: str = "", root: str = ROOT) -> str:
 
 
 def own_image(url: str) -> str:
-    """Return the address at which this page can show an image of this service, or "" for any other."""
+    """Return the address where this page can show one of the service's images; "" for any other image."""
     start = f"{request.service.config.base_url}/images/"
     return address(url.removeprefix(start), "/images/") if url.startswith(start) else ""
 
 
 def known_tags() -> list[str]:
-    """Return the names of tags to offer in a form; none without a session."""
+    """Return the names of tags that a form offers; none without a session."""
     if request.session:
         with suppress(Unavailable):
             return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
@@ -169,7 +169,7 @@ def known_tags() -> list[str]:
 
 
 def asked() -> dict[str, str]:
-    """Return the query of the request without empty values and the trail of `paging`."""
+    """Return the request's query, without empty values and the trail of `paging`."""
     return {name: value for name, value in request.args.items() if value and name != "newer"}
 
 
@@ -207,7 +207,7 @@ def utc_time(text: str) -> str:
 def done(path: str, text: str, title: str = "", undo: Undo | None = None, **secrets: str) -> Response:
     """Redirect to a page with a notice, which is shown once.
 
-    The notice travels in a signed cookie of less than 4 KiB, so that the server stores none of its `secrets`.
+    A signed cookie of less than 4 KiB carries the notice, so the server stores none of its `secrets`.
     """
     response = redirect(address(path), 303)
     notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | secrets
@@ -226,7 +226,7 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view answer invalid fields with `show`, the view of its form, which gets `wrong`: messages by field."""
+    """Make a view answer invalid fields with `show`, its form's view, which gets `wrong`: messages by field."""
 
     def decorate(view: Callable) -> Callable:
         @wraps(view)
@@ -258,7 +258,7 @@ def _for_writer(reason: str) -> str:
 
 
 def context() -> dict[str, Any]:
-    """Return the names that every template can use."""
+    """Return the names available in every template."""
     names: dict[str, Any] = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
     names |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
     names |= {"local_time": local_time, "zone": str(request.service.config.timezone)}
@@ -277,7 +277,7 @@ def finish(response: Response) -> Response:
     """Add the headers that protect the page, and drop a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
-    if own_path() == PREVIEW:  # Its errors are shown in the frame, too.
+    if own_path() == PREVIEW:  # The frame also shows its errors.
         policy = HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors 'self'")
         response.headers.setdefault("Content-Security-Policy", policy)
         response.headers.setdefault("X-Frame-Options", "SAMEORIGIN")

@@ -1,4 +1,4 @@
-"""The views of the owner's page for images: uploads, the list, and an image with the posts that show it."""
+"""The owner's views of images: uploads, the list, and an image with the posts that use it."""
 
 from contextlib import suppress
 from functools import partial
@@ -34,7 +34,7 @@ def as_markdown(image: images.StoredImage) -> str:
 
 
 def add_image() -> str:
-    """Append the image that was chosen in the form, if any, to the content; return its name after *Upload*."""
+    """Append the image chosen in the form, if any, to the content; return its name after *Upload*."""
     if not g.images:
         if "upload" in g.form:
             raise ValidationError("choose an image first", "file")
@@ -55,7 +55,7 @@ def show_images() -> str:
 
 @views.post(UPLOAD)
 def upload_image() -> Response:
-    """Store an image; its page has the Markdown that shows it."""
+    """Store an image; its page shows the Markdown to use."""
     if not g.images:
         raise BadRequest("Choose an image first.")
     image, is_new = uploads.store_file(request, g.images[0])
@@ -64,7 +64,7 @@ def upload_image() -> Response:
 
 @views.get("/images/<image:image_id>")
 def show_image(image_id: str, **shown: Any) -> str:
-    """Show an image, and where it is used."""
+    """Show an image and where it is used."""
     image = images.find(request.database, image_id)
     uses = request.database.read_in_thread(request.client, images.uses_of, image_id)
     titles = {use: title_of(use) for use in uses}

@@ -1,4 +1,4 @@
-"""The views of the owner's page for keys and webhooks. A form that is sent twice creates one."""
+"""The owner's views of keys and webhooks. A form that is sent twice creates one."""
 
 import hmac
 import re
@@ -21,7 +21,7 @@ from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema
 
 KEYS_PER_PAGE = 100
 LEAST_FIRST = (PUBLISHED_ONLY, READ_ONLY, DRAFTS_ONLY, FULL)
-SHOWN_DELIVERIES = 10  # of each webhook
+SHOWN_DELIVERIES = 10  # deliveries shown for each webhook
 new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
 PRESETS = {
     "rebuild": [webhooks.SITE_CHANGED],
@@ -49,7 +49,7 @@ views = Blueprint("keys", __name__)
 
 
 def form_secret() -> bytes:
-    """Return 256 bits derived from the form: the same ones if it is sent again."""
+    """Return 256 bits derived from the form, the same if it is sent again."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
@@ -72,7 +72,7 @@ def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[webhooks
 
 def claim(tx: Transaction, secret: str) -> None:
     """Record that a form has used a secret. Raises Rejected if it did before, so that a revoked key stays revoked."""
-    # The record outlives the session. No Idempotency-Key has its empty name.
+    # The record outlives the session. An Idempotency-Key never has this empty name.
     row = {"digest": keys.digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))

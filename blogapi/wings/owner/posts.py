@@ -1,4 +1,4 @@
-"""The views of the owner's page for posts: the list, a post to read, its history, and the trash."""
+"""The owner's views of posts: the list, a post to read, its history, and the trash."""
 
 import time
 from collections import Counter
@@ -32,11 +32,11 @@ from blogapi.wings.owner.frame import asked, done, paging, shows_errors
 from blogapi.wings.proposals.storage import posts_with_proposals
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
-MAX_COUNTED = 100_000  # posts of a status: 5 ms
-MAX_QUERY = 200  # characters of a search
-COMPARING_SECONDS = 0.5  # for a page of the history
-MAX_SPLIT = 200_000  # words are counted in at most this many characters of two versions, because others wait
-SEARCHED_VERSIONS = 5  # how many recent versions are searched for the version shown in a form
+MAX_COUNTED = 100_000  # limit for counting the posts with a status, which takes 5 ms
+MAX_QUERY = 200  # limit in characters for a search
+COMPARING_SECONDS = 0.5  # time limit for a page of the history
+MAX_SPLIT = 200_000  # words are only counted in two versions of at most this many characters, because others wait
+SEARCHED_VERSIONS = 5  # recent versions searched for the one shown in a form
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
 VERSION = f"{POST}/history/<id:version>"
@@ -73,7 +73,7 @@ def show_posts() -> str:
 
 
 def counts(reader: Reader) -> dict[str, int]:
-    """Return how many posts have each status, at most MAX_COUNTED: counting more would take too long."""
+    """Return how many posts have each status, up to MAX_COUNTED, because counting more would take too long."""
     return {status: reader.one(counting(status))[0] for status in STATUSES}
 
 
@@ -92,7 +92,7 @@ def show_post(post_id: int, **shown: Any) -> str:
 
 
 def show_changed(post_id: int) -> tuple[str, int]:
-    """Show that a post changed after its page was opened and, if that version is one of the latest, what changed."""
+    """Show that a post changed after its page was opened and, if the old version is a recent one, what changed."""
     latest = revisions.page(request.database, post_id, SEARCHED_VERSIONS).items
     versions = (revisions.find(request.database, post_id, kept.version) for kept in latest)
     old = next((version for version in versions if etag_of(version) == g.form.get("etag")), None)
@@ -116,7 +116,7 @@ def change_status(post_id: int) -> Any:
 
 
 def outcome(text: str = "") -> str:
-    """Return what the button did to the status of a post, or `text` if it leaves the status."""
+    """Return what the button did to the status of a post, or `text` if it did not change it."""
     status = g.form.get("to") or ""
     return f"is {'a draft' if status == 'draft' else status} now." if status else text
 
@@ -134,20 +134,20 @@ def delete_post(post_id: int) -> Any:
 
 
 def title_by(find: Callable, post_id: int) -> str:
-    """Return the title of a post, or "" if it is damaged; it can be deleted all the same."""
+    """Return the title of a post, or "" for a damaged one, which can be deleted all the same."""
     with suppress(Damaged):
         return documents.load(find(request.database, post_id))["title"]
     return ""
 
 
 def check_etag(etag: str | None, document: bytes | None) -> None:
-    """Raise PreconditionFailed unless a post is the version with this entity tag, which its form was shown with."""
+    """Raise PreconditionFailed unless a post still has this entity tag, the one of the version that the form shows."""
     if document is None or etag_of(document) != etag:
         raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
-    """Change a post with a storage operation, and offer to undo that; if it changed since it was shown, `show` that."""
+    """Change a post with a storage operation, and offer Undo; if it has changed since it was shown, `show` that."""
     old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
     before, former = etag_of(old), documents.slug_in(old)
     try:

@@ -1,4 +1,4 @@
-"""The previews of the owner's page: a post as it will look, in a sandboxed document."""
+"""Previews: a post as it will look, in a sandboxed document."""
 
 import re
 import zlib
@@ -25,8 +25,8 @@ from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_dig
 from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
-MAX_BRACKETS = 20_000  # limit for the content: each can begin a link, an image or a footnote, which takes 40 µs
-MAX_CELLS = 20_000  # limit for all tables: one character can be a row that is padded with 400 cells
+MAX_BRACKETS = 20_000  # limit for brackets, each of which can begin a link, an image or a footnote (40 µs)
+MAX_CELLS = 20_000  # limit for the cells of all tables: one character can be a row that is padded with 400 cells
 HEADING, MAX_HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n"), 1000  # characters
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
@@ -39,7 +39,7 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
-MAX_HOSTS = 5  # at most this many are named
+MAX_HOSTS = 5  # names of at most this many images are shown
 MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
 pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, least recently used first
 views = Blueprint("preview", __name__)
@@ -78,7 +78,7 @@ def align_by_class(state: StateCore) -> None:
         if token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # They scroll inside themselves.
         if token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
-            token.attrSet("dir", "auto")  # Bullets and bars stand where their text begins.
+            token.attrSet("dir", "auto")  # Bullets and bars are placed where their text begins.
         style = token.attrs.pop("style", "")
         if isinstance(style, str) and style.startswith("text-align:"):
             token.attrSet("class", style.removeprefix("text-align:"))
@@ -143,7 +143,7 @@ def withdraw_link(post_id: int) -> Response:
 
 
 def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
-    """Show a post. Its rendering counts for `client`, by default that of the request."""
+    """Show a post. Rendering counts against `client`, by default the request's."""
     title, content, cover = (post.get(name, "") for name in ("title", "content", "cover_image"))
     heading, html = HEADING.match(content[:MAX_HEADING]), rendered(content, client)
     values = {"title": title, "is_in_text": heading and heading[1].strip() == title.strip()}
@@ -182,7 +182,7 @@ def render(text: str) -> str:
     """Render Markdown once, and cache the HTML, because strangers can request a shared post again and again."""
     digest = documents.etag_of(text.encode())
     page = pages.pop(digest, None) or zlib.compress(markdown.render(text).encode(), 1)
-    pages[digest] = page  # the latest now
+    pages[digest] = page  # now the most recently used
     while len(pages) > 1 and sum(map(len, list(pages.values()))) > MAX_CACHED:
         del pages[next(iter(pages))]
     return zlib.decompress(page).decode()

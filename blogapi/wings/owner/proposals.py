@@ -1,4 +1,4 @@
-"""The views of the owner's page for proposals: what each would change, and applying, editing and refusing it."""
+"""The owner's views of proposals: what each would change, and applying, editing and refusing it."""
 
 import json
 import secrets
@@ -21,7 +21,7 @@ from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
 
 PROPOSAL = f"{POST}/proposals/<id:proposal_id>"
-PROPOSALS_PER_PAGE = 4  # comparing and showing one can take 10 MB
+PROPOSALS_PER_PAGE = 4  # proposals on a page; comparing and showing one can take 10 MB
 waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
@@ -32,7 +32,7 @@ def waiting(post_id: int) -> dict[str, Any]:
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     ids, next_page = [int(json.loads(document)["id"]) for document in page.items], paging(page.next)
-    del page  # Its documents can be a megabyte each.
+    del page  # Each of its documents can be a megabyte.
     now = posts.find(database, post_id)
     return {"items": [shown(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids]} | next_page
 
@@ -46,7 +46,7 @@ def shown(now: bytes, proposal: proposals.StoredProposal) -> dict[str, Any]:
 
 
 def proposed(document: bytes, fields: posts.Fields) -> bytes:
-    """Return the document of a post as it would be with these changes."""
+    """Return the document that a post would have with these changes."""
     return documents.dump(documents.in_order(documents.load(document) | proposals.cleared(fields))).encode()
 
 
@@ -54,7 +54,7 @@ def proposed(document: bytes, fields: posts.Fields) -> bytes:
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    if proposal.etag != g.form.get("proposal"):  # Nothing edits a proposal but a site-wide tag change.
+    if proposal.etag != g.form.get("proposal"):  # Only a site-wide tag change edits a proposal.
         return show_post(post_id, is_another="proposal", changed={}), 412
     answer = change(post_id, "was changed as proposed.", apply, proposal_id)
     if isinstance(answer, Response):
@@ -69,7 +69,7 @@ def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check
 
 @views.post(f"{PROPOSAL}/edit")
 def edit_proposal(post_id: int, proposal_id: int) -> Response:
-    """Open the form with a proposal, which becomes unsaved text."""
+    """Open the form with a proposal as unsaved text."""
     copy_id = request.database.write(take, post_id, proposal_id, request.author)
     return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
 

@@ -1,4 +1,4 @@
-"""The tokens of the owner's page: sessions, the links that open them, and those that share the preview of a post."""
+"""The tokens of the owner's page: sessions, the links that open them, and links to shared previews."""
 
 import secrets
 from datetime import timedelta
@@ -15,7 +15,7 @@ from blogapi.storage.models import model
 
 LINK, SESSION = "link", "session"
 MAX_BROWSER = 200  # characters
-# Words in a User-Agent, and what they stand for. The first match counts, because many contain later words, too.
+# Words in a User-Agent, and what they stand for. The first match counts, because many also contain later words.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
@@ -24,7 +24,7 @@ MAX_SESSIONS = 100  # shown
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 PREVIEW_PERIOD = timedelta(days=7)
 MAX_PREVIEWS_OF_POST = 10
-MAX_PREVIEWS = 100  # limit for all posts together, so that the HTML of all fits in memory
+MAX_PREVIEWS = 100  # limit for the links to all posts, so that the HTML of all posts fits in memory
 
 OwnerSession, PreviewLink = model("owner_session"), model("preview_link")
 

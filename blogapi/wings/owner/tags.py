@@ -1,4 +1,4 @@
-"""The views of the owner's page for tags: the list, and renaming, merging and deleting them."""
+"""The owner's views of tags: the list, and renaming, merging and deleting them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,8 +58,8 @@ def undo_tag() -> Response:
 
 
 def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
-    """Change a tag in every post, in a thread, and offer to undo that."""
-    author = request.author  # In the thread, there is no request.
+    """Change a tag in every post, in a thread, and offer Undo."""
+    author = request.author  # The thread has no request.
 
     def operation(tx: Transaction) -> str:
         change(tx, fold(tag), *arguments, author)

@@ -28,8 +28,8 @@ views = Blueprint("views", __name__)
 def open_session() -> str | Response:
     """Open a session with a link, after asking, because mail programs fetch links before people do.
 
-    The link is checked before the write, for which other writers would wait: anybody can send this form. If the link
-    itself opened the session, its SameSite=Strict cookie would not be sent.
+    The link is checked before the write, because anybody can send this form, and other writers would wait. If following
+    the link opened the session, the browser would not send its SameSite=Strict cookie.
     """
     link = g.form.get("link") or request.args.get("link", "")
     days = sessions.check_link(request.database, link)
@@ -68,7 +68,7 @@ def end_sessions() -> Response:
 
 
 def index(path: str = "") -> Response:
-    """Redirect to the posts. Unknown paths end here, too, so that they need a session."""
+    """Redirect to the posts. Unknown paths also end here, so that they need a session."""
     if path or request.method not in READ_METHODS:
         raise NotFound("There is no such page.")
     return redirect(address("/posts"))

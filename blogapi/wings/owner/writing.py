@@ -1,4 +1,4 @@
-"""The views of the owner's page for writing posts: the form, and the copies of what is typed."""
+"""The owner's views for writing posts: the form, and the copies of what is typed."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from blogapi.wings.owner.sessions import browser_name
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
 PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
-LARGE_COPY = 256 * 1024  # characters; a thread writes larger copies, because that takes milliseconds
+LARGE_COPY = 256 * 1024  # limit in characters for copies written without a thread; larger ones take milliseconds
 views = Blueprint("writing", __name__)
 
 
@@ -37,7 +37,7 @@ views = Blueprint("writing", __name__)
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     """Show the form of a post: with the input after an error, else with unsaved text, else with the post.
 
-    If the post has changed since, unedited fields show its new values, and the page compares those changed in both.
+    If the post has changed since, unedited fields show its new values, and the page compares fields changed in both.
     """
     database = request.database
     post, draft = NEW, request.args.get("copy", "")
@@ -50,7 +50,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     copy = None if g.form else copies.opened(database, draft, request.args.get("copy", ""))
     of_post = post_id if g.form else copy.post_id if copy else copies.post_of(database, draft)
     if of_post != post_id:
-        return redirect(address(form_of(of_post)))  # It was created meanwhile.
+        return redirect(address(form_of(of_post)))  # The post was created meanwhile.
     if copy:
         typed |= {"over": copy.place, "draft": copy.draft}
         copy = copy if copy.state in copies.WITH_TEXT else None
@@ -91,7 +91,7 @@ def save_post(post_id: int) -> Any:
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
     old = documents.load(now)
-    if saved := copies.saved_by(request.database, sent.copy.id):  # This is sent again, because the answer was lost.
+    if saved := copies.saved_by(request.database, sent.copy.id):  # This is a retry, because the response was lost.
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and not {"to", "knows"} & g.form.keys():
         return show_form(post_id, is_live=True), 412
@@ -107,7 +107,7 @@ def save_post(post_id: int) -> Any:
 
 @views.before_request
 def empty_suggested_slug() -> None:
-    """Empty a slug that the page filled in, so that saving the post makes it from the title."""
+    """Empty a slug that the page filled in, so that saving the post derives it from the title."""
     if g.form.get("slug") and g.form["slug"] == g.form.get("suggested"):
         g.form["slug"] = ""
 
@@ -168,7 +168,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
 
 
 def news_of(post_id: int | None) -> dict[str, str]:
-    """Return what a form must know about its post as it is now, and the slug and address that it would get."""
+    """Return what a form must know about the current post, and the slug and address that it would get."""
     post, news, url_of = NEW, {}, request.service.config.url_on_site
     if post_id:
         try:
@@ -220,6 +220,6 @@ def discard_copy(copy_id: str) -> Response:
 
 @views.post(f"{COPY}/use")
 def use_copy(copy_id: str) -> Response:
-    """Make a copy the current one, to undo Discard or to use it instead of another."""
+    """Make a copy the current one: to undo Discard, or to use it instead of another."""
     copy = request.database.write(copies.use, copy_id, g.form.get("instead", ""))
     return redirect(address(form_of(copy.post_id)) + ("" if copy.post_id else f"?copy={copy.draft}"), 303)

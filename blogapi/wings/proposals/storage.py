@@ -21,7 +21,7 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
-# At most this many wait for a post; for all posts together, including those in the trash; and bytes of these
+# Limits: proposals for a post, for all posts (those in the trash included), and their bytes in all
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
 PROPOSAL_TTL, REFUSED_TTL = timedelta(days=90), timedelta(hours=1)
 IN_TRASH = ", with those of posts in the trash; apply or delete one first"
@@ -42,9 +42,9 @@ class StoredProposal(NamedTuple):
     post_id: int
     author: str
     created_at: str
-    base: dict[str, Any]  # the fields of the post when it was made, as `_base` returns them
+    base: dict[str, Any]  # the post's fields at that time, as `_base` returns them
     document: bytes
-    changes: Fields  # an empty value clears a field
+    changes: Fields  # an empty value clears its field
 
     @property
     def etag(self) -> str:
@@ -52,11 +52,11 @@ class StoredProposal(NamedTuple):
         return documents.etag_of(self.document)
 
     def conflicts(self, now: Fields) -> list[str]:
-        """Return the fields that have changed since, to other values than the proposed ones."""
+        """Return the fields that have changed since, to values other than the proposed ones."""
         return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
 
     def log_applied(self) -> None:
-        """Log who proposed it. The history names only who applied it."""
+        """Log who proposed a change. The history names only who applied it."""
         log.info("proposal %s of %s was applied to post %s", self.id, self.author, self.post_id)
 
 
@@ -66,7 +66,7 @@ def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str
 
 
 def cleared(changes: Fields) -> Fields:
-    """Return the changes of a proposal with None for fields that they clear; tags are never None."""
+    """Return a proposal's changes, with None for the fields that they clear; tags are never None."""
     return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
 
 
@@ -173,13 +173,13 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of fields of a post, but its tags as they are, because a site-wide tag change must edit them."""
+    """Return hashes of a post's fields, but its tags unhashed, because a site-wide tag change must edit them."""
     hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
 
 def _insert(tx: Transaction, post_id: int, author: str, size: int) -> int:
-    """Insert a proposal without its texts; return its id. Raises Rejected."""
+    """Insert a proposal without its document; return its id. Raises Rejected."""
     _check_room(tx, post_id, size)
     row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
     return tx.insert(Proposal.insert(row))

@@ -69,7 +69,7 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
     """Propose a change to a post.
 
     The body is that of a PATCH. The post stays as it is until somebody applies the proposal. A drafts-only key may
-    propose a change to any post. The same change by the same key is the same proposal.
+    propose a change to any post. Proposing the same change again with the same key returns the same proposal.
     """
     changes = load_body(request, lambda: posts.id_of(request.database, post))
     check = precondition(request)
@@ -116,8 +116,7 @@ def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Res
 def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Apply a proposal to its post.
 
-    If a field that it changes has another value by now, the answer is 412 and nothing is changed, unless `force` is
-    `true`.
+    If one of its fields has changed since, the answer is 412 and nothing is changed, unless `force` is `true`.
     """
     apply = partial(proposals.apply, force=request.query.get("force", False))
     check = precondition(request, "; the ETag must be the post's, not the proposal's")

@@ -1,6 +1,6 @@
 """The search index: the words of posts, written in the transaction of each change.
 
-It knows nothing of a post's status, which a search looks up.
+It does not contain a post's status, which a search looks up.
 """
 
 import time
@@ -17,8 +17,8 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import words
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
-BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no more of them after this time
-PAUSE_SECONDS = 0.001  # between two transactions: a sleep of 0 would not let the loop poll its sockets
+BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no new ones after this time
+PAUSE_SECONDS = 0.001  # pause between transactions; a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
 
 
@@ -26,7 +26,7 @@ MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
 
 
 def prepare(database: Database, content: str) -> None:
-    """Find the words of a large content, in a thread, before the transaction that will index them."""
+    """Find the words of large content in a thread, before the transaction that indexes them."""
     if len(content) > words.LARGE:
         database.engine.loop.run_in_thread(partial(words.of_content, content))
 
@@ -72,7 +72,7 @@ ADD = Compiled(
 
 
 def tidy(database: Database) -> None:
-    """Merge what writes have left in the index, in short transactions."""
+    """Merge what writes have added to the index, in short transactions."""
     if database.dialect == "postgresql":
         database.row(CLEAN)
         return

@@ -16,9 +16,9 @@ from blogapi.storage.models import MAX_ID
 from blogapi.wings.search import words
 from blogapi.wings.search.index import rebuild_position
 
-FIRST_READ = 200  # posts that are read in order before the index
+FIRST_READ = 200  # posts read in order before the index is used
 QUICK_READ = 500  # a quick search for published posts looks at this many posts with the word, whatever their status
-REBUILD_SECONDS = 5  # a client should try again after this time
+REBUILD_SECONDS = 5  # clients are asked to retry after this time
 TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
 ALL = -1  # how many posts a search may look at
 UNION = " UNION ALL "
@@ -56,7 +56,7 @@ def _has_more(reader: Reader, query: ListQuery) -> bool:
 def page(reader: Reader, query: ListQuery, read: int = ALL) -> Page[Any, int | Cursor[int]]:
     """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rebuilding.
 
-    Sorted by relevance: first the posts whose title alone has all words, then the others, each newest first. On SQLite,
+    By relevance, the posts whose title alone has all words come first, then the others; both newest first. On SQLite,
     at most `read` posts with the words are looked at in the order of creation.
     """
     below = rebuild_position(reader)
@@ -132,7 +132,7 @@ def _lists(status: str | None) -> list[str]:
 
 
 def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
-    """Return the parameters for the words of a search. They have no characters with a special meaning."""
+    """Return the parameters for the words of a search. The words contain no characters with a special meaning."""
     phrases = words.of_search(query.q)
     everywhere = " AND ".join(f'"{text}"{" *" if is_prefix else ""}' for text, is_prefix in phrases)
     in_title = f"title : ({everywhere})"
@@ -154,7 +154,7 @@ AFTER_QUICK_READ = Compiled(f"{FOUND_BEFORE} 1 OFFSET :read")
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
-    """Return the query for the first posts that match. It finds their ids first: SQLite would sort whole documents."""
+    """Return the query for the first posts that match. It finds ids first: SQLite would sort whole documents."""
     lists = _lists(status)
     ids = f"""
         SELECT id FROM ({FOUND_BEFORE} :read) AS matches CROSS JOIN post USING (id)  -- in the order of the matches
@@ -242,7 +242,7 @@ def _first_posts(order: Order, lists: list[str]) -> str:
 
 
 def _conditions(part: str, by_tag: bool) -> tuple[str, str]:
-    """Return two conditions for a match: one on the texts, and one on the index, which ignores word order."""
+    """Return two conditions for a match: one on the texts, and one on the index, which ignores the order of words."""
     column, indexed = (TITLE, f"btrim({TITLE})") if part == TITLE else (TEXT, "words")
     has_texts = HAS_TEXTS.format(column)
     has_lexemes = f"{LEXEMES.format(indexed)} @@ :lexemes::tsquery AND {column} LIKE ALL (:phrases::text[])"

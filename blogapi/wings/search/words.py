@@ -1,8 +1,8 @@
 """The words of a text and of a search.
 
 A word is a run of letters and digits, with the marks that belong to them; case, diacritics and strokes through letters
-make no difference, and special letters match what people type for them (ae for æ). In scripts that write no spaces
-between words each character is a word.
+make no difference, and special letters match what people type for them (ae for æ). In scripts without spaces between
+words, each character is a word.
 """
 
 import re
@@ -20,7 +20,7 @@ compiled = partial(regex.compile, flags=regex.V1)  # V1 has -- and && between se
 
 # Scripts without spaces between words, and the marks that the two kana share
 UNSPACED = r"\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}ー\u3099\u309a"
-CHARACTER_PATTERN = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{UNSPACED}]]"  # a character that is a word
+CHARACTER_PATTERN = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{UNSPACED}]]"  # a character that is a word by itself
 WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}]--[{UNSPACED}]]*|{CHARACTER_PATTERN}"
 WORD, UNSPACED_CHARACTER = compiled(WORD_PATTERN), compiled(CHARACTER_PATTERN)
 UNSPACED_RUN = compiled(rf"[[\u0e00-\U0010ffff]&&[{UNSPACED}]]+")
@@ -39,14 +39,14 @@ NOT_PLAIN = re.compile(f"[{''.join(PLAIN)}]")  # four times as fast as regex, te
 SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
-MAX_WORD = 500  # characters, because PostgreSQL indexes at most 2,046 bytes
+MAX_WORD = 500  # limit in characters for a word, because PostgreSQL indexes at most 2,046 bytes
 MAX_INDEXED = 100_000  # characters of a post's content, and words of a text
-MAX_DECOMPOSED = 4 * MAX_INDEXED  # characters; Hangul becomes three times as long
+MAX_DECOMPOSED = 4 * MAX_INDEXED  # limit in characters; Hangul becomes three times as long
 MAX_DIFFERENT = 8_000  # distinct words of a post's content; changing all of them takes 20 ms on SQLite
-LARGE = 32 * 1024  # characters; the words of longer content are found before the transaction begins
-START = "§"  # before the first letter of a word: merging all words with that letter would take seconds
+LARGE = 32 * 1024  # the words of content with more characters are found before the transaction begins
+START = "§"  # precedes the first letter of a word, because merging all words with that letter would take seconds
 TAG = "¶"  # before a whole tag, in hexadecimal digits
-BETWEEN = "·"  # between two texts: no phrase crosses it
+BETWEEN = "·"  # separates two texts; no phrase crosses it
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
 
@@ -78,8 +78,8 @@ def _fold(text: str) -> str:
 class Phrase(NamedTuple):
     """Words that must follow each other."""
 
-    text: str  # with a space between two words
-    is_prefix: bool  # whether the last word is only the beginning of one
+    text: str  # separated by spaces
+    is_prefix: bool  # whether the last word is only the beginning of a word
 
 
 def phrases(q: str) -> Iterator[Phrase]:
@@ -125,7 +125,7 @@ def whole(tag: str) -> str:
 
 
 def _indexed(text: str) -> str:
-    """Return the words of a text, and the first letters by which they are found."""
+    """Return the words of a text, and the first letters that lead to them."""
     words = [*split(text)[:MAX_INDEXED], BETWEEN]
     different = dict.fromkeys(words)
     if len(different) > MAX_DIFFERENT:

@@ -1,4 +1,4 @@
-"""A client for the API of the user's service: it retries requests, bounds answers, and validates what is in them."""
+"""A client for the API of the user's service: it retries requests, and bounds and validates responses."""
 
 import json
 import math
@@ -24,25 +24,25 @@ from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
-MAX_SECONDS = 900  # for a request: 12 MiB on a slow connection
+MAX_SECONDS = 900  # time limit for a request: 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
-MAX_WAIT = 3600  # seconds between the first and the last attempt, if each is answered with 429
-MAX_REASON = 500  # characters of a message from the service
+MAX_WAIT = 3600  # longest time between the first and the last attempt of a request that keeps getting 429
+MAX_REASON = 500  # limit in characters for a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
-FEW_ON_PAGE = 100  # a page counts as at least this many, so that a list of tiny pages ends
-MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: read at most, and kept by a service
+FEW_ON_PAGE = 100  # a page counts as at least this many items, so that a list of tiny pages ends
+MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: limit for reading, and how many a service keeps
 FEW = 20  # fetch at most this many posts one by one; for more, list all posts
 NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
-# By the `fields` of a query
+# Schemas of posts by the `fields` of a query
 SCHEMAS = {"": PostSchema(), ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS)}
 
 Post = dict[str, Any]
-Revision = tuple[str, str, str]  # its number, and when it began and ended
+Revision = tuple[str, str, str]  # a version's number, and when it began and ended
 
 
 class RemoteError(Exception):
@@ -92,7 +92,7 @@ class ApiClient:
             say(f"{address} is not encrypted: others on the network can read the key")
         self.address, self.say, self.sleep = address, say, sleep
         self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
-        self.limit = self.remaining = 0  # requests a minute, and how many of them remain
+        self.limit = self.remaining = 0  # requests per minute, and how many remain
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
 
@@ -144,7 +144,7 @@ class ApiClient:
         return answer
 
     def _no_answer(self, error: HTTPError) -> str:
-        """Return why there is no answer. Raises RemoteError if a retry is pointless."""
+        """Return why no response came. Raises RemoteError if a retry is pointless."""
         reason = f"{self.address} does not answer: {error}"[:MAX_REASON]
         if not self.now or isinstance(error, SSLError):  # an untrusted certificate, for example
             raise RemoteError(reason) from None
@@ -168,7 +168,7 @@ class ApiClient:
         return reason
 
     def announce(self, requests: int) -> None:
-        """Say how long these requests will take if the quota of this minute is not enough."""
+        """Say how long these requests will take if this minute's quota does not suffice."""
         if self.limit and requests > self.remaining:
             minutes = math.ceil((requests - self.remaining) / self.limit)
             self.say(f"{requests} requests, at {self.limit} a minute: about {minutes} minute{'s' * (minutes > 1)}")
@@ -184,12 +184,12 @@ class ApiClient:
         return value
 
     def not_blogapi(self) -> RemoteError:
-        """Return the error for the address of another program."""
+        """Return the error for an address that belongs to another program."""
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
 
 
 class Remote:
-    """A service. A request can arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post."""
+    """A service. A request may arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post."""
 
     def __init__(self, client: ApiClient):
         self.client = client

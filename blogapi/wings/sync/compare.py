@@ -21,7 +21,7 @@ from blogapi.wings.sync.state import Entry, SyncState, entry_of, fingerprint, id
 from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
 
-MAX_GONE = 5  # files or posts; if more and over half of all are gone, nothing is deleted
+MAX_GONE = 5  # nothing is deleted if more files or posts than this, and over half of all, are gone
 
 
 class Side(Enum):
@@ -34,14 +34,14 @@ class Side(Enum):
 
 
 class Action(Enum):
-    """The only step that loses nothing; a push or a pull leaves the other command's work alone."""
+    """The only step that loses nothing. A push or a pull leaves the other command's work alone."""
 
     NOTHING = auto()
     RECORD = auto()  # both sides say the same
     FORGET = auto()
-    SEND = auto()  # push, from here on
+    SEND = auto()  # done by a push, from here on
     TRASH = auto()
-    WRITE = auto()  # pull, from here on
+    WRITE = auto()  # done by a pull, from here on
     UNLINK = auto()
     CONFLICT = auto()
 
@@ -53,7 +53,7 @@ TABLE = {  # for each state of the file, what to do for each state of its post
     SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
     CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
 }
-HINTS = {  # for actions of the other command: the outcome for the file, and which command acts
+HINTS = {  # for the other command's actions: the outcome for the file, and which command acts
     Action.SEND: ("changed here", "push sends it"),
     Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
     Action.WRITE: ("changed there", "pull writes it"),
@@ -77,7 +77,7 @@ MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: 
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
     """Return what to do with a file, whose state is `local`, and its post.
 
-    `alike`: both sides say the same. `lacks`: the file matches only because it omits the field that changed.
+    `alike`: both sides say the same. `lacks`: the file only matches because it omits the field that changed.
     """
     if alike:
         return Action.WRITE if lacks else Action.RECORD
@@ -85,7 +85,7 @@ def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = Fals
 
 
 def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | None) -> str:
-    """Return why a file and its post conflict, and how the user can go on; `entry` is what is recorded of them."""
+    """Return why a file and its post conflict, and what the user can do; `entry` is their record."""
     if post and not entry:
         return f"the post {post['slug']} differs from the file: {WAYS_OUT}"
     return REASONS.get((local, remote)) or (f"{BACK}: {WAYS_OUT}" if post else LOST)
@@ -104,7 +104,7 @@ def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
 
 
 class Comparison:
-    """The files in a folder, and the posts of a service as they were listed."""
+    """The files in a folder, and the posts of a service as listed."""
 
     def __init__(self, working: WorkingFolder, remote: Remote, posts: Posts, zone: str):
         self.working, self.remote, self.posts = working, remote, posts
@@ -121,7 +121,7 @@ class Comparison:
         working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
-                working.record_bytes(name)  # Only its spelling has changed.
+                working.record_bytes(name)  # Only the spelling has changed.
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.unreadable()
         self.results += map(failed, assigned.failures)
@@ -136,7 +136,7 @@ class Comparison:
         return [name for name in names if not self.working.only or name in self.working.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
-        """Yield each file with its post, if that must be fetched, and what to remember of it; None if it is gone."""
+        """Yield each file with its post, fetched if needed, and what to remember of it; None if it is gone."""
         to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
@@ -173,7 +173,7 @@ class Comparison:
         return fields | ({"slug": slug} if slug and is_own else {})
 
     def pushed(self, fields: Post, post: Entry) -> Post | None:
-        """Return a post as it would be after a push of these fields; None if they would be refused."""
+        """Return a post as a push of these fields would leave it; None if they would be refused."""
         now = rfc3339(self.working.now)
         if post["status"] == "scheduled" and post.get("published_at", "") <= now:
             post = post | {"status": "published"}
@@ -199,7 +199,7 @@ class Comparison:
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
 
     def old_addresses(self, name: str, post: Entry) -> set[str]:
-        """Return the names of images whose addresses in a file begin otherwise than those in its post."""
+        """Return the names of images whose addresses begin differently in a file than in its post."""
         if "images" not in post or name not in self.items:
             return set()
         own, images = self.working.image_names(self.items[name].images), images_in(self.items[name].fields)
@@ -237,13 +237,13 @@ class Comparison:
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
     def leave(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
-        """Return the result for a file that this command does not change; record it if it matches. Raises Conflict."""
+        """Return the result for a file that this command leaves alone; record it if it matches. Raises Conflict."""
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
             raise Conflict(why)
         if action is Action.RECORD and current:
             self.record(name, current)
-        elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
+        elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # The file may have been touched.
             self.working.record_post(name, current)
         elif action is Action.FORGET:
             self.working.state.put(name, None)
@@ -252,7 +252,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and its post differ, and each from what was last synced. Raises RemoteError, NotSynced."""
+    """Yield how a file and its post differ, and each from the version last synced. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     current = remote.post(listed["id"]) if listed else None
     there, base, here = current and current[0], None, None
@@ -279,7 +279,7 @@ class Ancestry:
 
     def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote):
         self.entries, self.posts, self.remote = entries, posts, remote
-        self._proofs: dict[str, str] = {}  # the latest `updated_at` of those seen at a time, by that time
+        self._proofs: dict[str, str] = {}  # the latest `updated_at` of the posts seen at each time
         for entry in filter(partial(is_as_recorded, posts), entries):
             self._add_proof(entry)
 
@@ -313,7 +313,7 @@ class Ancestry:
 
     @cached_property
     def _may_be_restored(self) -> bool:
-        """Whether a restored backup may be the reason that a post is gone or older than recorded."""
+        """Whether a restored backup may be why a post is gone or older than recorded."""
         pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
         lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))

@@ -12,21 +12,21 @@ from blogapi.wings.markdown.programs import NAMES_OF_FIELDS
 
 MAX_DIFF_LINES = 5000  # limit for both texts together: comparing takes quadratic time
 QUOTED_YAML = r"""(?:"(?:[^"\\]|\\.)*+"|'[^']*+')"""
-# A line of YAML without its comment, and that: the value is quoted text, a list or a mapping in brackets, or plain.
+# A line of YAML, and the comment at its end. The value is quoted text, a list or a mapping in brackets, or plain.
 COMMENTED = re.compile(
     rf"""((?:[\s-]*+{QUOTED_YAML}:(?=\s|$)|[^:#"']*+:(?=\s|$)|\s*+-(?=\s|$))?+"""
     rf"""(?:\s+(?:{QUOTED_YAML}++|[\[{{](?:{QUOTED_YAML}|[^\s"']|\s++(?!\#))*+)|(?!\s*+\#|\s+["'\[{{])(?:\S|\s++(?!\#))*+)?)"""
     r"(\s*+\#.*)?"
 )
-# The first line of a name whose value is below it
+# The first line of a name whose value is on the lines below
 OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
     """Return a file with the content `new`. `old` is its present content, with the image addresses of the post.
 
-    Unchanged lines stay as they are in the file. In the others, `linked` replaces the addresses of images. Line endings
-    stay.
+    Unchanged lines stay as they are in the file. In the other lines, `linked` replaces the addresses of images. Line
+    endings stay.
     """
     content = split(data, skip_blank=True)[2]
     written, before = content.split("\n"), old.replace("\r\n", "\n").split("\n")
@@ -46,13 +46,13 @@ def with_fields(
 ) -> bytes:
     """Return a file with its front matter, now `fields`, edited to match a post; add those `lacking`.
 
-    This is best-effort, and may leave the file as it was: the caller must check the result.
+    This is best-effort and may leave the file unchanged, so the caller must check the result.
     """
     if not split(data, skip_blank=True)[0]:
         data = b"---\n---\n\n" + data
     marks, text, _, _ = split(data, skip_blank=True)
     start = data.index(b"\n") + 1 if marks == b"---" else 0
-    if not start or not data.startswith(text.encode(), start):  # White space comes before it.
+    if not start or not data.startswith(text.encode(), start):  # White space may come before it.
         return data
     changes: dict[str, str] = {}  # the new lines for each name; "" removes it
     for field in INPUT_FIELDS:
@@ -85,7 +85,7 @@ def _flag(name: str, status: str) -> dict[str, str]:
 
 
 def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], text: str) -> dict[str, str]:
-    """Return the new lines of names at the top level and, if the file has it, of the mapping `params`."""
+    """Return the new lines of names at the top level and of the mapping `params`, if the file has one."""
     has_own = "params" in file.lines
     values = {name: (old.get(name), new.get(name)) for name in {**old, **new} if name in file.others or not has_own}
     if has_own:
@@ -152,7 +152,7 @@ def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
     items = [line for line in old[1:] if line.lstrip().startswith("-")]
     if not (items and OPENED.fullmatch(old[0]) and new[1:] and new[1].startswith("  -")):
         return [first, *new[1:]]
-    kept: dict[str, tuple[list[str], str]] = {}  # the comments above an item, and behind it
+    kept: dict[str, tuple[list[str], str]] = {}  # the comments above an item and after it
     above: list[str] = []
     for code, comment in map(_parted, old[1:]):
         if code.strip():

@@ -1,4 +1,4 @@
-"""A folder of Markdown files that is kept in sync: which of its files are posts, and all changes to them."""
+"""A synced folder of Markdown files: which of them are posts, and all changes to them."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ from blogapi.wings.transfer.items import Failure, Item
 from blogapi.wings.transfer.sources import Sources
 
 CHANGING = "it is changing right now"
-MINE = ".mine.md"  # suffix of a file that a pull kept aside
+MINE = ".mine.md"  # suffix of a file that a pull set aside
 GIT_FILE, OWN_FILE = ".gitignore", ".blogapiignore"
 MAX_IGNORE_BYTES = 64 * 1024  # limit for an ignore file
 # Words for a conflict, and for a copy, in the languages of the programs below
@@ -38,21 +38,21 @@ IN_CONFLICT = re.compile(
     r"|\.conflict\d*(?=\.|$)"  # rclone, Resilio
     r"|_(?:BASE|LOCAL|REMOTE|BACKUP)_\d+$"  # git mergetool
     r"|[(（][^()]*(?:conflicted copy|case conflict|SFConflict)[^()]*[)）]"  # Dropbox, Nextcloud, Obsidian, Seafile
-    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # the same in other languages, unison
+    rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # likewise in other languages, and unison
     re.IGNORECASE,
 )
-# By browsers and file managers, if the file without this is there, too
+# By browsers and file managers, if the file without this exists, too
 COPIED = re.compile(
     rf"(.+?)(?: ?\(\d{{1,3}}\)| \((?:{COPY})(?: \d+)?\)| - (?:{COPY})(?: \(\d+\))?| (?:{COPY})(?: \d+)?"
     rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
     re.IGNORECASE,
 )
-# By iCloud and OneDrive, if the file without this is there and has the same title, or without one, begins alike
+# By iCloud and OneDrive, if the file without this exists and has the same title or, without one, the same beginning
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
 TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
 EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # in Hugo
-# Lines that git writes around what it could not merge
+# Lines that git writes around a conflict
 MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
 
 
@@ -60,7 +60,7 @@ class Result(NamedTuple):
     """What was done with a file, for the output."""
 
     outcome: str
-    name: str  # perhaps with the number of a line
+    name: str  # sometimes with a line number
     reason: str = ""
 
 
@@ -74,7 +74,7 @@ class Ignored:
 
     def __init__(self, folder: Folder, with_git: bool, synced: Container[str]):
         self.folder, self.synced = folder, synced
-        self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last one that matches decides.
+        self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last pattern that matches decides.
         self._specs = cache(self._read_specs)
         self._is_ignored = cache(self._find_ignored)
         self._why_apart = cache(self._find_apart)
@@ -120,7 +120,7 @@ class Ignored:
         return self._why_apart(str(PurePosixPath(folder).parent))
 
     def _is_checkout(self, git: str) -> bool:
-        """Return whether a folder is a clone or a worktree, and no submodule."""
+        """Return whether a folder is a clone or a worktree, but not a submodule."""
         try:
             repository = self.folder.read_bytes(git)
         except OSError:
@@ -149,7 +149,7 @@ class Ignored:
                 raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
             text = normalize("NFC", data.decode("utf-8-sig"))
             return GitIgnoreSpec.from_lines(text.replace("\r\n", "\n").split("\n"))
-        except (OSError, ValueError) as error:  # Otherwise, what it ignores would be sent.
+        except (OSError, ValueError) as error:  # Otherwise, ignored files would be sent.
             raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
 
 
@@ -175,17 +175,17 @@ class WorkingFolder:
         address: str,  # of the service
         now: float,  # Unix time
         *,
-        zone: tzinfo,  # zone of times without an offset
-        only: frozenset[str],  # the files to sync; all if empty
+        zone: tzinfo,  # time zone for times without an offset
+        only: frozenset[str],  # the files to sync; empty means all
         static: Path | None,  # the folder of images whose addresses begin with a slash
         with_git: bool,  # whether .gitignore counts, too
-        publish: bool = False,  # whether a date publishes a post of an unknown program, too
+        publish: bool = False,  # whether a date also publishes a post of an unknown program
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
         # Until images are uploaded, their addresses begin with that of the service.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
-        self.items: dict[str, Item] = {}  # the posts in files that could be read, by their paths below the folder
+        self.items: dict[str, Item] = {}  # the posts in readable files, by their paths below the folder
         self.left_out: dict[str, str] = {}  # the reasons
         self.failures: list[Failure] = []
         self._ignored = Ignored(folder, with_git, self.entries)
@@ -235,7 +235,7 @@ class WorkingFolder:
         if not self.dry_run:
             self.state.begin()
             with self.folder.place(name, create=True) as (folder, last):
-                folder.write_bytes(last, data, rfc3339(time.time()))  # An older time would hide the change from rsync.
+                folder.write_bytes(last, data, rfc3339(time.time()))  # With an older time, rsync would miss the change.
             self.sha256[name] = hashlib.sha256(data).hexdigest()
 
     def remove(self, name: str) -> None:
@@ -257,7 +257,7 @@ class WorkingFolder:
         self._put(name, post, sha256=entry["sha256"], file_slug=entry.get("file_slug", ""))
 
     def record_bytes(self, name: str) -> None:
-        """Record the bytes of a file that says the same as its post: if it is renamed, it is found by them."""
+        """Record the bytes of a file that says the same as its post, by which it is found if it is renamed."""
         entry = self.entries[name]
         if entry["sha256"] != self.sha256[name]:
             self.state.put(name, entry | {"sha256": self.sha256[name]})

@@ -1,4 +1,4 @@
-"""Which file, recorded entry and post belong together, and which slug each file has."""
+"""Match files, recorded entries and posts, and decide the slug of each file."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ def renamed(working: WorkingFolder) -> dict[str, str]:
     entries.clear()
     for name, entry in before.items():
         new_name = names.get(name, name)
-        while name not in names and new_name in moved:  # Another file took its name; it is gone under the one left.
+        while name not in names and new_name in moved:  # Another file took its name, so only the entry is left.
             new_name = moved[new_name]
         entries[new_name] = entry
     return moved
@@ -67,7 +67,7 @@ def _identity_in(item: Item) -> tuple[str, str]:
 
 
 def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
-    """Keep one entry of each post: after git merges the states of two clones, a post may have two names."""
+    """Keep one entry per post: after git merges the states of two clones, a post may have two names."""
     trust = {name: (sha256.get(name) == entry["sha256"], name in sha256) for name, entry in entries.items()}
     kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
     for name in trust.keys() - kept.values():
@@ -75,7 +75,7 @@ def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> Non
 
 
 class Assignment:
-    """The post and the slug of each file. What was recorded stays, even if other files come or go.
+    """Decides the post and the slug of each file. Recorded decisions stay, even if other files come or go.
 
     A new file gets the post that it names by id and time; else the most specific of its possible slugs that has a
     post without a file, so that a folder without its state creates no post twice; else a free slug.
@@ -86,7 +86,7 @@ class Assignment:
         self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
         self.heirs: dict[str, str] = {}  # new files with the slug of a post whose file is gone, by the old name
-        self.failures: list[Failure] = []  # of new files for which no slug is left
+        self.failures: list[Failure] = []  # names of new files for which no slug is left
         self.names: dict[str, str] = {}  # files by the slugs that they keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
         free = [post for key, post in posts.items() if not self.exists(self.holders.get(key, ""))]
@@ -117,7 +117,7 @@ class Assignment:
         unique = {name: key for name, key in keys.items() if count_of[key] == 1 and key not in self.holders}
         named = {name: posts[key] for name, key in unique.items() if key in posts}
         distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
-        claimed: set[str] = set()  # slugs of posts that new files got
+        claimed: set[str] = set()  # slugs of posts that new files were matched with
         order = {
             name: (name not in named, not entry.is_given, entry.slug not in self.taken) for name, entry in new.items()
         }
@@ -156,7 +156,7 @@ class Assignment:
                 self.heirs[old] = name
 
     def _name_files(self, posts: Iterable[Post]) -> None:
-        """Give each post without a file a name for one."""
+        """Choose a file name for each post that has no file."""
         with_file = {post["id"] for post in self.post_of.values() if post}
         for post in posts:
             if post["id"] not in with_file:

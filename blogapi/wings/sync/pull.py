@@ -24,8 +24,8 @@ from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 
 UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
-FORCED = (Action.CONFLICT, Action.TRASH)  # actions for which `theirs` takes the post
-EDITS = 3  # attempts to edit a file before it is rewritten
+FORCED = (Action.CONFLICT, Action.TRASH)  # actions in which `theirs` takes the post
+EDITS = 3  # attempts to edit a file before rewriting it
 
 
 @dataclass
@@ -33,10 +33,10 @@ class Pull:
     """A pull into a folder."""
 
     comparison: Comparison
-    delete: bool = False  # removes files whose posts are gone
+    delete: bool = False  # remove files whose posts are gone
     delete_all: bool = False  # even if most posts are gone
-    theirs: bool = False  # writes files that have changed or are gone, too, and keeps yours aside
-    published: bool = False  # creates files for published posts only
+    theirs: bool = False  # also write files that have changed or are gone, and set yours aside
+    published: bool = False  # create files for published posts only
     images: bool = False  # fetches images
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class Pull:
         comparison, working = self.comparison, self.comparison.working
         self.working, self.remote, self.items = working, comparison.remote, working.items
         gone = [name for name in working.entries if not comparison.post_of[name]]
-        if (gone or self.delete) and self.remote.scope == "published-only":  # It does not see which are gone.
+        if (gone or self.delete) and self.remote.scope == "published-only":  # It cannot see which posts are gone.
             if self.delete:
                 raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
             gone = []
@@ -92,7 +92,7 @@ class Pull:
         path = str(PurePosixPath(name).with_name(kept))
         if not self.working.exists(path):
             self.working.write(path, data)
-        elif self.working.folder.read_bytes(path) != data:  # A pull that was killed has left the same bytes.
+        elif self.working.folder.read_bytes(path) != data:  # A killed pull left the same bytes.
             raise Conflict(f"it has changed on both sides, and {kept} is in the way")
         return kept
 
@@ -117,7 +117,7 @@ class Pull:
     def _edited(self, name: str, item: Item, post: Post, current: Entry, links: Callable[[str], str]) -> bytes | None:
         """Return the bytes of a file with some lines edited to match its post, or None if that failed."""
         lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
-        if item.file.lines and not split(data, skip_blank=True)[0]:  # Its headers are not edited.
+        if item.file.lines and not split(data, skip_blank=True)[0]:  # Headers without delimiters are not edited.
             return None
         old, images = self.comparison.old_addresses(name, current), sorted(images_in(post))
         addresses = {image.encode(): f"{start}/{IMAGE_FOLDER}/{image}".encode() for start, image in images}
@@ -149,7 +149,7 @@ class Pull:
         return with_addresses({image.encode(): link_to(file).encode() for image, file in names})
 
     def _with_images(self, name: str, data: bytes) -> bytes:
-        """Fetch the images in a file if they are wanted, and make their addresses relative."""
+        """Fetch the images in a file, if requested, and make their addresses relative."""
         if not self.images or self.working.dry_run:
             return data
         above = "../" * name.count("/")

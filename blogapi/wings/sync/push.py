@@ -20,8 +20,8 @@ from blogapi.wings.transfer.images import with_addresses
 from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.report import examples
 
-KEPT_SLUG_LENGTH = 70  # a free slug keeps this many characters of the original
-WRITE_ATTEMPTS = 3  # attempts to write a post that other clients change at the same moment
+KEPT_SLUG_LENGTH = 70  # a temporary slug keeps this many characters of the original
+WRITE_ATTEMPTS = 3  # attempts to write a post that other clients keep changing
 
 
 @dataclass
@@ -29,15 +29,15 @@ class Push:
     """A push of a folder."""
 
     comparison: Comparison
-    delete: bool = False  # moves the posts of deleted files to the trash
+    delete: bool = False  # move the posts of deleted files to the trash
     delete_all: bool = False  # even if most files are gone
-    overwrite: bool = False  # sends files whose posts have changed, too
-    recreate: bool = False  # creates deleted posts again
+    overwrite: bool = False  # also send files whose posts have changed
+    recreate: bool = False  # create deleted posts again
     done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while it waits for another file
-    parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)  # old and present slugs of their posts
+    parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)  # old and present slugs of posts
 
     def __post_init__(self) -> None:
-        """Find the files to send, and announce how long that will take. Raises RemoteError if it is not allowed."""
+        """Find the files to send, and announce how long it will take. Raises RemoteError if it is not allowed."""
         comparison, working = self.comparison, self.comparison.working
         self.working, self.entries, self.items, self.remote = working, working.entries, working.items, comparison.remote
         self.by_slug = {post["slug"]: post for post in comparison.posts.values()}
@@ -100,7 +100,7 @@ class Push:
         done = Result("updated" if current else "created", name, what_differs(item, is_new=not current))
         if self.working.dry_run:
             return done
-        if current and not current["etag"]:  # It is from a list.
+        if current and not current["etag"]:  # It was listed without its content.
             return None
         self.working.state.begin()
         fields = each_text(self.comparison.fields(name), with_addresses(self._upload_images(name, current)))
@@ -117,7 +117,7 @@ class Push:
         return done if post else None
 
     def _upload_images(self, name: str, current: Entry | None) -> dict[bytes, bytes]:
-        """Upload the images of a file; return the addresses of these, and of those that the service has moved."""
+        """Upload the images of a file; return their addresses, and those of images that the service has moved."""
         files = self.working.image_names(self.items[name].images)
         addresses = {image: self._upload(image, file) for image, file in files.items()}
         for image in self.comparison.old_addresses(name, current) if current else ():
@@ -125,7 +125,7 @@ class Push:
         return {image.encode(): address.encode() for image, address in addresses.items() if address}
 
     def _has_lost_images(self, name: str, current: Entry) -> bool:
-        """Return whether a file has not changed, but images of its post are missing now."""
+        """Return whether a file has not changed but images of its post are now missing."""
         missing, known = self.items[name].missing, self.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
@@ -173,7 +173,7 @@ class Push:
         self._forget_slug(other, slug)
 
     def _forget_slug(self, name: str, slug: str) -> None:
-        """Remove a slug from the former ones of a post, so that another can take it."""
+        """Remove a slug from a post's former slugs, so that another post can take it."""
         former = self.entries.get(name, {}).get("former_slugs", [])
         if slug in former:
             self._change(name, former_slugs=[other for other in former if other != slug] or None)
@@ -191,7 +191,7 @@ class Push:
 
 
 def what_differs(item: Item, is_new: bool = False) -> str:
-    """Return how the post of a pushed file will differ from what the file says."""
+    """Return how a pushed file's post will differ from the file."""
     why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
     hidden = item.notes.get(Note.HIDDEN)
     why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []

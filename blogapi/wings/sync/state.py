@@ -1,4 +1,4 @@
-"""What a folder remembers of its last sync: a journal with one line for each file, and a first line on the folder."""
+"""What a folder remembers of its last sync: a journal with a first line for the folder, and a line for each file."""
 
 import hashlib
 import json
@@ -23,13 +23,13 @@ from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder, reason_of
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # twice as many lines as posts, each longer than most
+MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # limit for a state: twice as many lines as posts, each longer than most
 MAX_COPIES = 100  # keep at most this many copies of states in the user's own folder
 WAY_OUT = "delete it, and all files are compared with the posts"
-ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last is that of the file
+ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last one belongs to the file
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
-Entry = dict[str, Any]  # what is known about a post and, in the state, about its file: see EntrySchema
+Entry = dict[str, Any]  # a post and, in the state, its file: see EntrySchema
 Journal = tuple[dict[str, Any], dict[str, Entry], dict[str, str]]  # a state as it was read: head, entries, skipped
 
 
@@ -77,7 +77,7 @@ def entry_of(post: Post, etag: str) -> Entry:
 
 
 def identity(post: Entry) -> tuple[str, str]:
-    """Return what no other post has. The id is not enough: another database, or a restored one, uses the same."""
+    """Return what identifies a post: another database, or a restored one, uses the same ids, too."""
     return post["id"], post["created_at"]
 
 
@@ -92,11 +92,11 @@ class SyncState:
     def __init__(self, folder: Folder, name: str, dry_run: bool):
         self.folder, self.name, self.dry_run = folder, name, dry_run
         self.remote = self.zone = ""  # "" in a new state; a state of version 1.2 has no zone
-        self.id = ""  # random, of the folder
+        self.id = ""  # the folder's random id
         self.seen = ""  # the default for entries, so that one line changes when all were seen again
         self.entries: dict[str, Entry] = {}
         self.skipped: dict[str, str] = {}  # digests of files that could not be read, and are skipped now
-        self.is_foreign = False  # whether it was written elsewhere: the files may be older or newer
+        self.is_foreign = False  # whether it was written elsewhere, so that the files may be older or newer
         self._own: dict[str, Entry] = {}  # the entries that were last written here, if they can differ
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError):
@@ -116,7 +116,7 @@ class SyncState:
         except (OSError, RuntimeError, RemoteError):
             self.is_foreign = not is_here
             return
-        if is_last:  # On some disks, the numbers of files change.
+        if is_last:  # Some disks change the numbers of files.
             self.is_foreign = not is_here and status.st_mtime_ns != time_ns
         else:
             self.is_foreign = self.name == STATE
@@ -131,11 +131,11 @@ class SyncState:
             raise RemoteError(f"{file} is damaged: {WAY_OUT}") from None
 
     def _place(self, file: os.stat_result) -> str:
-        """Return the numbers of the folder and of a file in it, which no copy has."""
+        """Return the numbers of the folder and of a file in it on their disk, which a copy does not share."""
         return f"{os.fstat(self.folder.file).st_ino}-{file.st_ino}"
 
     def agree(self, sha256: Mapping[str, str]) -> None:
-        """Keep the entries that can be believed, given the digests of the files."""
+        """Keep the entries that can be trusted, given the digests of the files."""
         own = {identity(entry): entry for entry in self._own.values()}
         for name, entry in [*self.entries.items()]:
             believed = self._believed(name, entry, own.get(identity(entry)), sha256.get(name, ""))
@@ -149,7 +149,7 @@ class SyncState:
 
     def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
         """Return which entry of a post counts for a file: the one in the folder, the one that was last written here."""
-        if not self.is_foreign:  # If git has reverted it together with its file, nothing tells what to keep.
+        if not self.is_foreign:  # If git has reverted it together with its file, nothing shows what to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
             return None if is_reverted else there
         if here and digest == here["sha256"] != there["sha256"]:
@@ -170,7 +170,7 @@ class SyncState:
             raise PermissionError(EACCES, os.strerror(EACCES))
 
     def begin(self) -> IO[bytes]:
-        """Write all entries and open the journal, once. Do so before a change: the disk may be full."""
+        """Write all entries and open the journal, once. Call this before a change, because the disk may be full."""
         if self._journal:
             return self._journal
         with self._ending_all(), self.folder.replacing(self.name) as file:
@@ -198,7 +198,7 @@ class SyncState:
         return {key: entry[key] for key in entry if key != "seen" or entry[key] != self.seen}
 
     def put(self, name: str, entry: Entry | str | None) -> None:
-        """Remember a file, or the digest of an unreadable one; without an entry, forget it. A dry run does neither."""
+        """Remember a file, or the digest of an unreadable one; without an entry, forget it. A dry run does nothing."""
         if self.dry_run:
             return
         journal = None if isinstance(entry, dict) and self._is_kept(name, entry) else self.begin()
@@ -261,12 +261,12 @@ def _parse(data: bytes) -> Journal:
     for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
         seen_at = later(entry["updated_at"], timedelta(seconds=1))
         entries[checked_name(name)] = _loaded(entry | {"seen": seen_at})
-    lines = [json.loads(line) for line in rest[:-1]]  # The last one is empty, or was not written to its end.
-    heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge those of two clones.
+    lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty, or was not written completely.
+    heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge the states of two clones.
     seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
     for name, entry in (line for line in lines if isinstance(line, list)):
         if isinstance(entry, str):
-            _set(entries, skipped, name.replace("\0", ""), entry)  # of a folder, perhaps
+            _set(entries, skipped, name.replace("\0", ""), entry)  # may belong to a folder
             continue
         loaded, known = entry and _loaded(seen | entry), entries.get(checked_name(name))
         if not (known and loaded and len(heads) > 1 and loaded["updated_at"] < known["updated_at"]):
@@ -300,7 +300,7 @@ def own_folder() -> Path:
 
 
 def synced_folder(path: Path) -> Path | None:
-    """Return the nearest folder that is kept in sync: this one, or one above it."""
+    """Return the nearest synced folder: this one, or one above it."""
     path = Path(os.path.realpath(path))
     return next((folder for folder in (path, *path.parents) if os.path.isfile(folder / STATE)), None)
 

@@ -1,4 +1,4 @@
-"""Tags: the posts that carry them, how many there are, and the spelling, taken from the newest post."""
+"""Tags: which posts carry them, how many, and the spelling, taken from the newest post."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from blogapi.storage.errors import Damaged, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post, PostTag
 from blogapi.text import fold
 
-BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # sort before all tags and after all tags
+BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # sort before and after all tags
 
 
 class CountedTag(NamedTuple):
@@ -38,7 +38,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name, as `page` does, and as slowly. Raises DoesNotExist."""
+    """Return a tag by its folded name. This takes as long as `page`. Raises DoesNotExist."""
     return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
 
@@ -54,7 +54,7 @@ def tags_query(status: str | None) -> Compiled:
     counted = groups.order_by(PostTag.tag).limit(Placeholder("limit")).alias("counted")
     spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
     spelling &= PostTag.status.in_([status] if status else documents.STATUSES)
-    name = PostTag.select(PostTag.name).where(spelling)  # looked up only for the tags on the page
+    name = PostTag.select(PostTag.name).where(spelling)  # looked up for the tags on the page only
     return Compiled(Select([counted], [counted.c.tag, name, counted.c.posts]).order_by(SQL("1")))
 
 
@@ -121,7 +121,7 @@ SET_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")
 
 
 def _renamed(old: str, name: str, names: list[str]) -> list[str]:
-    """Return `names` with the tag `old` called `name`; a later repeat is dropped."""
+    """Return `names` with the tag `old` renamed to `name`; a later repeat is dropped."""
     tags: dict[str, str] = {}
     for tag in names:
         spelling = name if fold(tag) == old else tag

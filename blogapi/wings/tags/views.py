@@ -23,7 +23,7 @@ views = Views("tags", __name__)
 
 
 class TagSchema(StrictSchema):
-    """A tag that posts carry, spelled as in the newest of them."""
+    """A tag, spelled as in the newest post that carries it."""
 
     example = {"name": "Travel", "posts": 3}
     name = Line(MAX_TAG)
@@ -70,7 +70,7 @@ def get_tag(request: Request, tag: str) -> Response:
     return json_response(request, request.database.read_in_thread(request.client, tags.find, tag, **query)._asdict())
 
 
-@views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The tag as it is now.", TagSchema()), body=TagChangeSchema())
+@views.operation("PATCH /v1/tags/<tag:tag>", Answer(200, "The updated tag.", TagSchema()), body=TagChangeSchema())
 def change_tag(request: Request, tag: str) -> Response:
     """Rename a tag in every post, or merge it with another.
 
@@ -81,7 +81,7 @@ def change_tag(request: Request, tag: str) -> Response:
     return json_response(request, renamed._asdict())
 
 
-@views.operation("DELETE /v1/tags/<tag:tag>", Answer(204, "The tag was removed; no post carries it any more."))
+@views.operation("DELETE /v1/tags/<tag:tag>", Answer(204, "The tag was removed from every post."))
 def delete_tag(request: Request, tag: str) -> Response:
     """Remove a tag from every post.
 

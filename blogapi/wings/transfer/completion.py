@@ -1,4 +1,4 @@
-"""Determine the status and the dates of a post that was read, and bring its fields within their bounds."""
+"""Determine an imported post's status and dates, and bring its fields within their bounds."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetail
     tags: dict[str, str] = {}
     for tag in fields.get("tags", ()):
         tags.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
-    if len(tags) < len(fields.get("tags", ())):  # A repeated tag counts once.
+    if len(tags) < len(fields.get("tags", ())):  # Repeated tags count once.
         fields["tags"] = [*tags.values()]
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in fields.get("tags", ())):
         fields["tags"] = [*tags.values()][:MAX_TAGS]
@@ -55,7 +55,7 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetail
 
 
 def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
-    """Return a value without parts whose names are too long or invisible; if any, add `top` to `left_out`."""
+    """Return a value without parts whose names are too long or invisible; if there are any, add `top` to `left_out`."""
     if isinstance(value, list):
         return [_with_valid_names(part, top, left_out) for part in value]
     if not isinstance(value, dict):
@@ -66,7 +66,7 @@ def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
 
 
 def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
-    """Return params without invalid names, and without the largest values that do not fit."""
+    """Return params without invalid names, and without the largest values if they do not fit."""
     left_out |= {name: None for name in params if not is_name(name)}
     params = {name: value for name, value in params.items() if is_name(name)}
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
@@ -81,7 +81,7 @@ def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any
 
 
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # for search engines
-# Names in params whose values are not text of a post
+# Names in params whose values are never a post's text
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
 FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
@@ -118,7 +118,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
     """Determine the status and the dates of a post, and bring its fields within their bounds.
 
-    A post with a date in the future is scheduled, if it was to be published; else it loses the date.
+    A post with a future date is scheduled if it was to be published; otherwise it loses the date.
     """
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
@@ -171,7 +171,7 @@ PUBLISHED = re.compile("publish", re.IGNORECASE)
 MAX_HEADER_TEXT = 500  # characters in which lines like headers are looked for
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 ABLOG = re.compile(r"\{post\}[ \t]+\w")
-# A date in the path of a file that is not read as one
+# A date in a file's path that is not read as one
 DAY_IN_PATH = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
 )

@@ -48,7 +48,7 @@ WHOLE_VALUE = re.compile(r"(\S(?:.*\S)?)")
 IS_RELATIVE = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|[#{]).|\{\{", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
-# A file whose address begins at the root may still be there.
+# A file whose address begins with a slash may still be there.
 FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
 # Constructs that work on one site only
 NOT_PORTABLE = {
@@ -60,8 +60,8 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# What is in every text that shows an image or matches one of NOT_PORTABLE. Each branch begins with a character, to
-# which the search skips.
+# Every text that shows an image or matches one of NOT_PORTABLE contains one of these. Each branch begins with a
+# character, to which the search skips.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -70,7 +70,7 @@ MAY_MATTER = re.compile(
 
 
 class Place(NamedTuple):
-    """A place in Markdown: the address of an image, a whole image that Obsidian embeds, or code."""
+    """A span of Markdown: the address of an image, a whole image embedded by Obsidian, or code."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ def host_of(address: str) -> str:
 
 
 def absolute(address: str, site: str | None, folder: str) -> str:
-    """Return the absolute URL of an image in a folder of a site. Without a site, the address stays as it is."""
+    """Return the absolute URL of an image below a folder of a site. Without a site, the address stays as it is."""
     if not site or not IS_RELATIVE.match(address) or address.startswith("{"):
         return address
     return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
@@ -169,7 +169,7 @@ def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Plac
     runs = defaultdict(list)  # positions of runs of backticks, by length
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())
-    opened: list[tuple[bool, int]] = []  # open brackets: whether of an image, and where the text begins
+    opened: list[tuple[bool, int]] = []  # open brackets: whether one begins an image, and where its text begins
     while match := INLINE.search(text, position, end):
         position = match.end()
         if ticks := match["ticks"]:
@@ -206,7 +206,7 @@ def _shown_by_tags(html: str, start: int, end: int) -> Iterator[Place]:
 
 
 def _definitions(content: str, starts: list[int], references: Mapping[str, Any], labels: set[str]) -> Iterator[Place]:
-    """Yield the addresses of link definitions that an image uses or that lead to an image."""
+    """Yield the addresses of link definitions that an image uses or that point to an image."""
     for label, reference in references.items():
         first, last = reference["map"]
         match = DEFINITION.search(content, starts[first], starts[last])

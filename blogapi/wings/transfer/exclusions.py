@@ -34,7 +34,7 @@ EXCLUDING_FILES = (
     IGNORE_FILE,
     f".obsidian/{TEMPLATES}",
 )
-OPTS_IN = "ExplicitPublish"  # In Quartz, only `publish: true` publishes then.
+OPTS_IN = "ExplicitPublish"  # With this, Quartz publishes only posts with `publish: true`.
 OPTED_IN = re.compile(rf"^[^/\n]*\b{OPTS_IN}\(", re.MULTILINE)
 IN_SCRIPT = re.compile(
     rf"\b({'|'.join(map(re.escape, sorted(EXCLUDING)))})[\"']?\s*[:=(]\s*(\[[^\]]*\]|\"[^\"\n]*\"|'[^'\n]*')",
@@ -42,17 +42,18 @@ IN_SCRIPT = re.compile(
 )
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
-MAX_PATTERNS, MAX_LENGTH = 200, 500  # in one list, and of each
+MAX_PATTERNS, MAX_LENGTH = 200, 500  # limits for a list: patterns, and characters of each
 MAX_STEPS = 10**8  # in the worst case
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps by the length of the path.
-# May take exponential time, with white space in a verbose one; and a class of POSIX, which Python reads otherwise
+# What may take exponential time, with white space in verbose patterns; and POSIX classes, which Python reads
+# differently
 UNUSABLE = re.compile(r"\)\s*[*+{]|\[:")
 
 
 class Patterns:
     """Patterns of files, relative to any folder of a site; those that match `regexes` are regular expressions, too.
 
-    They match every path if one is not understood as its program does, or might take too long.
+    If one cannot be read as its program reads it, or might take too long, they match every path.
     """
 
     def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH):
@@ -61,7 +62,7 @@ class Patterns:
         self.power = 1 + max((len(REPEATED.findall(line)) for line in usable), default=0)
         self.regexes: list[re.Pattern[str]] = []
         with catch_warnings():
-            simplefilter("ignore", FutureWarning)  # Python may one day read sets in sets otherwise.
+            simplefilter("ignore", FutureWarning)  # Python may one day read nested sets differently.
             self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, usable))
             try:
                 self.regexes = [re.compile(SLASHES.sub(r"\1", line)) for line in filter(regexes.fullmatch, usable)]
@@ -92,7 +93,7 @@ def excluded_by(path: Path, bound: Path) -> Iterator[Inherited]:
 
 @cache
 def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, Patterns], ...]:
-    """Return the patterns in each configuration of a folder, with their name in it."""
+    """Return the patterns in each configuration of a folder, with their names there."""
     exclusions = []
     for file in files_in(folder, EXCLUDING_FILES):
         with suppress(DataError):  # reported elsewhere

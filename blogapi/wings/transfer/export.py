@@ -33,7 +33,7 @@ def export(
 
     `standalone` makes the addresses of images relative, `flat` writes front matter for other programs. `delete` removes
     images that no post shows, and the files of posts that are gone: regular files SLUG.md that an export wrote.
-    Return for each file whether it was written, unchanged, deleted or kept, or why that failed.
+    Return for each file whether it was written, left unchanged, deleted or kept, or why that failed.
     """
     results: dict[Path, str] = {}
     with closing(_create(path)) as folder:

@@ -14,7 +14,7 @@ from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 from blogapi.wings.transfer.xml_files import child_text, elements, local_name
 
-KIND = "http://schemas.google.com/g/2005#kind"  # the scheme of the category that says what an entry is
+KIND = "http://schemas.google.com/g/2005#kind"  # scheme of the category that says what an entry is
 
 
 def kind_of(entry: Element) -> str:
@@ -57,7 +57,7 @@ def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
 
 
 PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts
-# Numbers of items to which programs cut a feed
+# Numbers of items at which programs cut off a feed
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
 # Names in a JSON Feed
 ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")
@@ -100,7 +100,7 @@ def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
 
 
 def _html(element: Element | None) -> str:
-    """Return the HTML of a text that is escaped, or of elements."""
+    """Return HTML, which is escaped text or elements."""
     if element is None:
         return ""
     for node in element.iter():

@@ -37,18 +37,18 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, end)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # again if a destructor swallows the exception
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # fires again if a destructor swallows the exception
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
-MAX_FETCHES = 10_000  # images that one import fetches
-MAX_IMPORT_SECONDS = 3600  # for all images; the next import fetches the others
-SECONDS = 30  # for one image, including redirects
+MAX_FETCHES = 10_000  # limit for the images that one import fetches
+MAX_IMPORT_SECONDS = 3600  # time limit for all images; the next import fetches the others
+SECONDS = 30  # time limit for one image, including redirects
 MAX_REDIRECTS = 5
-MAX_FAILURES = 3  # in a row, after which a host is skipped
+MAX_FAILURES = 3  # failures in a row after which a host is skipped
 REQUEST_HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 
@@ -57,7 +57,7 @@ class NotFetched(Exception):
 
 
 class Fetcher:
-    """Fetches the images at addresses of other hosts, each once, and stores them. A dry run only counts them.
+    """Fetches images from other hosts, each once, and stores them. A dry run only counts them.
 
     `hosts` counts such images in posts; `private` allows private and loopback addresses.
     """
@@ -66,7 +66,7 @@ class Fetcher:
         self.store, self.hosts, self.private = store, hosts, private
         self.url, self.refused = local.url, local.refused
         self._found: dict[str, str] = {}  # new addresses by old ones; "" for an image without one
-        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons of those in a row, by host
+        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons of failures in a row, by host
         self._until = time.monotonic() + MAX_IMPORT_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 

@@ -126,15 +126,15 @@ def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
 
 
 MAX_FILES = 50_000
-MAX_UNPACKED_BYTES = 2 * 1024**3  # of all files together
-MAX_RATIO = 200  # of these bytes to those of the archive
+MAX_UNPACKED_BYTES = 2 * 1024**3  # limit for all files together
+MAX_RATIO = 200  # largest ratio of these bytes to those of the archive
 
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
     """Yield the given paths by the paths to read: for a zip archive, a temporary folder of its files.
 
-    An archive that is damaged or too large is not unpacked: its own path is read.
+    A damaged or too large archive is not unpacked; its own path is read.
     """
     with TemporaryDirectory() as folder:
         top = os.path.realpath(folder)
@@ -155,7 +155,7 @@ def _unpack(path: Path, folder: Path) -> Path:
     return folder
 
 
-MAX_NAME_BYTES = 255  # of a file, on most disks
+MAX_NAME_BYTES = 255  # limit in bytes for a file name on most disks
 
 
 class Folder:
@@ -193,7 +193,7 @@ class Folder:
 
     def open(self, name: str, mode: str) -> IO[bytes]:
         """Open a file; refuse a link."""
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe would wait for its other end.
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK  # Opening a pipe would wait for its other end.
         return open(name, mode, opener=lambda path, more: os.open(path, more | flags, 0o666, dir_fd=self.file))
 
     @contextmanager

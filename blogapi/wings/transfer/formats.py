@@ -1,4 +1,4 @@
-"""The formats of files that are not Markdown: how they are recognized, what reads them, and what to do with others."""
+"""File formats other than Markdown: how to recognize and read them, and what to do with unsupported ones."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from blogapi.wings.transfer.items import ExportedPost, LeftOut
 ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
-NOT_AN_EXPORT = ("not an export", "must be a folder")  # beginnings of the errors for files of another format
+NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors about files of another format begin
 BY_PATH = "give it by its own path"
 BY_FEED = "import the feed of the blog"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"
@@ -29,7 +29,7 @@ class Format(NamedTuple):
 
     beginning: bytes  # a regular expression
     name: str
-    way: str = BY_PATH  # what to do with a file that is not read
+    way: str = BY_PATH  # what to do with an unsupported file
     read_xml: ExportReader | None = None
 
 
@@ -65,7 +65,7 @@ def read_xml(path: Path, zone: tzinfo) -> Iterator[ExportedPost | LeftOut]:
 # The readers of exports, by file extension
 READERS: dict[str, ExportReader] = {
     **dict.fromkeys((".xml", ".atom", ".rss"), read_xml),
-    # Times in these are UTC.
+    # Their times are in UTC.
     ".json": lambda path, zone: platforms.read_ghost(path),
     ".html": lambda path, zone: platforms.read_medium(path),
     ".csv": lambda path, zone: platforms.read_substack(path),

@@ -1,4 +1,4 @@
-"""Find the image files to which the addresses in imported posts lead, and store them."""
+"""Find the image files that imported posts refer to, and store them."""
 
 import os
 import re
@@ -25,10 +25,10 @@ ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", 
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
 IMAGE_FOLDER = "images"  # the folder of images in an export, and the first part of the path in addresses
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# Any host, because the address of the service may have changed, and what cannot come before an address
+# Any host, because the address of the service may have changed; preceded by nothing that is part of an address
 ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
 IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
-# The same with its host, or a relative one of a standalone export
+# An address with its host, or a relative one in a standalone export
 EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
 SIZE = re.compile(r"\d+(x\d+)?")  # the size of an embedded image, in place of a label
 # {{ '/a.png' | relative_url }}
@@ -62,7 +62,7 @@ class LocalImages:
     def find(self, address: str, folder: Path | None) -> str | None:
         """Return the real path of the file to which an address leads, if it is below one of the roots."""
         match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
-        assert match is not None  # It matches every text.
+        assert match is not None  # An empty pattern matches every text.
         path = unquote(match["path"])
         candidates: Iterable[Path]
         if match["host"] or path.startswith("/"):
@@ -120,7 +120,7 @@ class ImageStore:
         self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
 
     def is_stored(self, image_id: str) -> bool:
-        """Return whether an image is stored, or would be by now in a dry run."""
+        """Return whether an image is stored or, in a dry run, would be by now."""
         return image_id in self._foreseen or images.find_any(self.database, image_id) is not None
 
     def store(self, roots: tuple[str, ...], file: str) -> None:
@@ -229,7 +229,7 @@ class Placement:
         return new_address and f"![{text}]({new_address})"
 
     def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
-        """Return the new address for one written by an export."""
+        """Return the new address of an image whose address an export wrote."""
         new_address = self._use(self._find(match["path"])) if self.folder else ""
         if not new_address and match["service"] == f"{images.url}/" and not images.is_stored(Path(match["path"]).stem):
             self.is_lost = True

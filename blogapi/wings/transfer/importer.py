@@ -1,4 +1,4 @@
-"""The import: check posts that were read, and store them in batches."""
+"""The import: check posts, and store them in batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -50,7 +50,7 @@ def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[Im
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
-    """Add the former slugs that the post already has here to those in the import; leave out those that are taken."""
+    """Add the former slugs that the post already has here; leave out those that are taken."""
     slug, former, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not former:
         return item

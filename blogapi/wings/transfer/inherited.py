@@ -1,4 +1,4 @@
-"""Find what a post gets from its path, from files of its folders and from the configuration of its site."""
+"""Find what a post inherits from its path, the files in its folders and the configuration of its site."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
 
 
 def is_settings(file: Path) -> bool:
-    """Return whether a file is a configuration or has values for posts, and so was not left out."""
+    """Return whether a file is read as a configuration or for its values, so that it was not left out."""
     names = (*(name.format(file.parent.name) for name in ANY.data_files), *EXCLUDING_FILES)
     return any(f"/{file}".endswith(f"/{name}") for name in names) or (
         file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml")
@@ -48,7 +48,7 @@ def is_settings(file: Path) -> bool:
 
 
 def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
-    """Yield what the name of a file and those of its folders say."""
+    """Yield what the names of a file and its folders say."""
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", why=shown(f"its name: {path.name}"))
     if site.program.hides_underscore_folders and site.values is not None:
@@ -67,7 +67,7 @@ def _of_folders(folder: Path, bound: Path) -> tuple[Inherited, ...]:
 
 @cache
 def _of_folder(folder: Path, bound: Path) -> tuple[Inherited, ...]:
-    """Return the values in the data files of a folder. Those of every program count."""
+    """Return the values in the data files of a folder. The data files of all programs count."""
     entries = names_in(folder)
     if entries is None:
         return (_unreadable(folder),)
@@ -81,7 +81,7 @@ def _unreadable(file: Path) -> Inherited:
 
 
 def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
-    """Yield the values in a data file. Of a script, only plain values are read."""
+    """Yield the values in a data file. In a script, only plain values are read."""
     try:
         if file.suffix[1:] in SCRIPTS:
             literals = LITERAL.findall(read_text(file, roots))
@@ -91,7 +91,7 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
             values = {name.lower(): value for name, value in read.items()}
             cascade = mappings(values.pop("cascade", None))
-            values.pop("render", None)  # In Zola, it is about the page of the section.
+            values.pop("render", None)  # In Zola, this concerns the page of the section.
             yield Inherited(file.name, values, is_default=False)
             yield from (Inherited(file.name, part) for part in cascade)
         else:
@@ -122,7 +122,7 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
         scope, own = default.get("scope"), default.get("values")
         if isinstance(own, dict):
             yield Inherited(name, own | {"_target": scope})
-    collections = values.get("collections", {})  # In a list, none is published.
+    collections = values.get("collections", {})  # If this is a list, none is published.
     for label in collections if "_posts" in site.program.post_folders and isinstance(collections, dict | list) else ():
         options = collections[label] if isinstance(collections, dict) else {}
         output = options.get("output", "false") if isinstance(options, dict) else "false"

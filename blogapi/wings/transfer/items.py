@@ -1,4 +1,4 @@
-"""What an import reads: posts in exports, items to store, and what is not imported."""
+"""What an import reads: posts in exports, items to store, and what it leaves out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 
-# The first line that a note is about, perhaps with the names of values
+# The first line that a note is about, and sometimes the names of values
 NoteDetails = int | tuple[int | None, str] | None
 
 # Parts of the texts below
@@ -76,20 +76,20 @@ class Item:
 
     source: str  # name of the file, for messages
     fields: dict[str, Any]  # fields of a post, with a `slug`, as in JSON; not validated yet
-    created_at: str | None  # RFC 3339; None: now
+    created_at: str | None  # in RFC 3339; None means now
     file: MarkdownFile = NO_FILE  # the Markdown file, unless the post is from an export
     old_paths: tuple[str, ...] = ()  # former addresses
     own_path: str = field(default="", compare=False)  # path of the file below the folder that was given
     notes: dict[Note, NoteDetails] = field(default_factory=dict)
-    parents: tuple[str, ...] = field(default=(), compare=False)  # go in front of a slug that other posts have, too
+    parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes for a slug that other posts have, too
     images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
     missing: tuple[str, ...] = ()  # addresses of images that were not found
     zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
-    slug_prefix: str = field(default="", compare=False)  # in front of these: the language, or the folder of its address
+    slug_prefix: str = field(default="", compare=False)  # precedes them: the language, or the folder of its address
 
 
 class LeftOut(NamedTuple):
-    """A file, folder or part of an export that is not imported."""
+    """A file, folder or part of an export that is left out."""
 
     kind: str  # a noun: a report counts those of each kind
     path: str = ""  # if a report names it
@@ -105,10 +105,10 @@ class ExportedPost:
     created_at: str = ""  # RFC 3339
     date_text: str = ""  # the date of its publication, as it is written
     paths: tuple[str, ...] = ()  # its addresses, the current one first
-    values: Mapping[str, Any] = field(default_factory=dict)  # all that may say that it was hidden
+    values: Mapping[str, Any] = field(default_factory=dict)  # everything that may say that it was hidden
     comments: int = 0
-    has_missing_blocks: bool = False  # whether it shows reusable blocks that are not in the export
-    file: str = ""  # the file of its HTML, if it is another one
+    has_missing_blocks: bool = False  # whether it uses reusable blocks that the export lacks
+    file: str = ""  # separate HTML file, if any
     error: str = ""  # why it cannot be read
 
 

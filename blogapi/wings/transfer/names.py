@@ -24,7 +24,7 @@ LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
 TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
 MIDNIGHT = time_of_day()
-MAX_TITLE_TEXT = 2000  # characters in which a title is looked for
+MAX_TITLE_TEXT = 2000  # a title is looked for in this many characters
 # Parts of a text that cannot be its title: code, HTML, images, imports, and the marks of blocks
 NOT_TITLE = re.compile(
     r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
@@ -57,7 +57,7 @@ def name_and_date(path: Path, folders: tuple[str, ...], program: Program, zone: 
 
 
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
-    """Return the language of a translation, from the name of its file or from its front matter."""
+    """Return the language of a translation, from its file name or front matter."""
     candidates = (path.stem.partition(".")[2], *map(values.get, ("lang", "language", "locale")))
     return next((text for text in candidates if isinstance(text, str) and LANGUAGE_CODE.fullmatch(text)), "")
 
@@ -132,7 +132,7 @@ class SpoolEntry(NamedTuple):
     parents: tuple[str, ...] = ()
     slug_prefix: str = ""
     day: str = ""  # the date in the site's time zone
-    is_given: bool = False  # whether the slug is from front matter
+    is_given: bool = False  # whether the slug comes from front matter
 
     @classmethod
     def of(cls, item: Item, offset: int = 0) -> "SpoolEntry":
@@ -166,7 +166,7 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
-    """Return every slug that a post can get, whatever others have: its own, then more and more specific ones."""
+    """Return the slugs that a post can get, regardless of other posts: its own, then more and more specific ones."""
     return [*dict.fromkeys(_slugs(entry))]
 
 
@@ -184,7 +184,7 @@ def valid_slug(text: str) -> str:
 
 
 class TakenAddresses:
-    """The slugs and addresses of all imported posts. Each belongs to one post."""
+    """The slugs and addresses of all imported posts. Each belongs to only one post."""
 
     def __init__(self, slugs: Iterable[str]):
         self.slugs = {*slugs}
@@ -200,7 +200,7 @@ class TakenAddresses:
         self.sources[slug] = item.source
         if slug != fields["slug"]:
             notes[Note.OTHER_SLUGS] = line_of("slug")
-            if slug != valid_slug(fields["slug"]):  # Other posts have that one, too.
+            if slug != valid_slug(fields["slug"]):  # Other posts have it, too.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if former := dict.fromkeys(fields.get("former_slugs", ())):
             fields["former_slugs"] = [old_slug for old_slug in former if old_slug not in self.slugs][:MAX_FORMER_SLUGS]
@@ -238,7 +238,7 @@ def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     aliases: list[str] = []
     for value in map(values.get, ALIAS_NAMES):
         alias_paths = map(path_of, value if isinstance(value, list) else [value])
-        aliases += [path for path in alias_paths if "/" in path]  # In Obsidian, aliases are names.
+        aliases += [path for path in alias_paths if "/" in path]  # Obsidian's aliases are names.
     return paths, aliases
 
 
@@ -321,7 +321,7 @@ def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
     if "_posts" in program.post_folders:
         try:
             of_posts = [part["values"] for part in values.get("defaults", ()) if part["scope"].get("type") == "posts"]
-            collection = values.get("collections", {})  # or a list of names
+            collection = values.get("collections", {})  # otherwise, a list of names
             of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
             patterns = [part.get("permalink") for part in (*reversed(of_posts), values)]
         except (AttributeError, LookupError, TypeError):

@@ -32,7 +32,7 @@ TEMPLATE_NAMES = (
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
 Row = dict[str, Any]
-Names = dict[Any, list[str]]  # of the tags or authors of each post, by its id
+Names = dict[Any, list[str]]  # names of the tags or authors of each post, by its id
 
 
 def read_ghost(path: Path) -> Iterator[ExportedPost | LeftOut]:
@@ -165,7 +165,7 @@ def _medium_post(match: re.Match[str], entry: Element, body: Element) -> Exporte
     heading, values = body.select_one("h1, h2, h3, h4"), {}
     if heading and _text(heading) == title:  # The title is repeated in the text.
         heading.decompose()
-    elif _text(body).startswith(title.rstrip("…")):  # The export makes a title of the beginning of a response.
+    elif _text(body).startswith(title.rstrip("…")):  # The export uses the beginning of a response as its title.
         values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""

@@ -17,7 +17,7 @@ from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
-LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes with all posts and the reasons
+LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list every post with the reason
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # The summary's words for these outcomes, which scripts read
@@ -31,7 +31,7 @@ class Report:
         self.dry_run = dry_run
         self.redirects = redirects  # receives one line for each old address
         self.images = images  # counts
-        # Archives, by the folders of their files
+        # Archives by the folders of their files
         self.archives = {str(folder): str(path) for folder, path in archives.items() if folder != path}
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # names that were kept
@@ -67,7 +67,7 @@ class Report:
         self.images["missing"] += len(checked.missing)
         for what, note in checked.notes.items():
             if what in (Note.NO_DATES, Note.NO_DATES_IN_EXPORTS) and outcome == "unchanged":
-                # It was published at the time of an earlier import.
+                # An earlier import published it at that time.
                 continue
             line, names = note if isinstance(note, tuple) else (note, "")
             place = f"{checked.source}:{line}" if line else checked.source
@@ -115,7 +115,7 @@ def say(text: str, err: bool = True) -> None:
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
-    """Yield a line on what was left out, and one on the files and folders of each kind that is not read."""
+    """Yield a line about what was left out, and one about each kind of file and folder that is not read."""
     if kinds := +sources.left_out:
         hint = "; --pages imports pages" if "page" in kinds else ""
         yield f"{beginning}: {listed(kinds)}{hint}."
@@ -135,7 +135,7 @@ def examples(names: Sequence[str], limit: int = EXAMPLES) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with a noun, whose first word is made plural."""
+    """Return a count with a noun, whose first word becomes plural."""
     first, *others = noun.split(" ")
     return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
 

@@ -19,14 +19,14 @@ from blogapi.wings.transfer.names import pattern_of
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
-PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # only below one of SITE_PARTS
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # counts only below one of SITE_PARTS
 
 
 class Site(NamedTuple):
     """The site of some posts: what its configuration says about them, and the program that builds it."""
 
     program: Program
-    zone: tzinfo  # for times without an offset
+    zone: tzinfo  # time zone for times without an offset
     recognized: str = ""  # the program, and what showed it
     pattern: str = ""  # for addresses
     folder: Path | None = None  # where its configuration is
@@ -37,7 +37,7 @@ class Site(NamedTuple):
     languages: frozenset[str] = frozenset()  # codes that can end the names of files, in lower case
 
     def without_language(self, path: Path) -> Path:
-        """Return the path that a file has in the default language: `x.md` for `x.fr.md`."""
+        """Return the path of a file in the default language: `x.md` for `x.fr.md`."""
         name, _, language = path.stem.rpartition(".")
         return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
@@ -67,7 +67,7 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
             except DataError as error:
                 unread = unread or f"{config} ({error})"
                 program = next((program for program in reversed(PROGRAMS) if config.name in program.config_files), ANY)
-                if config.stem in ("_config", "hugo"):  # Nothing else has such a file.
+                if config.stem in ("_config", "hugo"):  # No other program has such a file.
                     return Site(program, zone, "", program.permalink_pattern, parent, config, None, True, unread)
                 continue
             below = config.relative_to(parent).as_posix()
@@ -108,7 +108,7 @@ def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Ite
 
 
 def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the values in a configuration; of a script those assigned at the top, as text. Raises DataError."""
+    """Return the values in a configuration; for a script, those assigned at the top, as text. Raises DataError."""
     if config.suffix in (".json", ".toml", ".yaml", ".yml"):
         return read_data(config, roots)
     return {match[1].lower(): match[3] or match[4] or "" for match in ASSIGNED.finditer(read_text(config, roots))}

@@ -1,4 +1,4 @@
-"""Read the posts in folders of Markdown files and in exports, in the order of their dates, ready to be stored."""
+"""Read the posts in folders of Markdown files and in exports, sorted by date, ready to be stored."""
 
 import hashlib
 import json
@@ -30,11 +30,11 @@ from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, N
 from blogapi.wings.transfer.names import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
-OUR_FILES = ".blogapi"  # prefix of the files that a push or a pull keeps
+OUR_FILES = ".blogapi"  # prefix of the state files of a push or a pull
 # Build output and dependencies, left out like hidden folders
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
 TEMPLATES = "archetypes"  # in Hugo
-SECTION_INDEX = "_index"  # the page of a whole section in Hugo and Zola
+SECTION_INDEX = "_index"  # the page of a section in Hugo and Zola
 
 
 def files_below(
@@ -42,7 +42,7 @@ def files_below(
 ) -> Iterator[Path | LeftOut | Failure]:
     """Yield the files to read below a folder, folder by folder and sorted by name, and what is left out.
 
-    `skip` returns the kind of a Markdown file that is left out, else "". Links are followed into the folders `roots`.
+    `skip` returns the kind of a Markdown file to leave out, else "". Links are followed into the folders `roots`.
     """
     folders = [top]
     for folder in folders:
@@ -92,8 +92,8 @@ def _file(
         yield file
 
 
-MAX_ADVISED = 100  # at most this many files of each kind are looked at for advice
-# The beginning of text that only members may read, in WordPress and Ghost
+MAX_ADVISED = 100  # advice is based on at most this many files of each kind
+# Where the text for members only begins, in WordPress and Ghost
 PAYWALL = re.compile(
     r"<!-- ?(?:wp:)?[\w/-]*(?:premium-content|paywall|members?-only|restrict|subscriber)[\w/-]*"
     r"|\[(?:[\w-]*(?:restrict|member|paywall|premium|subscriber|protected)[\w-]*|private|hide)\b[^\]\n]{0,40}",
@@ -114,19 +114,19 @@ class Sources:
     spool: IO
     now: float  # Unix time
     pages: bool = False  # whether the pages of exports are read, too
-    site: str | None = None  # goes in front of relative addresses of images that are not found
+    site: str | None = None  # precedes relative addresses of images that are not found
     images: LocalImages | None = None
-    publish: bool = False  # whether a date publishes a post of a program that is not known, too
-    drop: Collection[str] = ()  # names that params lose
+    publish: bool = False  # whether a date also publishes a post of an unknown program
+    drop: Collection[str] = ()  # names to leave out of params
     permalink: str = ""  # the pattern of former addresses
     post_url: str = ""  # pattern of the posts' current addresses
-    date_from: str = ""  # a name in front matter for the date of posts that have none
-    zone: tzinfo = UTC  # zone of times without an offset, unless the site's configuration names another
+    date_from: str = ""  # the name in front matter that dates posts without a date
+    zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration names another
     skip: Callable[[Path], str] = lambda path: ""  # the kind of a Markdown file that is left out; "" for others
     is_movable: bool = False  # whether slugs must not depend on where the folder is, or on other files
-    check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are no post
+    check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
-    left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is not imported, by kind
+    left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is left out, by kind
     # Files that are not read, by kind
     unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
@@ -247,7 +247,7 @@ class Sources:
         return item
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
-        """Return the bytes of a file with the headers in a file beside it in front, as in Nikola and Harp."""
+        """Return the bytes of a file, preceded by the headers in a file next to it, as in Nikola and Harp."""
         if data.startswith((b"---", b"+++", b"..")):
             return data
         beside, roots = path.with_suffix(".meta"), self.roots or real_folders([path.parent])
@@ -260,7 +260,7 @@ class Sources:
     def _inferred(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
-        """Return the post in a file with what its name and folders say, and its name without a date."""
+        """Return the post in a file, completed from its name and folders, and the file's name without a date."""
         address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         plain = site.without_language(placed)
@@ -283,7 +283,7 @@ class Sources:
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
         """Make a post a draft if its file, its folders or its site hide it; note dates that are not understood."""
         values, inherited = item.file.values, []
-        if item.file.is_exported:  # Its status is the post's own; its folder and its `params` do not count.
+        if item.file.is_exported:  # The status is the post's own; its folder and `params` do not count.
             values = {name: value for name, value in values.items() if name != "params"}
         else:
             inherited = [*inherited_by(place, bound, site, item.fields.get("tags", ()))]

@@ -28,8 +28,8 @@ CAPTION_TEXT = re.compile(r"\bcaption=(?:\"([^\"]*)\"|'([^']*)')")
 # [code language="python"]…[/code], which plugins show literally
 CODE = re.compile(r"\[(code|sourcecode)\b([^\[\]]*+)\](?:\r?\n)?((?:(?!\[/?(?:source)?code\b).)*+)\[/\1\]", re.DOTALL)
 CODE_LANGUAGE = re.compile(r"(?:\blang(?:uage)?=[\"']?|^\s*)([\w+#.-]{1,30})(?![\w+#.=-])")
-REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable block, which is an item of its own
-MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # characters of a block, and blocks in a post
+REUSABLE_BLOCK = re.compile(r"<!-- wp:block \{\"ref\":(\d+)[^>]*/-->")  # a reusable block, which is a separate item
+MAX_BLOCK, MAX_BLOCKS = 100_000, 100  # limits: characters of a block, and blocks in a post
 # A match ends where the next footnote begins, so that each text is searched only once.
 FOOTNOTE = re.compile(r"<sup\b(?=[^<>]*+>)[^<>]*\bdata-fn=\"([\w-]+)\"[^<>]*>(?:(?!<sup\b).)*?</sup>", re.DOTALL)
 DATES = ("post_date_gmt", "post_date", "pubDate")
@@ -39,7 +39,7 @@ EXPORT_STATUSES = {name: status for name, status in STATUS_WORDS.items() if name
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts and pages of an export, and what else is in it. Raises MarkdownError.
 
-    Local times are in `zone`. Memory does not grow with the size of the file.
+    Local times are in `zone`. Memory use does not grow with the size of the file.
     """
     # Posts refer to images and reusable blocks by number; these may come later in the file.
     images, blocks = {}, {}
@@ -132,7 +132,7 @@ def _renamed(link: str, slug: str, old: str) -> str:
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the values that only a site's templates use: those of plugins, the author and so on."""
+    """Return the values that only a site's templates use: the author, values of plugins and so on."""
     values: dict[str, list[str]] = {}
     for name, value in meta:
         if name[:1] not in ("", "_") and name != "footnotes":

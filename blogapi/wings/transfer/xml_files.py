@@ -10,8 +10,8 @@ from defusedxml.ElementTree import DefusedXMLParser, iterparse
 
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-MAX_ITEM_BYTES = 32 * 1024 * 1024  # limit for one item, which is in memory as a whole
-MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment: the parser reads it again with each piece of it
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # limit for an item, which is held in memory as a whole
+MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment, which the parser reads again with each of its pieces
 # XML forbids them, but WordPress writes them.
 CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
 
@@ -20,7 +20,7 @@ class CleanFile(io.FileIO):
     """A file without control characters, for a parser. Raises MarkdownError for a large item or tag."""
 
     remaining = MAX_ITEM_BYTES
-    passed = 0  # how many bytes the parser has
+    passed = 0  # number of bytes that the parser has received
 
     def __init__(self, path: Path, parser: DefusedXMLParser):
         super().__init__(path)
@@ -62,7 +62,7 @@ def elements(path: Path) -> Iterator[Element]:
         raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
     except DefusedXmlException:
         raise MarkdownError("must not have a document type definition") from None
-    except (LookupError, ValueError):  # from the parser
+    except (LookupError, ValueError):  # raised by the parser
         raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
 
 

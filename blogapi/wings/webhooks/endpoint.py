@@ -32,7 +32,7 @@ from urllib3.util.ssltransport import SSLTransport
 from blogapi.documents import dump
 from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
-RECEIVED_BYTES = 64 * 1024  # at most this much from a receiver: header, content and TLS overhead
+RECEIVED_BYTES = 64 * 1024  # limit in bytes for a receiver's response: header, content and TLS overhead
 REDIRECTS = (301, 302, 303, 307, 308)
 # Metadata services of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon,
 # Google, Oracle and Scaleway.
@@ -68,7 +68,7 @@ class AttemptResult(NamedTuple):
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after `left` bytes and yields, because a receiver may never stop sending."""
+    """A socket that ends after `left` bytes, and yields, because a receiver may never stop sending."""
 
     left = RECEIVED_BYTES
 
@@ -98,7 +98,7 @@ class Endpoint:
     url: str
     secret: str
     private: bool  # whether private and loopback addresses are allowed
-    seconds: int  # limit for an attempt
+    seconds: int  # time limit for an attempt
     timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
     headers: str = "{}"  # JSON; the owner's headers
     body_format: str = EVENT_BODY
@@ -140,7 +140,7 @@ class Endpoint:
         with closing(connect(target, self.private, self.seconds, deadline)) as connection:
             connection.request("POST", target.request_uri, body, fields, preload_content=False, decode_content=False)
             response = connection.getresponse()
-            with suppress(Exception):  # Reading the rest only spares the receiver a connection reset.
+            with suppress(Exception):  # Reading the rest only saves the receiver a connection reset.
                 response.read()
             return response.status, response.headers.get("Retry-After", "")
 
@@ -158,7 +158,7 @@ def connect(
     port = target.port or (443 if tls_host else 80)
     addresses = addresses_of(host, port, private)
     while True:
-        share = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leaves time for the other addresses
+        share = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leave time for the other addresses
         connection = HTTPConnection(addresses.pop(0), port, timeout=share)
         connection.response_class = FinalResponse
         try:
@@ -173,7 +173,7 @@ def connect(
         except BaseException as error:
             connection.close()
             has_another = addresses and time.monotonic() < deadline
-            if not has_another or not isinstance(error, ConnectTimeoutError | TimeoutError):  # A refusal is one, too.
+            if not has_another or not isinstance(error, ConnectTimeoutError | TimeoutError):  # includes refusals
                 raise
 
 

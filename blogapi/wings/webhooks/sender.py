@@ -22,9 +22,9 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # between attempts
 JITTER = 0.1  # random share added to a delay, so that retries do not arrive all at once
 PACE_SECONDS = 0.004  # pause between attempts, so that requests keep most of the CPU
-BATCH = 10  # messages of a webhook read at once
+BATCH = 10  # messages of a webhook that are read together
 BATCH_SECONDS = 0.5  # after this time, the rest is read again, because the webhook may have changed
-STOP_SECONDS = 2.0  # wait for attempts in progress
+STOP_SECONDS = 2.0  # longest wait for attempts in progress at the stop
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
 GONE = 410  # status with which a receiver turns its webhook off
 
@@ -36,7 +36,7 @@ class Message(NamedTuple):
 
     event_id: int
     id: str
-    payload: bytes | None  # None if it is damaged
+    payload: bytes | None  # None if the event is damaged
     attempts: int  # attempts so far
     repeats: int
 
@@ -53,7 +53,7 @@ class Sender:
         self.wake = threading.Event()  # set when a thread ends, or at the stop; the background work waits for it
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads, by webhook
-        self.attempts: list[dict[str, Any]] = []  # not recorded yet
+        self.attempts: list[dict[str, Any]] = []  # attempts that are not recorded yet
         self.sent: Counter[int] = Counter()  # messages, by webhook
 
     def finish(self) -> None:

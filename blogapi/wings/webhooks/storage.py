@@ -1,7 +1,7 @@
 """Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
 A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. An event takes about 1 kB on disk, or
-up to 28 kB if every text is as long as possible. So a webhook takes 11 MB for ordinary posts, and 310 MB at most.
+up to 28 kB if every text is as long as possible. So a webhook takes up 11 MB for ordinary posts, and at most 310 MB.
 Webhooks share their events.
 """
 
@@ -21,7 +21,7 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, Webhook, model
 
-# What a webhook gets unless it names its events
+# The events of a webhook that does not name any
 DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
 PROPOSED, SITE_CHANGED = "post.proposed", "site.changed"
 EVENTS = (*DEFAULT_EVENTS, PROPOSED, SITE_CHANGED)
@@ -29,7 +29,7 @@ MAX_WEBHOOKS = 50
 MAX_LISTED = 100  # deliveries
 MAX_PENDING = 10_000  # pending deliveries per webhook
 MAX_FINISHED = 1000  # finished deliveries per webhook
-MAX_PRUNED = 100  # per transaction; other writes run in between
+MAX_PRUNED = 100  # deleted or changed in one transaction; other writes run in between
 DELIVERY_TTL = timedelta(days=30)  # finished deliveries
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, GitHub's repository_dispatch
@@ -48,7 +48,7 @@ class KnownWebhook(NamedTuple):
     events: list[str]  # empty if the column is damaged
     active: bool
     created_at: str
-    header_names: list[str]  # names of its own headers, whose values are not shown
+    header_names: list[str]  # names of its headers, whose values are never shown
     after_seconds: int
     body: str  # one of BODIES
 
@@ -190,11 +190,11 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return what the newest deliveries of a webhook are about, by their ids: a post's title or a tag. Skips pings."""
+    """Return the subjects of a webhook's newest deliveries by their ids: a post's title or a tag. Skips pings."""
     payloads = deliveries_query.select(Event.message_id, Event.payload).where(Event.type != "ping")
     names = {}
     for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
-        with suppress(AttributeError, LookupError, TypeError, ValueError):  # if it is damaged
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # the payload is damaged
             data = json.loads(payload)["data"]
             names[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
     return names

@@ -33,7 +33,7 @@ from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
-DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # left out of answers
+DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # values left out of responses
 MAX_HEADERS, MAX_HEADER_BYTES = 10, 4096
 MAX_AFTER = 600  # seconds
 HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.1
@@ -192,12 +192,12 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
 
 @views.operation(
     "PATCH /v1/webhooks/<id:webhook_id>",
-    Answer(200, "The webhook as it is now.", WebhookSchema()),
+    Answer(200, "The updated webhook.", WebhookSchema()),
     body=WebhookChangeSchema(partial=True),
     content_types=JSON_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
-    """Change the fields of a webhook that the body names.
+    """Change the fields of a webhook that are in the body.
 
     `active` turns it off and on.
     """
@@ -223,7 +223,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a ping with a sample post to a webhook.
 
-    It gets the ping even if `ping` is not among its events, unless it is turned off.
+    The ping is sent even if `ping` is not among the webhook's events, unless the webhook is turned off.
     """
     return json_response(request, as_json(request.database.write(webhooks.ping, webhook_id)), 202)
 

@@ -1,8 +1,7 @@
 """Images: detecting the type of a file by its bytes, and choosing the parts to keep.
 
-Only the containers are read, never the pixels. The parts that are needed to show the picture are kept, byte for byte.
-The others are dropped: a photograph's location and camera, comments, thumbnails, and everything after the end of the
-image.
+Only the containers are read, never the pixels. Parts needed to show the picture are kept, byte for byte. Everything
+else is dropped: a photograph's location and camera, comments, thumbnails, and whatever follows the end of the image.
 """
 
 import re

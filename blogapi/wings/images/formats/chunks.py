@@ -9,7 +9,7 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
-MANY = 2**31  # bytes: more than any chunk can have
+MANY = 2**31  # in bytes; no chunk can be larger
 # Chunks to keep, with their maximum sizes in bytes: those for the picture, its colours and its animation
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
@@ -188,7 +188,7 @@ def webp_size(head: bytes) -> Size:
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
 MAX_HEAD = 1024 * 1024  # bytes of a box other than the pixels
-# What is metadata in each box that a file can have: items of these types, and boxes that can contain anything
+# The metadata in each kind of box: items of these types, and boxes that can contain anything
 BOXES = {
     b"ftyp": rb"(?!)",
     b"mdat": rb"(?!)",

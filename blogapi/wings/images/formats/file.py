@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-MAX_READS = 200_000  # far more than any file needs, and still quick
+MAX_READS = 200_000  # far more reads than any file needs, and still quick
 READ_BYTES = 64 * 1024
 
 Size = tuple[int, int]  # width and height
