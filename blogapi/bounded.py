@@ -33,7 +33,7 @@ class OutOfBounds(ValueError):
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
     """Raise OutOfBounds unless JSON is within its bounds. Commas and opening brackets count as values."""
     openings = data.count(b"[") + data.count(b"{")
-    if openings > max_depth or openings + data.count(b",") > max_values:  # perhaps within strings
+    if openings > max_depth or openings + data.count(b",") > max_values:  # some may be within strings
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
         _check(structure.count(b'"') // 4, max_values)  # Each value has at most one name, and both are strings.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)

@@ -93,7 +93,7 @@ def rebase_images(database: Database, old: str) -> int:
 
 
 def rebase_post(tx: Transaction, post_id: int, replace: partial[str]) -> tuple[str, str] | None:
-    """Change the addresses in a post; return its slug, and why it was left alone or "". None stands for no change."""
+    """Change the addresses in a post; return its slug, and why it was left alone or "". None means no change."""
     try:
         post = posts.find_to_change(tx, post_id)
     except PostDoesNotExist:  # deleted meanwhile

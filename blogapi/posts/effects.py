@@ -27,7 +27,7 @@ KEPT: dict[str, history.RevisionState] = {"updated": "replaced", "deleted": "del
 
 
 class Change(NamedTuple):
-    """A change to a post; {} means that there is no post."""
+    """A change to a post; {} means no post."""
 
     kind: Kind
     post_id: int
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 def check_permitted(author: Author, *posts: Fields, kind: Kind = "updated") -> None:
-    """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} stands for no post."""
+    """Raise NotPermitted if the author may only write drafts and a post is not a draft; {} means no post."""
     if author.drafts_only:
         if kind == "purged":
             raise NotPermitted("a draft can be moved to the trash, but not deleted for good")

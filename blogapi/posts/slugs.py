@@ -141,7 +141,7 @@ def still_free(reader: Reader, slugs: list[str], post_id: int) -> list[str] | No
 
 
 def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Raise SlugTaken if another post has or had one of a post's new former slugs; {} stands for no post."""
+    """Raise SlugTaken if another post has or had one of a post's new former slugs; {} means no post."""
     own = {old.get("slug"), *old.get("former_slugs", ())}
     for slug in new.get("former_slugs", ()):
         if slug not in own:
@@ -149,7 +149,7 @@ def check_former(reader: Reader, post_id: int, old: dict[str, Any], new: dict[st
 
 
 def change_former(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Write the former slugs of a changed post; {} stands for no post.
+    """Write the former slugs of a changed post; {} means no post.
 
     For `was_public`, this also stores the current slug of a post that was unpublished.
     """

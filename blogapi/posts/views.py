@@ -127,7 +127,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
 def change_post(request: Request, post: posts.PostRef) -> Response:
     """Change the fields of a post that are in the body.
 
-    A `scheduled` post needs a `published_at` in the future; a `published` one gets one if it has none.
+    A `scheduled` post needs a `published_at` in the future; a `published` one without a date gets the current time.
     """
     changes = load_post(request, lambda: posts.id_of(request.database, post))
     document = request.database.write(posts.change, post, changes, request.author, precondition(request))

@@ -191,7 +191,7 @@ class ClientConnection:
             sent = self.sock.send(rest)
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
-        """End a wait for the client: a read raises `error`, a send stops. A request that has begun is read."""
+        """End a wait for the client: a read raises `error`, a send stops. What has just arrived is still read."""
         if not self.reading and self.until == NEVER:
             return
         if self.reading and not self.started and self.has_input():

@@ -64,14 +64,14 @@ class Database(Reader):
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a possibly slow read, on SQLite on one snapshot. Raises Unavailable after BUSY_SECONDS.
 
-        Our server meanwhile answers others, and runs one such read per client at a time.
+        Meanwhile, our server answers others; it runs one such read per client at a time.
         """
         until = time.monotonic() + BUSY_SECONDS
         with self.engine.limited(lambda: time.monotonic() < until):
             return operation(self, *args, **kwargs)
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function without the database. Our server meanwhile answers others, and runs one per client.
+        """Run a slow function without the database. Meanwhile, our server answers others; it runs one per client.
 
         It belongs here because clients take turns with it as with slow reads.
         """

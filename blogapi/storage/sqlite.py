@@ -115,7 +115,7 @@ class Sqlite(Engine):
 
     @property
     def folder(self) -> Path:
-        """The folder for incoming uploads, on the disk to which they will be written."""
+        """The folder for incoming uploads, on the same disk as the database."""
         return self.path.resolve().parent
 
     @property
@@ -182,7 +182,7 @@ class Sqlite(Engine):
             # Otherwise it is kept: overwriting is faster than appending.
             if self._wal.stat().st_size > MAX_WAL:
                 self.row(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {})
-        except Unavailable as error:  # The writes are durable all the same.
+        except Unavailable as error:  # The writes are durable anyway.
             log.warning("the -wal of the database stays large: %s", error)
 
     def reserve(self) -> None:

@@ -1,4 +1,4 @@
-"""Drops former slugs that were never public: 1.2.0 kept those of drafts with a date, too.
+"""Drops former slugs that were never public, because 1.2.0 also kept those of drafts with a date.
 
 A former slug stays if a version of the post was published under it, or if somebody wrote it: it is new in the first
 version, or in one that follows a version with another slug.

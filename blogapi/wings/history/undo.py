@@ -46,7 +46,7 @@ class PastChange(NamedTuple):
     proposer: str | None = None  # who proposed it, if it applied a proposal
 
     def is_by(self, key: str | None) -> bool:
-        """Return whether a key made or proposed the change; None stands for any key."""
+        """Return whether a key made or proposed the change; None means any key."""
         return key in (None, self.author, self.proposer)
 
 

@@ -222,7 +222,7 @@ def find_fetched(reader: Reader, url: str) -> StoredImage | None:
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
-    """Remember the address from which an image was fetched."""
+    """Remember the address an image was fetched from."""
     tx.execute(REMEMBER, url=sha256(url), id=image_id)
 
 

@@ -1,4 +1,4 @@
-"""Views of images: uploads, their list, and the public addresses at which pages show them."""
+"""Views of images: uploads, their list, and their public addresses."""
 
 import logging
 import re

@@ -56,7 +56,7 @@ class MarkdownFile(NamedTuple):
     is_exported: bool = False  # whether it contains all of EXPORTED_NAMES, so that nothing is inferred from its name
 
     def line_of(self, field: str) -> int | None:
-        """Return the line of a field if it is known. For the content, it is that of the first control character."""
+        """Return the line of a field if it is known. For the content, it is the line of the first control character."""
         field, _, place = field.partition(".")
         field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
         if field != "content" or not self.content_line:

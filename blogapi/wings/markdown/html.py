@@ -46,7 +46,7 @@ LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
 # What would turn the brackets before it into a link or, without footnotes, into a label such as `[^1]:`
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
-# Elements next to which WordPress does not turn bare lines into paragraphs
+# WordPress does not turn bare lines next to these elements into paragraphs
 BLOCK_TAG = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
@@ -118,7 +118,7 @@ def text_of(html: str) -> str:
 
 
 class Preparation:
-    """An HTML tree in which everything that turbohtml would drop or write differently is replaced.
+    """An HTML tree without anything that turbohtml would drop or write differently.
 
     Text that must not be escaped is replaced by random names, and put back after the conversion.
     """

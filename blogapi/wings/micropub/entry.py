@@ -224,7 +224,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 
 
 def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
-    """Return the properties to replace, to add and to delete; None stands for all values of a property.
+    """Return the properties to replace, to add and to delete; None means all values of a property.
 
     Empty values are dropped. Replacing an optional property with nothing clears it. Raises ValidationError.
     """

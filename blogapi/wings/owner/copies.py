@@ -1,6 +1,6 @@
 """Unsaved text: what is typed into the form of a post, kept as it is typed. Only saving the form changes the post.
 
-A draft is the unsaved text of a post or of a new one. It has one current copy, with which the form opens, and others,
+A draft is the unsaved text of a post or of a new one. It has one current copy, which the form opens with, and others,
 which the history lists. Each opened form writes a copy of its own, with a number that grows with each change. The
 `place` of a copy, such as "Qx7 3", stands for what the form Qx7 contained at its number 3. A form says which place it
 was opened `over` or, after its writer has chosen, which one it replaces: "Qx7 3 instead". So every write is a
@@ -114,7 +114,7 @@ def post_of(reader: Reader, draft: str) -> int | None:
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:
-    """Return the key under which a draft creates its post once. No Idempotency-Key can contain the space."""
+    """Return the key that lets a draft create its post only once. No Idempotency-Key can contain the space."""
     return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 

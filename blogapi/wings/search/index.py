@@ -32,7 +32,7 @@ def prepare(database: Database, content: str) -> None:
 
 
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Index the words of a changed post; {} stands for no post."""
+    """Index the words of a changed post; {} means no post."""
     if not new:
         remove(tx, post_id)
     elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):

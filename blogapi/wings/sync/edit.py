@@ -23,7 +23,7 @@ OPENED = re.compile(r"[^:]*:\s*(?:#.*)?")
 
 
 def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) -> bytes:
-    """Return a file with the content `new`. `old` is its present content, with the image addresses of the post.
+    """Return a file with the content `new`. `old` is its current content, with the image addresses of the post.
 
     Unchanged lines stay as they are in the file. In the other lines, `linked` replaces the addresses of images. Line
     endings stay.
@@ -100,7 +100,7 @@ def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], 
 
 
 def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
-    """Return the new lines of a name, whose value is `old` in the lines `written`. Comments in mappings stay."""
+    """Return the new lines of a name: `written` are its lines now, with the value `old`. Comments in mappings stay."""
     fresh = block({name: new}) if new not in (None, {}) else ""
     first, *below = [line.removesuffix("\r") for line in written] or [""]
     indent = next(

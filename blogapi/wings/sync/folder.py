@@ -183,7 +183,7 @@ class WorkingFolder:
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
-        # Until images are uploaded, their addresses begin with that of the service.
+        # Until images are uploaded, their addresses begin with the service's address.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
         self.items: dict[str, Item] = {}  # the posts in readable files, by their paths below the folder
         self.left_out: dict[str, str] = {}  # the reasons

@@ -156,7 +156,7 @@ class Push:
         self.working.state.put(name, None)
         return Result("deleted", name)
 
-    # Slugs that files take from each other
+    # Slugs that files swap
 
     def _free_slug(self, name: str, slug: str) -> None:
         """Have the post with this slug give it up, if its file does: send that first, unless it waits for this one."""

@@ -141,7 +141,7 @@ class SyncState:
             believed = self._believed(name, entry, own.get(identity(entry)), sha256.get(name, ""))
             del self.entries[name]
             self.entries |= {name: believed} if believed else {}
-        if self.is_foreign:  # The deletion of a post may have arrived before that of its file.
+        if self.is_foreign:  # A post's deletion may have arrived before its file's.
             known = {*map(identity, self.entries.values())}
             for name, entry in self._own.items():
                 if identity(entry) not in known and sha256.get(name) == entry["sha256"]:
@@ -211,7 +211,7 @@ class SyncState:
     def _is_kept(self, name: str, entry: Entry) -> bool:
         """Return whether the file can stay as it is, because only the time when a post was seen differs.
 
-        If the post was seen in the second in which it changed, the new time is written, except in a repository.
+        If the post was seen in the same second that it changed, the new time is written, except in a repository.
         """
         known = self.entries.get(name, {})
         is_same = {**known, "seen": "", "etag": ""} == {**entry, "seen": "", "etag": ""}

@@ -33,7 +33,7 @@ EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAG
 SIZE = re.compile(r"\d+(x\d+)?")  # the size of an embedded image, in place of a label
 # {{ '/a.png' | relative_url }}
 LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
-# A value in params that is the address of an image and nothing else
+# A value in params that is nothing but the address of an image
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
 IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
@@ -60,7 +60,7 @@ class LocalImages:
         self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
 
     def find(self, address: str, folder: Path | None) -> str | None:
-        """Return the real path of the file to which an address leads, if it is below one of the roots."""
+        """Return the real path of the file that an address points to, if it is below one of the roots."""
         match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
         assert match is not None  # An empty pattern matches every text.
         path = unquote(match["path"])
@@ -131,7 +131,7 @@ class ImageStore:
             self._stored.add(file)
 
     def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
-        """Store the image in an open file; remember the address from which it was fetched, if any."""
+        """Store the image in an open file; remember the address it was fetched from, if any."""
         image, kept = images.identify(file, name)
         is_known = self.is_stored(image.id)
         if not is_known and image.bytes > self.bytes_left():

@@ -61,7 +61,7 @@ class Note(StrEnum):
     remedy: str
 
     def __new__(cls, name: str, beginning: str, remedy: str) -> "Note":
-        """Create a note that is equal to its name."""
+        """Create a note that compares equal to its name."""
         note = str.__new__(cls, name)
         note._value_, note.beginning, note.remedy = name, beginning, remedy
         return note

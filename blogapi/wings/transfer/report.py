@@ -18,7 +18,7 @@ from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
 LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list every post with the reason
-UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of a file name
+UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that do not stand for a byte of a file name
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # The summary's words for these outcomes, which scripts read
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}

@@ -26,7 +26,7 @@ BATCH = 10  # messages of a webhook that are read together
 BATCH_SECONDS = 0.5  # after this time, the rest is read again, because the webhook may have changed
 STOP_SECONDS = 2.0  # longest wait for attempts in progress at the stop
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
-GONE = 410  # status with which a receiver turns its webhook off
+GONE = 410  # a receiver turns its webhook off with this status
 
 log = logging.getLogger(__name__)
 

@@ -213,7 +213,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected.
 
-    The ping carries a sample post, from which people can map fields in tools such as Zapier and Make.
+    The ping contains a sample post, so that people can map its fields in tools such as Zapier and Make.
     """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
