@@ -12,7 +12,7 @@ from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, contents, counts, edit
 
 def test_single_files_are_sent_from_the_folder_that_contains_them(run, folder, there, change, tmp_path):
     here = folder(a="# A\n", b="# B\n")
-    assert "is in no folder that is kept in sync" in run("push", here / "a.md")[1][-1]
+    assert "is not in a synced folder" in run("push", here / "a.md")[1][-1]
     run("push", here)
     for name in "ab":
         edit(here / f"{name}.md", "# ", "# New ")
