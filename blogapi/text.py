@@ -9,7 +9,7 @@ import regex
 # Control characters, unpaired surrogates, and the two others that XML cannot contain, which would break a feed
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 CONTROL_OR_BREAK = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # for messages
+FORBIDDEN = "control characters, unpaired surrogates, U+FFFE or U+FFFF"  # names them in messages
 VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 # Unicode's White_Space; str.strip() would also strip the control characters U+001C to U+001F.
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))

@@ -23,7 +23,7 @@ def code_of(text: str) -> str:
 @click.command()
 @click.option("--end", is_flag=True, help="End all sessions, and make unused links invalid.")
 @click.option("--days", type=click.IntRange(1, 365), help="How many days the session lasts after its last use.")
-@click.option("--qr", is_flag=True, help="Print the link as a QR code, too, for a phone.")
+@click.option("--qr", is_flag=True, help="Also print the link as a QR code, for a phone.")
 def login(end: bool, days: int | None, qr: bool) -> None:
     """Print a link that opens the owner's page.
 

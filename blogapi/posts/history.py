@@ -16,8 +16,8 @@ from blogapi.clock import earlier
 from blogapi.storage.engine import Compiled, Placeholder, Transaction
 from blogapi.storage.models import Post, Purge, Retagging, Revision
 
-MAX_REVISIONS = 50  # at most this many per post
-PRUNED_REVISIONS = 50  # at most this many per transaction
+MAX_REVISIONS = 50  # at most this many are kept for a post
+PRUNED_REVISIONS = 50  # at most this many are deleted in a transaction
 PRUNED_RETAGGINGS = 500
 PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
 

@@ -17,7 +17,7 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import Damaged, DoesNotExist, NeedsThread, PostDoesNotExist, Rejected
 from blogapi.storage.models import DOCUMENT, Author, Post
 
-PUBLISHED_POSTS = 20  # at most this many posts per transaction
+PUBLISHED_POSTS = 20  # at most this many due posts are published in a transaction
 PUBLISHED_BYTES = 128 * 1024  # a transaction ends after this many bytes, because other clients wait for it
 MAX_SHARED = 64 * 1024  # limit in characters for a post in a shared transaction; a longer one needs a thread
 COPIES = ("slug", "status", "published_at", "updated_at")  # fields copied from the document to indexed columns

@@ -39,7 +39,7 @@ class ClientConnection:
         self.sock = sock
         self.address = address  # identifies a client without a key or session
         self.client = Client(address)
-        self.tier = shared.strangers  # of the client
+        self.tier = shared.strangers  # the budgets that its client shares
         self.shared = shared
         self.started = False  # whether the first byte of a request has arrived
         self.is_used = False  # whether a response was sent

@@ -70,7 +70,7 @@ class Queue:
         client, queue = waiting.popitem(last=False)
         waiter = queue.popleft()
         if queue:
-            waiting[client] = queue  # after the other clients
+            waiting[client] = queue  # moves to the end, after the other clients
         return waiter
 
 

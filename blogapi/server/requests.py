@@ -17,7 +17,7 @@ from blogapi.server.connection import HEADER_BYTES, ClientConnection, Stopped
 from blogapi.server.fairness import KEPT_BYTES, Client
 from blogapi.storage.errors import RETRY_SECONDS
 
-SETTINGS = Config()  # for gunicorn's parser
+SETTINGS = Config()  # settings for gunicorn's parser
 SETTINGS.set("limit_request_line", 8190)  # bytes
 SETTINGS.set("forwarder_headers", "")  # X-Forwarded headers mean nothing to the parser
 SETTINGS.set("secure_scheme_headers", {})
@@ -99,7 +99,7 @@ class Head:
             self.method, self.uri, self.path, self.query, minor = (part.decode() for part in match.groups(b""))
             self.version = 1, int(minor)
         else:
-            if line.count(b" ") > 1:  # for the log, even if the line is invalid
+            if line.count(b" ") > 1:  # needed for the log, even if the line is invalid
                 self.method, self.uri, *rest = encoded(line).decode("latin-1").split(" ")
                 if len(rest) > 1:
                     raise errors.InvalidRequestLine(self.uri)

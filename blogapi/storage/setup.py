@@ -34,7 +34,7 @@ TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 INDEX_OUTDATED = (
     "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
 )
-CREATED = "created a new database %s"  # for the log
+CREATED = "created a new database %s"  # log message
 MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"

@@ -42,7 +42,7 @@ class PastChange(NamedTuple):
 
     author: str
     version: int | None  # None if there was no post, 0 if the version was pruned
-    tags: list[str] | None = None  # before a site-wide tag change
+    tags: list[str] | None = None  # the tags before a site-wide tag change
     proposer: str | None = None  # who proposed it, if it applied a proposal
 
     def is_by(self, key: str | None) -> bool:

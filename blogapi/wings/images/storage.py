@@ -59,8 +59,8 @@ class Use(NamedTuple):
 
     kind: str  # "post", "proposed", or the state of a revision or of unsaved text
     post_id: int | None  # None if unsaved text has no post yet
-    version: int = 0  # of a revision, or of a post in the trash
-    slug: str = ""  # of a post
+    version: int = 0  # the version of a revision, or of a post in the trash
+    slug: str = ""  # the slug of a post
 
     def __str__(self) -> str:
         if self.kind == "post":

@@ -50,7 +50,7 @@ class Program:
     config_names: tuple[str, ...] = ()
     own_config_files: tuple[str, ...] = ()  # need none of these names, because no other program has them
     post_folders: tuple[str, ...] = ()
-    own_names: tuple[str, ...] = ()  # in front matter
+    own_names: tuple[str, ...] = ()  # names in front matter
     header_form: str = ""  # key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # besides NAMES_OF_FIELDS, best first
     flattened: tuple[str, ...] = ()  # mappings whose names count like those at the top

@@ -21,10 +21,10 @@ from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = URLENCODED, FORM, JSON
-MAX_STRANGER_BYTES = 1024 * 1024  # for a form whose key is not known yet
-MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # for a form without its files
+MAX_STRANGER_BYTES = 1024 * 1024  # limit for a form whose key is not known yet
+MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # limit for a form, not counting its files
 MAX_FIELDS = 200  # per form
-MAX_TOKEN_BYTES = 200  # for an `access_token`: longer than any key, even percent-encoded
+MAX_TOKEN_BYTES = 200  # limit for an `access_token`; longer than any key, even percent-encoded
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
 # The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)

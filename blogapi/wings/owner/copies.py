@@ -47,12 +47,12 @@ PRUNED = 100  # copies deleted in one transaction
 class Copy(NamedTuple):
     """A copy without its text."""
 
-    id: str  # of the form
+    id: str  # the id of the form
     number: int
     draft: str  # the id of the post or, for a new one, an id that the page chose
     post_id: int | None = None
     state: str = OPEN
-    etag: str = ""  # of the post when the form was opened or, after saving, of the saved version
+    etag: str = ""  # the post's when the form was opened or, after saving, the saved version's
     seen: str = "{}"  # JSON: numbers by form
     saved_at: str = ""
     browser: str = ""

@@ -63,7 +63,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 
 def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: posts.Check) -> bytes:
-    """Apply a proposal, even over conflicts, which were shown."""
+    """Apply a proposal, even over the conflicts that were shown."""
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
 

@@ -40,7 +40,7 @@ def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, An
 
 
 def add(tx: Transaction, post_id: int, post: dict[str, Any]) -> None:
-    """Index the words of a post, replacing those that it had."""
+    """Index the words of a post, replacing the old ones."""
     title, text = words.of_post(post)
     values: dict[str, Any] = {"id": post_id, "title": title, "text": text}
     if tx.dialect == "postgresql":

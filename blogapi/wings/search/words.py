@@ -85,7 +85,7 @@ class Phrase(NamedTuple):
 def phrases(q: str) -> Iterator[Phrase]:
     """Yield the phrases of a search: the words in a pair of quotes, or words with nothing between them.
 
-    A character that is a word by itself begins no other.
+    A character that is a word by itself cannot begin another.
     """
     for quoted, run, star in PHRASE.findall(_fold(q)):
         if words := [word[:MAX_WORD] for word in WORD.findall(quoted or run)]:
@@ -131,7 +131,7 @@ def _indexed(text: str) -> str:
     if len(different) > MAX_DIFFERENT:
         del words[words.index(next(islice(different, MAX_DIFFERENT, None))) :]
         different = dict.fromkeys(words)
-    # A character that is a word by itself begins no other.
+    # A character that is a word by itself cannot begin another.
     letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:
         words = [word[:MAX_WORD] for word in words]

@@ -51,7 +51,7 @@ COPIED = re.compile(
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
 TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
-EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # in Hugo
+EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # where Hugo's themes keep example sites
 # Lines that git writes around a conflict
 MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
 
@@ -172,7 +172,7 @@ class WorkingFolder:
         self,
         folder: Folder,
         state: SyncState,
-        address: str,  # of the service
+        address: str,  # the address of the service
         now: float,  # Unix time
         *,
         zone: tzinfo,  # time zone for times without an offset

@@ -258,7 +258,7 @@ def _parse(data: bytes) -> Journal:
     skipped: dict[str, str] = {}
     if not isinstance(head["remote"], str) or not isinstance(head.get("places", []), list):
         raise ValueError
-    for name, entry in head.get("files", {}).items():  # of version 1.2, which did not know when it saw a post
+    for name, entry in head.get("files", {}).items():  # written by 1.2, which did not record when it saw a post
         seen_at = later(entry["updated_at"], timedelta(seconds=1))
         entries[checked_name(name)] = _loaded(entry | {"seen": seen_at})
     lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty, or was not written completely.

@@ -80,7 +80,7 @@ def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any
     return params
 
 
-NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # for search engines
+NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # what keeps search engines away
 # Names in params whose values are never a post's text
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")

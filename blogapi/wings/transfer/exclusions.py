@@ -26,7 +26,7 @@ EXCLUDING = {
 REGEXES = {"ignorefiles": re.compile(".*", re.DOTALL), "userignorefilters": re.compile("/.+/")}
 SLASHES = re.compile("^/(.+)/$")
 IGNORE_FILE = ".eleventyignore"
-TEMPLATES = "templates.json"  # in Obsidian
+TEMPLATES = "templates.json"  # Obsidian's file that names the folder of templates
 EXCLUDING_FILES = (
     *CONFIG_FILES,
     *files("quartz.config", SCRIPTS),
@@ -43,7 +43,7 @@ IN_SCRIPT = re.compile(
 QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 
 MAX_PATTERNS, MAX_LENGTH = 200, 500  # limits for a list: patterns, and characters of each
-MAX_STEPS = 10**8  # in the worst case
+MAX_STEPS = 10**8  # limit for the steps of a match in the worst case
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps by the length of the path.
 # What may take exponential time, with white space in verbose patterns; and POSIX classes, which Python reads
 # differently

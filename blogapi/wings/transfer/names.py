@@ -105,7 +105,7 @@ def infer(
         day = rfc3339_or_empty(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
-    time = file.others.get("time")  # in PieCrust
+    time = file.others.get("time")  # PieCrust's time of day
     if isinstance(time, str) and "published_at" in fields:
         local = datetime_of(fields["published_at"]).astimezone(zone)
         if local.time() == MIDNIGHT:
@@ -144,9 +144,9 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Give each slug that several posts have the next front of `_slugs`, until all differ or there are no more.
+    """Give the posts that share a slug more and more specific ones from `_slugs`, until all differ or none is left.
 
-    Slugs that are still the same stay as they were, and so does one that only one post has in its front matter.
+    Slugs that are still shared stay as they were. So does a slug that only one post has in its front matter.
     """
     claims = Counter(entry.slug for entry in entries if entry.is_given)
     fixed = [

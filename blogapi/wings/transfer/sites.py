@@ -28,7 +28,7 @@ class Site(NamedTuple):
     program: Program
     zone: tzinfo  # time zone for times without an offset
     recognized: str = ""  # the program, and what showed it
-    pattern: str = ""  # for addresses
+    pattern: str = ""  # pattern of the posts' addresses
     folder: Path | None = None  # where its configuration is
     config: Path | None = None
     values: Mapping[str, Any] | None = None  # the configuration; None if it cannot be read

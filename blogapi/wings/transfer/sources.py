@@ -33,7 +33,7 @@ from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 OUR_FILES = ".blogapi"  # prefix of the state files of a push or a pull
 # Build output and dependencies, left out like hidden folders
 NOT_ENTERED = ("node_modules", "bower_components", "vendor", "_site")
-TEMPLATES = "archetypes"  # in Hugo
+TEMPLATES = "archetypes"  # Hugo's folder of templates for new posts
 SECTION_INDEX = "_index"  # the page of a section in Hugo and Zola
 
 
