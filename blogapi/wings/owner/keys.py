@@ -8,13 +8,14 @@ from typing import Any
 
 from flask import Blueprint, Response, g, render_template
 from marshmallow import ValidationError
+from peewee import Select
 from werkzeug.datastructures import MultiDict
 
 from blogapi.api.request import request
 from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
-from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey, Idempotency
+from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey, Idempotency, Webhook
 from blogapi.wings.owner.frame import done, shows_errors
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
@@ -54,30 +55,20 @@ def form_secret() -> bytes:
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
-def add_key(tx: Transaction, name: str, key: str, scope: str) -> None:
-    """Store the key of a form, once. Raises BadKeyName, Rejected."""
-    if tx.row(ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == keys.digest_of(key))) is None:
-        claim(tx, key)
-        keys.add(tx, name, key, scope)
+def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
+    """Create what a form creates with the secret that it uses, unless that exists.
 
-
-def add_webhook(tx: Transaction, secret: bytes, **fields: Any) -> tuple[webhooks.KnownWebhook, str]:
-    """Create the webhook of a form, once; return it, and its secret as text. Raises Rejected."""
-    text = webhooks.SECRET_PREFIX + b64encode(secret).decode()
-    if webhook := webhooks.find_by_secret(tx, text):
-        return webhook, text
-    claim(tx, text)
-    return webhooks.add(tx, **fields, secret=text)
-
-
-def claim(tx: Transaction, secret: str) -> None:
-    """Record that a form has used a secret. Raises Rejected if it did before, so that a revoked key stays revoked."""
+    Raises Rejected if it existed before, so that a revoked key stays revoked.
+    """
+    if tx.row(existing):
+        return
     # The record outlives the session. An Idempotency-Key never has this empty name.
-    row = {"digest": keys.digest_of(secret), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
+    row = {"digest": keys.digest_of(used), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))
     except NotUnique:
         raise Rejected("Idempotency-Key", "what it created is gone") from None
+    add(tx, **fields)
 
 
 # Keys
@@ -101,7 +92,8 @@ def create_key() -> Response:
     if scope not in SCOPES:
         raise ValidationError(f"must be one of {', '.join(SCOPES)}", "scope")
     key = keys.PREFIX + urlsafe_b64encode(form_secret()).decode().rstrip("=")
-    request.database.write(add_key, name, key, scope)
+    existing = ApiKey.select(ApiKey.name).where(ApiKey.name == name, ApiKey.digest == keys.digest_of(key))
+    request.database.write(add_once, key, existing, keys.add, name=name, key=key, scope=scope)
     return done("/keys", "It is shown only once.", name, key=key)
 
 
@@ -135,11 +127,13 @@ def create_webhook() -> Response:
     """Create a webhook."""
     fields = new_webhook.load(typed_fields())
     check_address(request.service, fields["url"])
-    webhook, secret = request.database.write(add_webhook, form_secret(), **fields)
+    secret = webhooks.SECRET_PREFIX + b64encode(form_secret()).decode()
+    existing = Webhook.select(Webhook.id).where(Webhook.secret == secret)
+    request.database.write(add_once, secret, existing, webhooks.add, **fields, secret=secret)
     text = "It is shown only once."
     if any(fields["url"].startswith(host["url"].partition("…")[0]) for host in HOSTS.values()):
         text += " This host does not check it: you need not keep it."
-    return done("/webhooks", text, without_password(webhook.url), secret=secret)
+    return done("/webhooks", text, without_password(fields["url"]), secret=secret)
 
 
 @views.get(f"{WEBHOOK}/edit")

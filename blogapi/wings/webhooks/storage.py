@@ -83,12 +83,6 @@ _options = Webhook.headers, Webhook.after_seconds, Webhook.body
 _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.active, Webhook.created_at, *_options)
 
 
-def find_by_secret(reader: Reader, secret: str) -> KnownWebhook | None:
-    """Return the webhook with this secret, if any."""
-    row = reader.row(_webhooks.where(Webhook.secret == secret))
-    return _known(row) if row else None
-
-
 def _known(row: tuple) -> KnownWebhook:
     webhook_id, url, events, active, created_at, headers, after_seconds, body = row
     options = _names(headers), after_seconds, body
