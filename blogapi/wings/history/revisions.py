@@ -51,10 +51,10 @@ def trash(
     With a text, only the posts that contain it are returned; the whole trash is read.
     """
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
-    is_wanted = _is_deleted & is_before & (Revision.until >= deleted_after)
+    condition = _is_deleted & is_before & (Revision.until >= deleted_after)
     if text:
-        is_wanted &= Revision.document.contains(documents.dump([text])[2:-2])
-    return _page(reader, limit, is_wanted, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
+        condition &= Revision.document.contains(documents.dump([text])[2:-2])
+    return _page(reader, limit, condition, [Revision.until.desc(), Revision.post_id.desc()], cursor_of)
 
 
 def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page[KeptPost, Any]:
