@@ -268,7 +268,7 @@ def _set(*columns: str, is_version: bool) -> Compiled:
 def delete(tx: Transaction, ref: PostRef, author: Author, check: Check = no_check, *, permanent: bool = False) -> None:
     """Move a post to the trash or, if permanent, delete it with its history. Raises DoesNotExist.
 
-    A damaged post is deleted for good, without a `check`, because the trash could not show it.
+    A damaged post cannot go to the trash: it is deleted for good, without a `check`.
     """
     try:
         post = find_to_change(tx, ref)

@@ -155,7 +155,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash for good, with its revisions. Raises DoesNotExist."""
-    with suppress(Damaged):  # not `find_in_trash`, so that a damaged post can be deleted, too
+    with suppress(Damaged):  # A damaged post can be deleted, too.
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)
 

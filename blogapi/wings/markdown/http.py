@@ -17,7 +17,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
 NO_BREAK = "body: has no line break: end even a single line with one; curl keeps them with --data-binary, not with -d"
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because case and encoding make no difference
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because files are UTF-8 anyway
 
 
 def parse_file(request: Request) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def _base(post: Fields, names: Fields) -> dict[str, Any]:
 
 
 def _insert(tx: Transaction, post_id: int, author: str, size: int) -> int:
-    """Insert a proposal without its document; return its id. Raises Rejected."""
+    """Insert a proposal without its base and document; return its id. Raises Rejected."""
     _check_room(tx, post_id, size)
     row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
     return tx.insert(Proposal.insert(row))

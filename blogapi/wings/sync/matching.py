@@ -86,7 +86,7 @@ class Assignment:
         self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
         self.heirs: dict[str, str] = {}  # new files with the slug of a post whose file is gone, by the old name
-        self.failures: list[Failure] = []  # names of new files for which no slug is left
+        self.failures: list[Failure] = []  # of new files for which no slug is left
         self.names: dict[str, str] = {}  # files by the slugs that they keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
         free = [post for key, post in posts.items() if not self.exists(self.holders.get(key, ""))]

@@ -37,7 +37,7 @@ class Pull:
     delete_all: bool = False  # even if most posts are gone
     theirs: bool = False  # also write files that have changed or are gone, and set yours aside
     published: bool = False  # create files for published posts only
-    images: bool = False  # fetches images
+    images: bool = False  # fetch images
 
     def __post_init__(self) -> None:
         """Find the files to write. Raises RemoteError if `delete` is not allowed."""

@@ -100,7 +100,7 @@ class Push:
         done = Result("updated" if current else "created", name, what_differs(item, is_new=not current))
         if self.working.dry_run:
             return done
-        if current and not current["etag"]:  # It was listed without its content.
+        if current and not current["etag"]:  # It was only listed, so its ETag is unknown.
             return None
         self.working.state.begin()
         fields = each_text(self.comparison.fields(name), with_addresses(self._upload_images(name, current)))
