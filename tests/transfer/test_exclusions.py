@@ -6,6 +6,7 @@ import pytest
 
 from blogapi.wings.transfer.exclusions import MAX_PATTERNS, REGEXES, Patterns
 from blogapi.wings.transfer.folder import DataError, load_yaml
+from tests.blogs import read, write_files
 
 
 def test_patterns_match_a_path_or_the_end_of_one():
@@ -53,3 +54,11 @@ def test_a_configuration_whose_aliases_have_no_end_is_refused():
         with pytest.raises(DataError):
             load_yaml(text)
     assert load_yaml("a: &a [x]\nexclude: *a") == {"a": ["x"], "exclude": ["x"]}
+
+
+def test_a_script_is_searched_in_linear_time(tmp_path):
+    begun = time.thread_time()
+    for number, text in enumerate(("exclude: [", "exclude(", "ignore ' ", "x = {", "a: 'b'\n")):
+        files = {"pelicanconf.py": text * (250_000 // len(text)), "content/a.md": "A"}
+        assert len(read(write_files(tmp_path / str(number), files))) == 1
+    assert time.thread_time() - begun < 5

@@ -184,7 +184,8 @@ OF_UNKNOWN = {  # front matter, and its status without and with `publish`
     "date: 2020-01-02\nunlisted: true": ("draft", "draft"),
     "tags: a": (None, None),
 }
-SITES = ("a/_config.yml", "a/hugo.toml", "a/_posts/b.md", "a/.eleventy.js")
+SITES = ("a/_config.yml", "a/hugo.toml", "a/_posts/b.md", "a/.eleventy.js", "a/quartz.config.ts")
+NOTES = ("a/.obsidian/app.json", "a/logseq/config.edn")  # Most notes with a date are private.
 
 
 def test_a_date_publishes_a_file_only_if_its_program_is_known_or_the_user_says_so(tmp_path):
@@ -197,6 +198,12 @@ def test_a_date_publishes_a_file_only_if_its_program_is_known_or_the_user_says_s
         post = site if site.endswith(".md") else "a/b.md"
         top = write_files(tmp_path / str(number), {site: "", post: POST.format("date: 2020-01-02")})
         assert read(top, publish=False)[0].fields["status"] == "published", site
+    for number, notes in enumerate(NOTES, 200):
+        files = {notes: "{}", "a/b.md": POST.format("date: 2020-01-02")}
+        top = write_files(tmp_path / str(number), files)
+        assert "status" not in read(top, publish=False)[0].fields, notes
+        (item,) = read(write_files(top, {"hugo.toml": ""}), publish=False)
+        assert (item.fields["status"], item.file.program.name) == ("published", "Hugo"), notes
 
 
 @cases(

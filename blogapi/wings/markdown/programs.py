@@ -69,6 +69,7 @@ class Program:
     post_data_files: tuple[str, ...] = ()  # contain values for one post; {} is its name
     has_asset_folders: bool = False  # whether the images of a post are in a folder with its name
     hides_underscore_folders: bool = False  # whether unknown folders that begin with "_" are not published
+    publishes_by_date: bool = True  # whether a post with a date is public; if not, a site around its folder decides
     zone: str = ""  # time zone for times without an offset, unless the site has its own
     languages: tuple[str, ...] = ()  # names in a configuration for the languages that can end file names (x.fr.md)
     language_files: tuple[str, ...] = ()  # names of files that list such languages, too
@@ -197,14 +198,23 @@ PROGRAMS = (
     Program("ABlog", config_files=("conf.py",), config_names=("blog_baseurl", "blog_path"), header_form="{post}"),
     Program("Pelican or MultiMarkdown", config_files=("pelicanconf.py",), header_form=":", names_have_tags=True),
     Program(
+        "Quartz",
+        config_files=files("quartz.config", SCRIPTS),
+        field_names={"status": ("publish",), "published_at": ("created",)},
+        has_linked_tags=True,
+        titles_from_names=True,
+    ),
+    Program(
         "Logseq",
         config_files=("logseq/config.edn",),
+        publishes_by_date=False,
         header_form="::",
         field_names={"status": ("public",), "published_at": ("created",)},
         has_linked_tags=True,
     ),
     Program(
         "Obsidian",
+        publishes_by_date=False,
         config_files=(".obsidian/app.json",),
         field_names={"status": ("publish", "dg-publish"), "published_at": ("created",)},
         has_linked_tags=True,
@@ -255,6 +265,7 @@ def _all_names(field: str) -> tuple[str, ...]:
 
 ANY = Program(
     "",
+    publishes_by_date=False,
     names_have_tags=True,
     field_names={field: _all_names(field) for field in NAMES_OF_FIELDS},
     flattened=_all("flattened"),

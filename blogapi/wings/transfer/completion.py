@@ -183,7 +183,12 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
         return
     hints = _dates_in(item.file.values)
     line = item.file.line_of(hints[0]) if hints else None
-    hints += [f"{name} in {entry.source}" for entry in inherited for name in _dates_in(entry.values)]
+    hints += [
+        f"{name} in {entry.source}"
+        for entry in inherited
+        for name in _dates_in(entry.values)
+        if isinstance(entry.values[name], str)
+    ]
     hints += [f"{name} in its text" for name in _dates_in_text(item.fields["content"])]
     if match := DAY_IN_PATH.search(str(path)):
         hints.append(f"{match[0]} in its path")

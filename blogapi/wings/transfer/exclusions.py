@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 
 from pathspec import GitIgnoreSpec
 
-from blogapi.wings.markdown.programs import NO_MATCH, SCRIPTS, files
+from blogapi.wings.markdown.programs import NO_MATCH
 from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, mappings, roots_of
@@ -19,28 +19,30 @@ from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, 
 EXCLUDING = {
     *("exclude", "ignorefiles", "excludefiles", "ignored_content"),  # Jekyll, Hugo, its mounts, Zola
     *("exclude_docs", "draft_docs", "ignorepatterns", "userignorefilters"),  # MkDocs, Quartz, Obsidian
-    *("article_excludes", "ignore_files", "ignores.add"),  # Pelican, Eleventy
+    *("article_excludes", "ignore_files", "ignores.add", "ignores"),  # Pelican, Eleventy, Nuxt
+    *("ignore", "srcexclude", "excludedpaths"),  # Hexo, Gatsby, Lume and Middleman, VitePress, Statiq
     *("contentexclude", "contenthide"),  # Flowershow
 }
 # Which of their patterns are regular expressions, by name: in Hugo all, in Obsidian those between slashes
 REGEXES = {"ignorefiles": re.compile(".*", re.DOTALL), "userignorefilters": re.compile("/.+/")}
 SLASHES = re.compile("^/(.+)/$")
-IGNORE_FILE = ".eleventyignore"
+IGNORE_FILES = (".eleventyignore", ".gitignore")  # A post that is not in git was not published from there.
 TEMPLATES = "templates.json"  # Obsidian's file that names the folder of templates
 EXCLUDING_FILES = (
     *CONFIG_FILES,
-    *files("quartz.config", SCRIPTS),
     "config.json",
-    IGNORE_FILE,
+    *IGNORE_FILES,
     f".obsidian/{TEMPLATES}",
 )
 OPTS_IN = "ExplicitPublish"  # With this, Quartz publishes only posts with `publish: true`.
 OPTED_IN = re.compile(rf"^[^/\n]*\b{OPTS_IN}\(", re.MULTILINE)
 IN_SCRIPT = re.compile(
-    rf"\b({'|'.join(map(re.escape, sorted(EXCLUDING)))})[\"']?\s*[:=(]\s*(\[[^\]]*\]|\"[^\"\n]*\"|'[^'\n]*')",
+    rf"\b({'|'.join(map(re.escape, sorted(EXCLUDING, reverse=True)))})[\"']?\s{{0,9}}[:=]?\s{{0,9}}"
+    r"(\[[^\]]{0,3000}\]|\([^()]{0,3000}\)|\"[^\"\n]*\"|'[^'\n]*')",
     re.IGNORECASE,
 )
-QUOTED = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
+QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
+RENDERED = "render"  # in Quarto, a list of files with those that are not, after "!"
 
 MAX_PATTERNS, MAX_LENGTH = 200, 500  # limits for a list: patterns, and characters of each
 MAX_STEPS = 10**8  # limit for the steps of a match in the worst case
@@ -53,10 +55,12 @@ UNUSABLE = re.compile(r"\)\s*[*+{]|\[:")
 class Patterns:
     """Patterns of files, relative to any folder of a site; those that match `regexes` are regular expressions, too.
 
-    If one cannot be read as its program reads it, or might take too long, they match every path.
+    If one cannot be read as its program reads it, or might take too long, they match every path. With `are_rooted`,
+    they are relative to the top folder alone.
     """
 
-    def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH):
+    def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH, are_rooted: bool = False):
+        self.are_rooted = are_rooted
         self.match_all = len(lines) > MAX_PATTERNS or any(map(_is_unusable, lines))
         usable = [] if self.match_all else lines
         self.power = 1 + max((len(REPEATED.findall(line)) for line in usable), default=0)
@@ -74,7 +78,7 @@ class Patterns:
         if self.match_all or len(path) ** self.power > MAX_STEPS:
             return True
         parts = path.split("/")
-        ends = ("/".join(parts[index:]) for index in range(len(parts)))
+        ends = ("/".join(parts[index:]) for index in range(1 if self.are_rooted else len(parts)))
         # In Hugo, a path begins with a slash.
         return any(map(self.spec.match_file, ends)) or any(
             regex.search(path) or regex.search(f"/{path}") for regex in self.regexes
@@ -98,14 +102,18 @@ def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, 
     for file in files_in(folder, EXCLUDING_FILES):
         with suppress(DataError):  # reported elsewhere
             lists = [*_lists(file, roots)]
-            exclusions += [(file, name, Patterns(lines, REGEXES.get(name, NO_MATCH))) for name, lines in lists]
+            exclusions += [
+                (file, name, Patterns(lines, REGEXES.get(name, NO_MATCH), file.name in IGNORE_FILES))
+                for name, lines in lists
+            ]
     return tuple(exclusions)
 
 
 def _lists(file: Path, roots: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
     """Yield the lists of patterns in a configuration, each with its name. Raises DataError."""
-    if file.name == IGNORE_FILE:
-        yield file.name, read_text(file, roots).splitlines()
+    if file.name in IGNORE_FILES:
+        lines = read_text(file, roots).splitlines()
+        yield "a pattern", [line for line in lines if line.strip() and not line.startswith("#")]
     elif file.name == TEMPLATES:
         yield "folder", [*_texts(read_data(file, roots).get("folder"))]
     elif file.suffix in (".json", ".toml", ".yaml", ".yml"):
@@ -115,13 +123,15 @@ def _lists(file: Path, roots: tuple[str, ...]) -> Iterator[tuple[str, list[str]]
         if OPTED_IN.search(text):
             yield OPTS_IN, []
         for match in IN_SCRIPT.finditer(text):
-            yield match[1].lower(), [one or other for one, other in QUOTED.findall(match[2])]
+            yield match[1].lower(), [quoted for _, quoted in QUOTED.findall(match[2])]
 
 
 def _lists_in(value: Any) -> Iterator[tuple[str, list[str]]]:
     for mapping in mappings(value):
         for name, inner in mapping.items():
-            if str(name).lower() in EXCLUDING:
+            if name == RENDERED:
+                yield name, [line[1:] for line in _texts(inner) if line.startswith("!")]
+            elif str(name).lower() in EXCLUDING:
                 yield str(name).lower(), [line for text in _texts(inner) for line in text.splitlines()]
             else:
                 yield from _lists_in(inner)

@@ -84,8 +84,7 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
     """Yield the values in a data file. In a script, only plain values are read."""
     try:
         if file.suffix[1:] in SCRIPTS:
-            literals = LITERAL.findall(read_text(file, roots))
-            yield Inherited(file.name, {name: value.strip("\"'") for name, value in literals})
+            yield Inherited(file.name, _literals(read_text(file, roots)))
         elif file.suffix == ".md":
             delimiter, text, _, _ = split(read_text(file, roots).encode(), skip_blank=True)
             read, _ = (read_toml if delimiter == b"+++" else read_yaml)(text)
@@ -100,6 +99,10 @@ def _read(file: Path, roots: tuple[str, ...]) -> Iterator[Inherited]:
             yield Inherited(file.name, {name: values[name] for name in values.keys() - {path.stem for path in names}})
     except (DataError, MarkdownError):
         yield _unreadable(file)
+
+
+def _literals(script: str) -> dict[str, str]:
+    return {name: value.strip("\"'") for name, value in LITERAL.findall(script)}
 
 
 def values_of_file(path: Path, roots: tuple[str, ...], data: Path) -> dict[str, Any] | None:
@@ -117,6 +120,7 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
         yield _unreadable(site.config)
         return
     yield Inherited(name, {key: values[key] for key in OF_SITE if key in values})
+    yield Inherited(name, _literals(str(values.get("default_metadata"))))  # Pelican
     yield from (Inherited(name, part) for part in mappings(values.get("cascade")))
     for default in mappings(values.get("defaults")):
         scope, own = default.get("scope"), default.get("values")

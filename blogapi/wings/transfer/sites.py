@@ -17,7 +17,7 @@ from blogapi.wings.transfer.names import pattern_of
 
 # Folders often given in place of their site, whose configuration is then in a folder above
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
-ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(.*))", re.MULTILINE)
+ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
 PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # counts only below one of SITE_PARTS
 
@@ -59,7 +59,7 @@ def roots_of(bound: Path) -> tuple[str, ...]:
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
     """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default."""
-    unread = ""
+    unread, notes = "", None  # notes: a folder of notes, which may be in a site
     for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):
             try:
@@ -74,9 +74,14 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
             for program in (program for program in PROGRAMS if below in program.config_files):
                 names = () if below in program.own_config_files else program.config_names
                 if not names or values.keys() & names:
-                    return _site(program, parent, config, values, zone)._replace(unread=unread)
+                    site = _site(program, parent, config, values, zone)._replace(unread=unread)
+                    if program.publishes_by_date:
+                        return site
+                    notes = notes or site
         if parent == parent.parent:
             break
+    if notes:
+        return notes
     path = f"/{folder.relative_to(bound.parent).as_posix()}/"
     for program in PROGRAMS:
         if name := next((name for name in program.post_folders if f"/{name}/" in path), ""):

@@ -18,7 +18,7 @@ from blogapi.clock import rfc3339
 from blogapi.wings.markdown.files import MAX_FILE_BYTES, MarkdownFile, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 from blogapi.wings.markdown.html import markdown_of
-from blogapi.wings.markdown.programs import ANY, HUGO_CONFIGS, OURS, SCRIPTS
+from blogapi.wings.markdown.programs import HUGO_CONFIGS, OURS, SCRIPTS
 from blogapi.wings.transfer import feeds, names
 from blogapi.wings.transfer.completion import complete, hide_unless_public, note_dates, set_status_aside
 from blogapi.wings.transfer.content import without_controls
@@ -264,7 +264,7 @@ class Sources:
         address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
         plain = site.without_language(placed)
-        publish = self.publish or site.program is not ANY or file.is_exported
+        publish = self.publish or site.program.publishes_by_date or file.is_exported
         name, notes = names.infer(file, plain, folders, top.absolute().name, address, site.zone, publish)
         item = Item(
             str(path),
