@@ -27,6 +27,14 @@ def test_patterns_match_a_path_or_the_end_of_one():
     assert not Patterns(["se.ret", "(notes", "[[a]"], REGEXES["userignorefilters"]).matches("secret/a.md")
 
 
+def test_patterns_of_a_usual_gitignore_are_no_danger():
+    path = f"content/posts/2016-05-19-{'what-it-is-' * 7}my_first.md"
+    assert not Patterns(["report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json", "**/_*/**", "/posts/"], are_rooted=True).matches(
+        path
+    )
+    assert Patterns(["**/2016*/**", "posts/*my*"], are_rooted=False).matches(path)
+
+
 def test_patterns_that_could_take_long_or_are_read_otherwise_match_at_once():
     path = f"posts/{'a' * 200}.md"
     begun = time.thread_time()

@@ -1,9 +1,11 @@
 """Find the files that the configuration of a site leaves out. Names and patterns of all programs count."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from math import comb
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -26,6 +28,7 @@ EXCLUDING = {
 # Which of their patterns are regular expressions, by name: in Hugo all, in Obsidian those between slashes
 REGEXES = {"ignorefiles": re.compile(".*", re.DOTALL), "userignorefilters": re.compile("/.+/")}
 SLASHES = re.compile("^/(.+)/$")
+IGNORED = "a line"
 IGNORE_FILES = (".eleventyignore", ".gitignore")  # A post that is not in git was not published from there.
 TEMPLATES = "templates.json"  # Obsidian's file that names the folder of templates
 EXCLUDING_FILES = (
@@ -44,9 +47,10 @@ IN_SCRIPT = re.compile(
 QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
 RENDERED = "render"  # in Quarto, a list of files with those that are not, after "!"
 
-MAX_PATTERNS, MAX_LENGTH = 200, 500  # limits for a list: patterns, and characters of each
+MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for a list: patterns, and characters of each
 MAX_STEPS = 10**8  # limit for the steps of a match in the worst case
-REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps by the length of the path.
+STARS = re.compile(r"\*+")
+REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps of a regular expression by the length of the path.
 # What may take exponential time, with white space in verbose patterns; and POSIX classes, which Python reads
 # differently
 UNUSABLE = re.compile(r"\)\s*[*+{]|\[:")
@@ -62,22 +66,25 @@ class Patterns:
     def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH, are_rooted: bool = False):
         self.are_rooted = are_rooted
         self.match_all = len(lines) > MAX_PATTERNS or any(map(_is_unusable, lines))
-        usable = [] if self.match_all else lines
-        self.power = 1 + max((len(REPEATED.findall(line)) for line in usable), default=0)
+        lines = [] if self.match_all else lines
+        expressions = [*filter(regexes.fullmatch, lines)]
+        self.stars = max((len(STARS.findall(line)) for line in lines), default=0)
+        self.repeated = max((len(REPEATED.findall(line)) for line in expressions), default=0)
         self.regexes: list[re.Pattern[str]] = []
         with catch_warnings():
             simplefilter("ignore", FutureWarning)  # Python may one day read nested sets differently.
-            self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, usable))
+            self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, lines))
             try:
-                self.regexes = [re.compile(SLASHES.sub(r"\1", line)) for line in filter(regexes.fullmatch, usable)]
+                self.regexes = [re.compile(SLASHES.sub(r"\1", line)) for line in expressions]
             except (re.error, OverflowError, RecursionError):
                 self.match_all = True
 
     def matches(self, path: str) -> bool:
         """Return whether the patterns match a path or the end of one."""
-        if self.match_all or len(path) ** self.power > MAX_STEPS:
+        parts, length = path.split("/"), len(path)
+        steps = max(len(parts) * comb(length + self.stars, self.stars), length ** (1 + self.repeated))
+        if self.match_all or steps > MAX_STEPS:
             return True
-        parts = path.split("/")
         ends = ("/".join(parts[index:]) for index in range(1 if self.are_rooted else len(parts)))
         # In Hugo, a path begins with a slash.
         return any(map(self.spec.match_file, ends)) or any(
@@ -103,7 +110,7 @@ def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, 
         with suppress(DataError):  # reported elsewhere
             lists = [*_lists(file, roots)]
             exclusions += [
-                (file, name, Patterns(lines, REGEXES.get(name, NO_MATCH), file.name in IGNORE_FILES))
+                (file, name, Patterns(lines, REGEXES.get(name, NO_MATCH), name in (IGNORED, RENDERED)))
                 for name, lines in lists
             ]
     return tuple(exclusions)
@@ -113,7 +120,7 @@ def _lists(file: Path, roots: tuple[str, ...]) -> Iterator[tuple[str, list[str]]
     """Yield the lists of patterns in a configuration, each with its name. Raises DataError."""
     if file.name in IGNORE_FILES:
         lines = read_text(file, roots).splitlines()
-        yield "a pattern", [line for line in lines if line.strip() and not line.startswith("#")]
+        yield IGNORED, [line for line in lines if line.strip() and not line.startswith("#")]
     elif file.name == TEMPLATES:
         yield "folder", [*_texts(read_data(file, roots).get("folder"))]
     elif file.suffix in (".json", ".toml", ".yaml", ".yml"):
@@ -122,8 +129,10 @@ def _lists(file: Path, roots: tuple[str, ...]) -> Iterator[tuple[str, list[str]]
         text = read_text(file, roots)
         if OPTED_IN.search(text):
             yield OPTS_IN, []
+        lists: defaultdict[str, list[str]] = defaultdict(list)
         for match in IN_SCRIPT.finditer(text):
-            yield match[1].lower(), [quoted for _, quoted in QUOTED.findall(match[2])]
+            lists[match[1].lower()] += [quoted for _, quoted in QUOTED.findall(match[2])]
+        yield from lists.items()
 
 
 def _lists_in(value: Any) -> Iterator[tuple[str, list[str]]]:
