@@ -11,7 +11,7 @@ from marshmallow import ValidationError
 from blogapi.api.request import Request
 from blogapi.clock import earlier
 from blogapi.posts import storage as posts
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.keys import digest_of
 from blogapi.storage.models import Author, Idempotency
@@ -54,9 +54,16 @@ def key_of(request: Request) -> IdempotencyKey:
 
 def find(reader: Reader, key: IdempotencyKey) -> tuple[bytes, int] | None:
     """Return the hash of the request that used this key recently, and the id of the post it created."""
-    used = (Idempotency.digest == key.client) & (Idempotency.name == key.name)
-    is_valid = Idempotency.created_at > earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
-    return reader.row(Idempotency.select(Idempotency.request, Idempotency.post_id).where(used, is_valid))
+    since = earlier(reader.now, DERIVED_TTL if key.is_derived else TTL)
+    return reader.row(USED_SINCE, client=key.client, name=key.name, since=since)
+
+
+_used = (Idempotency.digest == Placeholder("client")) & (Idempotency.name == Placeholder("name"))
+USED_SINCE = Compiled(
+    Idempotency.select(Idempotency.request, Idempotency.post_id).where(
+        _used, Idempotency.created_at > Placeholder("since")
+    )
+)
 
 
 def add_once(

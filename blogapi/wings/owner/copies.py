@@ -31,7 +31,7 @@ from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
-from blogapi.storage.engine import Reader, Transaction
+from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 
@@ -83,6 +83,10 @@ class Sent(NamedTuple):
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
 _latest = DraftCopy.saved_at.desc(), DraftCopy.id
+# While somebody types, each form runs these again and again.
+COPY_OF_FORM = Compiled(_copies.where(DraftCopy.id == Placeholder("form")))
+_of_draft = (DraftCopy.draft == Placeholder("draft")) & (DraftCopy.state != ASIDE)
+CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
 
 
 # Find
@@ -90,7 +94,7 @@ _latest = DraftCopy.saved_at.desc(), DraftCopy.id
 
 def find(reader: Reader, place: str) -> Copy | None:
     """Return the copy of a form, given its id or a place."""
-    row = reader.row(_copies.where(DraftCopy.id == place.partition(" ")[0]))
+    row = reader.row(COPY_OF_FORM, form=place.partition(" ")[0])
     return Copy._make(row) if row else None
 
 
@@ -120,8 +124,7 @@ def key_of(draft: str) -> idempotency.IdempotencyKey:
 
 def current(reader: Reader, draft: str) -> Copy | None:
     """Return the current copy of a draft, else the last discarded one."""
-    is_its = (DraftCopy.draft == str(post_of(reader, draft) or draft)) & (DraftCopy.state != ASIDE)
-    row = reader.row(_copies.where(is_its).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
+    row = reader.row(CURRENT, draft=str(post_of(reader, draft) or draft))
     return Copy._make(row) if row else None
 
 
