@@ -1,7 +1,6 @@
 """A client for the API of the user's service: it retries requests, and bounds and validates responses."""
 
 import json
-import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -16,6 +15,7 @@ import urllib3
 from marshmallow import EXCLUDE, ValidationError
 from urllib3.exceptions import HTTPError, SSLError
 
+from blogapi.bounded import check_json
 from blogapi.config import BASE_URL, is_loopback
 from blogapi.documents import dump
 from blogapi.posts.schemas import PostSchema
@@ -31,6 +31,7 @@ MAX_REASON = 500  # limit in characters for a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
+MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # params alone have up to 500 values
 FEW_ON_PAGE = 100  # a page counts as at least this many items, so that a list of tiny pages ends
 MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: limit for reading, and how many a service keeps
 FEW = 20  # fetch at most this many posts one by one; for more, list all posts
@@ -65,10 +66,16 @@ class ApiResponse(NamedTuple):
     data: bytes
 
 
-def number_in(answer: ApiResponse, header: str) -> int:
-    """Return the number in a header, or 0."""
-    text = answer.headers.get(header, "")
+def retry_after(answer: ApiResponse) -> int:
+    """Return the seconds in the header Retry-After, or 0."""
+    text = answer.headers.get("Retry-After", "")
     return int(text) if HEADER_NUMBER.fullmatch(text) else 0
+
+
+def json_in(answer: ApiResponse) -> Any:
+    """Return the JSON in a response. Raises ValueError."""
+    check_json(answer.data, MAX_JSON_VALUES, MAX_JSON_DEPTH)
+    return json.loads(answer.data)
 
 
 def date_of(answer: ApiResponse) -> float:
@@ -92,7 +99,6 @@ class ApiClient:
             say(f"{address} is not encrypted: others on the network can read the key")
         self.address, self.say, self.sleep = address, say, sleep
         self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
-        self.limit = self.remaining = 0  # requests per minute, and how many remain
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
 
@@ -115,7 +121,7 @@ class ApiClient:
                 answer = self._attempt(method, path, body, named, max_bytes)
                 if answer.status < 300 or answer.status in also:
                     return answer
-                reason, asked = self._reason(answer), number_in(answer, "Retry-After")
+                reason, asked = self._reason(answer), retry_after(answer)
                 failures += answer.status != 429
             except HTTPError as error:
                 reason, asked, failures = self._no_answer(error), 0, failures + 1
@@ -139,7 +145,6 @@ class ApiClient:
                     raise RemoteError(f"a response of {self.address} is too large")
                 response.drain_conn()
         answer = ApiResponse(response.status, response.headers, data)
-        self.limit, self.remaining = (number_in(answer, f"X-RateLimit-{name}") for name in ("Limit", "Remaining"))
         self.now = date_of(answer) or time.time()
         return answer
 
@@ -153,8 +158,8 @@ class ApiClient:
     def _reason(self, answer: ApiResponse) -> str:
         """Return the message of an error. Raises NotSynced or RemoteError if a retry is pointless."""
         try:
-            reason = str(json.loads(answer.data)["message"])[:MAX_REASON]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            reason = str(json_in(answer)["message"])[:MAX_REASON]
+        except (ValueError, KeyError, TypeError):
             reason = f"{self.address} answers {answer.status}"
         if answer.status == 429:
             return "the rate limit is reached"
@@ -167,21 +172,12 @@ class ApiClient:
             raise RemoteError(reason)
         return reason
 
-    def announce(self, requests: int) -> None:
-        """Say how long these requests will take if this minute's quota does not suffice."""
-        if self.limit and requests > self.remaining:
-            minutes = math.ceil((requests - self.remaining) / self.limit)
-            self.say(f"{requests} requests, at {self.limit} a minute: about {minutes} minute{'s' * (minutes > 1)}")
-
     def parsed(self, answer: ApiResponse, kind: type) -> Any:
         """Return the JSON in a response. Raises RemoteError."""
-        try:
-            value = json.loads(answer.data)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, kind):
-            raise self.not_blogapi()
-        return value
+        with suppress(ValueError):
+            if isinstance(value := json_in(answer), kind):
+                return value
+        raise self.not_blogapi()
 
     def not_blogapi(self) -> RemoteError:
         """Return the error for an address that belongs to another program."""

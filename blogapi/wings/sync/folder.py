@@ -5,9 +5,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Container, Iterator
+from contextlib import suppress
 from datetime import tzinfo
 from functools import cache, partial
-from glob import escape
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
@@ -54,6 +54,9 @@ BEGINNING = 60  # bytes
 EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # where Hugo's themes keep example sites
 # Lines that git writes around a conflict
 MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
+
+
+SET_ASIDE = re.compile(r"(.+)\.(?:\.path|conflict).*")  # by rclone
 
 
 class Result(NamedTuple):
@@ -188,6 +191,7 @@ class WorkingFolder:
         self.items: dict[str, Item] = {}  # the posts in readable files, by their paths below the folder
         self.left_out: dict[str, str] = {}  # the reasons
         self.failures: list[Failure] = []
+        self._set_aside = cache(self._find_set_aside)
         self._ignored = Ignored(folder, with_git, self.entries)
         # A pull may have written such marks as text.
         recorded = {entry["sha256"] for entry in self.entries.values()}
@@ -217,7 +221,12 @@ class WorkingFolder:
     def is_set_aside(self, name: str) -> bool:
         """Return whether rclone has renamed all versions of a file, because they conflict."""
         path = self.top / name
-        return any(other for end in (".path", "conflict") for other in path.parent.glob(f"{escape(path.name)}.{end}*"))
+        return path.name in self._set_aside(path.parent)
+
+    def _find_set_aside(self, folder: Path) -> set[str]:
+        with suppress(OSError):
+            return {match[1] for name in os.listdir(folder) if (match := SET_ASIDE.fullmatch(name))}
+        return set()
 
     def bytes_of(self, name: str) -> bytes:
         """Return the bytes of a file that was read before. Raises OSError, and Conflict if it has changed since."""

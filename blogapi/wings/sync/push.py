@@ -37,7 +37,7 @@ class Push:
     parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)  # old and present slugs of posts
 
     def __post_init__(self) -> None:
-        """Find the files to send, and announce how long it will take. Raises RemoteError if it is not allowed."""
+        """Find the files to send. Raises RemoteError if it is not allowed."""
         comparison, working = self.comparison, self.comparison.working
         self.working, self.entries, self.items, self.remote = working, working.entries, working.items, comparison.remote
         self.by_slug = {post["slug"]: post for post in comparison.posts.values()}
@@ -45,16 +45,15 @@ class Push:
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, self.items, "files")
         self.queue = comparison.chosen([*self.items, *gone])
-        same = {name for name in self.queue if comparison.is_same(name, self.entries.get(name))}
-        requests = {name for name in self.queue if name in self.items} - same
-        self.remote.client.announce(len(requests.union(*(self.items[name].images for name in requests))))
         if self.remote.scope in ("published-only", *(() if working.dry_run else ("read-only",))):
             raise RemoteError(f"this key is {self.remote.scope}: a push needs one that may write")
-        # A post may have changed again within the same second; a pull finds that.
-        listed = {name: comparison.post_of[name] or {} for name in same if not self.overwrite}
-        self.unchanged = {
-            name for name, post in listed.items() if post.get("updated_at") == self.entries[name]["updated_at"]
-        }
+        self.unchanged = {name for name in self.queue if not self.overwrite and self._is_unchanged(name)}
+
+    def _is_unchanged(self, name: str) -> bool:
+        """Return whether a file need not be sent. A pull notices if its post changed within the same second."""
+        post, entry = self.comparison.post_of[name], self.entries.get(name)
+        is_as_listed = post and entry and post["updated_at"] == entry["updated_at"]
+        return bool(is_as_listed and self.comparison.is_same(name, entry))
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""

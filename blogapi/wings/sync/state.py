@@ -254,24 +254,21 @@ def _read(folder: Folder, name: str) -> tuple[bytes, os.stat_result]:
 def _parse(data: bytes) -> Journal:
     first, *rest = data.split(b"\n")
     head = json.loads(first)
-    entries: dict[str, Entry] = {}
-    skipped: dict[str, str] = {}
     if not isinstance(head["remote"], str) or not isinstance(head.get("places", []), list):
         raise ValueError
-    for name, entry in head.get("files", {}).items():  # written by 1.2, which did not record when it saw a post
-        seen_at = later(entry["updated_at"], timedelta(seconds=1))
-        entries[checked_name(name)] = _loaded(entry | {"seen": seen_at})
+    skipped: dict[str, str] = {}
+    entries = {  # written by 1.2, which did not record when it saw a post
+        name: entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}
+        for name, entry in head.get("files", {}).items()
+    }
     lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty, or was not written completely.
     heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge the states of two clones.
     seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
-    for name, entry in (line for line in lines if isinstance(line, list)):
-        if isinstance(entry, str):
-            _set(entries, skipped, name.replace("\0", ""), entry)  # may belong to a folder
-            continue
-        loaded, known = entry and _loaded(seen | entry), entries.get(checked_name(name))
-        if not (known and loaded and len(heads) > 1 and loaded["updated_at"] < known["updated_at"]):
-            _set(entries, skipped, name, loaded)
-    return head, entries, skipped
+    for name, line in (line for line in lines if isinstance(line, list)):
+        entry, known = seen | line if isinstance(line, dict) else line, entries.get(name)
+        if not (known and isinstance(line, dict) and len(heads) > 1 and line["updated_at"] < known["updated_at"]):
+            _set(entries, skipped, name, entry)
+    return head, {checked_name(name): _loaded(entry) for name, entry in entries.items()}, skipped
 
 
 def _set(entries: dict[str, Entry], skipped: dict[str, str], name: str, entry: Entry | str | None) -> None:
