@@ -60,21 +60,21 @@ def slug_of(title: str) -> str:
     return slug or "untitled"
 
 
-def find_free(reader: Reader, slug: str) -> str:
-    """Return a free slug, numbered if needed, in O(log n) look-ups for n posts that share it.
+def find_free(reader: Reader, slug: str, post_id: int = 0) -> str:
+    """Return a slug free for this post, numbered if needed, in O(log n) look-ups for n posts that share it.
 
     Doubling finds a free number; bisection then finds a free one right after a taken one.
     """
-    if not is_taken(reader, slug):
+    if not is_taken(reader, slug, post_id):
         return slug
     if len(slug) > NUMBERED_SLUG:
-        return find_free(reader, slug[:NUMBERED_SLUG].rstrip("-"))
+        return find_free(reader, slug[:NUMBERED_SLUG].rstrip("-"), post_id)
     taken, free = 1, 2
-    while is_taken(reader, f"{slug}-{free}"):
+    while is_taken(reader, f"{slug}-{free}", post_id):
         taken, free = free, free * 2
     while free - taken > 1:
         middle = (taken + free) // 2
-        if is_taken(reader, f"{slug}-{middle}"):
+        if is_taken(reader, f"{slug}-{middle}", post_id):
             taken = middle
         else:
             free = middle

@@ -163,25 +163,21 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
     if isinstance(reader, Transaction) and not target:
         posts.delete(reader, post_id, BY)
     elif isinstance(reader, Transaction):
-        target, reason = _with_free_slugs(reader, post_id, present, target)
+        target, reason = _with_free_slugs(reader, post_id, target)
         if posts.is_same(target, present):
             return done("left", reason)
         _bring_back(reader, post_id, present, target)
     return done(action, reason)
 
 
-def _with_free_slugs(tx: Transaction, post_id: int, present: Fields, target: Fields) -> tuple[Fields, str]:
+def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
     """Return the earlier state of a post with slugs that are free, and what differs.
 
     If its slug is taken, it gets or keeps a numbered one, so that another post can take its present slug.
     """
-    slug, former = target["slug"], target.get("former_slugs", [])
-    kept, differences = slugs.still_free(tx, former, post_id), []
-    if slugs.is_taken(tx, slug, post_id):
-        base, _, number = present.get("slug", "").rpartition("-")
-        is_numbered = base == slug[: slugs.NUMBERED_SLUG].rstrip("-") and number.isdigit()
-        slug = present["slug"] if is_numbered else slugs.find_free(tx, slug)
-        differences = [f"its slug {target['slug']} is taken, so it has {slug}"]
+    slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
+    kept = slugs.still_free(tx, former, post_id)
+    differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []
     differences += [f"its former slug {taken} is taken" for taken in former if taken not in (kept or ())]
     return documents.in_order(target | {"slug": slug, "former_slugs": kept}), "; ".join(differences)
 
