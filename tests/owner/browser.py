@@ -174,7 +174,7 @@ class Window:
                 is_text = focused.get_attribute("id") in ("title", "content")  # where the caret is enough
                 assert is_text or focused.value_of_css_property("outline-style") == "solid"
                 return
-        raise AssertionError(name)
+        raise AssertionError(f"{name} is not reached in:\n{self.text}")
 
     def follow(self, name):
         """Reach a link or a button, and press Enter for the next page."""

@@ -43,7 +43,7 @@ def test_a_reload_before_the_browser_can_store_anything_shows_what_was_sent_mean
     window.browser.refresh()
     window.has("One. Two.")
     window.browser.execute_script("window.same = true")
-    window.browser.execute_async_script("setTimeout(arguments[0], 2500)")
+    window.browser.execute_async_script("setTimeout(arguments[0], 1500)")
     assert window.browser.execute_script("return window.same")  # The page does not load again and again.
 
 
@@ -140,9 +140,10 @@ def test_kept_and_failed_are_announced_once_each(window):
         window.browser.execute_script("kept = 0")
         for number in range(wanted):
             window.fill(content=" x")
+            window.send("")
             eventually(lambda number=number: window.browser.execute_script("return kept") > number, 20)
         if not wanted:
             window.fill(content=" x")
-            window.said("Not saved: there is no connection.")
+            window.send("Not saved: there is no connection.")
     announced = window.browser.execute_script("return texts")
     assert [text.partition(" ")[0] for text in announced] == ["Kept", "Not", "Kept"]

@@ -54,6 +54,22 @@ def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     assert window.value("content") == "One. Both. Phone."
 
 
+def test_a_new_post_continues_on_the_phone_and_back_on_the_laptop(window):
+    window.open(NEW)
+    window.fill(title="Bread", content="Rises.")
+    window.send()
+    with window.another_device():
+        window.open("/settings/posts")
+        window.click("Bread")
+        window.fill(content=" Slowly.")
+        window.send()
+    window.come_back()
+    window.has("Rises. Slowly.")
+    window.click("Save draft")
+    window.said("Saved")
+    assert window.stored(2) == "Rises. Slowly."
+
+
 def test_a_duplicated_tab_is_another_form(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")
@@ -75,8 +91,9 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two.", "tags": ["a"]})
     window.fill(content=" Mine.")
     window.send("This post was changed elsewhere, too.")
-    window.click("Update")
-    eventually(lambda: "Not saved: the post was changed elsewhere, too" in window.text)
+    with window.next_page():
+        window.click("Update")
+    assert "Not saved: the post was changed elsewhere, too" in window.text
     assert (window.stored(), window.value("tags")) == ("Two.", "a")
     window.click("Update")
     window.said("Updated for readers")
@@ -104,9 +121,9 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     window.service.request("PATCH", "/v1/posts/2", published)
     window.fill(content="t")
     window.send("This post is live now.")
-    assert window.browser.find_element(By.ID, "save").text == "Update"
-    window.click("Update")
-    window.said("Readers see this post. Press the button again")
+    with window.next_page():
+        window.click("Save draft")
+    assert "Not saved: this post is live now. Update shows readers the text below." in window.text
     assert window.stored(2) == "Rises."
     window.fill(content="ence.")
     window.click("Update")

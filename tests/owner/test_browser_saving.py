@@ -137,7 +137,7 @@ def test_enter_in_a_line_of_a_published_post_publishes_nothing(window):
     window.open(EDIT)
     window.fill(title=" falls")
     window.press(Keys.ENTER)
-    window.said("Kept")
+    window.send()
     assert window.titles == ["Evening"]
 
 
@@ -146,12 +146,12 @@ def test_text_that_the_server_refuses_stays_in_the_form_and_in_the_browser(windo
     # Over four megabytes; more characters of one byte would take a browser longer to lay out.
     window.browser.execute_script("document.querySelector('#content').value = ('€'.repeat(999) + '\\n').repeat(1400)")
     window.fill(content="y")
-    window.said("This text is only in this browser: the server refuses it. Save it to see why.")
+    window.send("This text is only in this browser: the server refuses it. Save it to see why.")
     window.browser.refresh()
     eventually(lambda: len(window.value("content")) == 1_400_001)
     window.browser.execute_script("document.querySelector('#content').value = ''")
     window.fill(content="Short.")
-    window.said("Kept")
+    window.send()
 
 
 def test_a_refused_save_marks_its_field_and_the_form_stays(window):
@@ -174,7 +174,7 @@ const [data, area] = [new DataTransfer(), document.querySelector("#content")];
 data.setData("text/html", "<p>Some <b>bold</b> words</p>");
 data.setData("text/plain", "Some bold words");
 const real = fetch;
-const wait = (address) => new Promise((done) => setTimeout(done, String(address).endsWith("/markdown") ? 2000 : 0));
+const wait = (address) => new Promise((done) => setTimeout(done, String(address).endsWith("/markdown") ? 500 : 0));
 window.fetch = (address, ...rest) => wait(address).then(() => real(address, ...rest));
 area.focus();
 area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
@@ -190,3 +190,15 @@ def test_save_waits_for_what_is_being_pasted_and_what_is_typed_meanwhile_stays_b
     window.click("Update")
     window.said("Updated for readers")
     assert window.stored() == "One. Some **bold** words and more."
+
+
+@IN_BOTH_BROWSERS
+def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
+    lines = [f"<p><b>{number}</b> is a line</p>" for number in range(4000)]
+    window.browser.get(f"data:text/html,{''.join(lines)}")
+    for key in ("a", "c"):
+        window.browser.find_element(By.TAG_NAME, "body").send_keys((Keys.CONTROL, key))
+    window.open(EDIT)
+    window.fill(content=(Keys.CONTROL, "v", "s"))
+    window.said("Updated for readers")
+    assert window.stored() == "One." + "\n\n".join(f"**{number}** is a line" for number in range(4000))

@@ -1,5 +1,7 @@
 // The text of a post's form, behind one small interface. All changes go through `execCommand`, so that the browser's undo
 // reverts them. Nothing may be inserted while an input method composes a word (it would double letters): await `settled`.
+import { throttled } from "./owner.js";
+
 let composing = false;
 document.addEventListener("compositionstart", () => (composing = true), true);
 document.addEventListener("compositionend", () => (composing = false), true);
@@ -13,7 +15,7 @@ const insertText = (text) => {
 };
 const BLOCK = /^(\s*)([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?/; // the start of a list item or a quote
 
-export const openEditor = (area) => {
+export const openEditor = (area, isAdded) => {
   const [listeners, places] = [[], new Set()];
   let length = area.textLength;
   area.addEventListener("input", () => {
@@ -27,11 +29,9 @@ export const openEditor = (area) => {
     area.focus({ preventScroll: true });
     area.setSelectionRange(from, to);
     const isOpen = document.activeElement === area; // It is not while a dialog is open.
-    if (from !== to || text) {
-      if (!isOpen || !(text ? insertText(text) : document.execCommand("delete"))) {
-        area.setRangeText(text, from, to, "end");
-        area.dispatchEvent(new Event("input", { bubbles: true }));
-      }
+    if ((from !== to || text) && !(isOpen && (text ? insertText(text) : document.execCommand("delete")))) {
+      area.setRangeText(text, from, to, "end");
+      area.dispatchEvent(new Event("input", { bubbles: true }));
     }
     area.setSelectionRange(selected[0], selected.at(-1));
   };
@@ -42,16 +42,27 @@ export const openEditor = (area) => {
     focused !== area && focused?.focus({ preventScroll: true });
     [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
   };
+  const select = (from, to) => { // and scroll there, which browsers do for a text that gets the focus
+    area.blur();
+    area.setSelectionRange(from, to);
+    area.focus();
+  };
+  const addParagraph = (markdown, at) => { // of its own, after the line at this place
+    const text = area.value;
+    const end = `${text}\n`.indexOf("\n", at);
+    const [before, after] = [text.slice(0, end), text.slice(end)];
+    const start = /(^|\n)$/.test(before) ? (/(^|\n\n)$/.test(before) || before === "\n" ? "" : "\n") : "\n\n";
+    const rest = after.startsWith("\n\n") ? "" : after ? "\n" : "\n\n";
+    const isHere = document.activeElement === area && area.selectionStart === end && area.selectionEnd === end && !after;
+    (isHere ? insert : replace)(start + markdown + rest, end, end);
+  };
   const place = (at, stays = false) => { // `stays`: in front of what is typed there
     const kept = { at, stays, end: () => places.delete(kept) };
     places.add(kept);
     return kept;
   };
-  let [adding, added] = [0, Promise.resolve()]; // what is being added, such as an upload
-  const adds = (work) => {
-    adding += 1;
-    added = Promise.all([added, work.catch(() => {}).finally(() => (adding -= 1))]);
-  };
+  const adding = new Set(); // what is being added, such as uploads
+  const adds = (work) => adding.add(work) && work.finally(() => adding.delete(work) && isAdded());
   area.addEventListener("keydown", (event) => {
     const [at, end] = [area.selectionStart, area.selectionEnd];
     const isPlain = event.key === "Enter" && !event.isComposing && !event.ctrlKey && !event.metaKey && !event.shiftKey;
@@ -65,14 +76,9 @@ export const openEditor = (area) => {
     }
   });
   return {
-    area, insert, replace, place, adds,
-    added: async () => {
-      while (adding) {
-        await added;
-      }
-    },
-    get isAdding() { return adding > 0; },
-    changed: (listener) => listeners.push(listener),
+    area, insert, replace, select, addParagraph, place, adds,
+    get isAdding() { return adding.size > 0; },
+    changed: (listener) => listeners.push(throttled(listener, () => 500 + area.textLength / 200)),
     get doc() { return area.value; },
     get selection() { return [area.selectionStart, area.selectionEnd]; },
     get composing() { return composing; },

@@ -9,10 +9,8 @@ const saveButton = document.getElementById("save");
 post.autocomplete = "off"; // After Back or a reload, the copy restores what was typed.
 const isField = (each) => each.name && !each.name.endsWith("_token") && !["file", "submit", "button"].includes(each.type);
 const fields = [...post.elements].filter(isField);
-const { number, status } = post.elements;
 const date = fields.find((each) => each.name === "published_at");
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
-const pathOf = (address) => new URL(address, location).pathname;
 
 // The bar shows the state, and screen readers hear each outcome once. Alarms stay until they are over.
 const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
@@ -37,55 +35,43 @@ const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", m
 const sheet = document.querySelector(".sheet");
 const isWide = matchMedia("(min-width: 62rem)");
 const [panel, settings] = [document.getElementById("panel"), create("button", { type: "button", textContent: "Settings" }, { "aria-controls": "panel" })];
-let top = 0; // where the text was scrolled to
+let [top, before] = [0, ""]; // where the text was scrolled to, and what stood beside it
 const showBeside = (side) => {
-  const isNarrow = !isWide.matches;
-  top = sheet.dataset.side ? top : scrollY;
+  [top, before] = [sheet.dataset.side ? top : scrollY, sheet.dataset.side];
   sheet.dataset.side = side;
   settings.ariaExpanded = String(side === "settings");
   document.getElementById("preview").ariaPressed = String(side === "preview");
-  if (isNarrow && side) {
-    scrollTo(0, 0);
-  } else if (isNarrow) {
-    content.focus({ preventScroll: true });
-    scrollTo(0, top);
+  if (!isWide.matches) {
+    side || content.focus({ preventScroll: true });
+    scrollTo(0, side ? 0 : top);
   }
 };
-const toggleBeside = (side) => showBeside(sheet.dataset.side === side ? "" : side);
+const toggleBeside = (side) => showBeside(sheet.dataset.side !== side ? side : side === "preview" && isWide.matches ? before : "");
 settings.addEventListener("click", () => toggleBeside("settings"));
 document.getElementById("preview").before(settings, " ");
 showBeside(isWide.matches ? "settings" : "");
 
-// Takes messages and fields from another page of this form, except for fields that were typed in since it was sent.
-const show = (page, sent) => {
-  const form = page.getElementById("content")?.form;
-  if (form?.getAttribute("action") !== pathOf(post.action) || form.elements.status.value !== status.value) {
-    return false; // It has other buttons.
-  }
+// Messages: those of another page of this form, beside their fields.
+const clear = () => {
   document.querySelectorAll(".notice, .problem, .wrong").forEach((each) => each.remove());
-  post.before(...page.querySelectorAll("main > .notice, main > .problem"));
-  for (const field of fields.filter((each) => each !== number)) {
-    const [shown, other] = [document.getElementById(field.name), page.getElementById(field.name)];
-    const now = field === date ? other.dataset.time : form.elements[field.name].value;
-    if (field.value === sent[field.name] && field.value !== now) {
-      field.value = now; // Only then is the browser's undo lost.
-      field === date && shown.dispatchEvent(new CustomEvent("set", { detail: now }));
-    }
-    for (const name of shown ? ["aria-invalid", "aria-describedby"] : []) {
-      shown.toggleAttribute(name, false);
-      other.hasAttribute(name) && shown.setAttribute(name, other.getAttribute(name));
-    }
-    const wrong = page.getElementById(`${field.name}-wrong`);
-    wrong && (document.getElementById(`${field.name}-hint`) ?? shown).after(wrong);
-  }
-  document.title = page.title;
-  const invalid = post.querySelector("[aria-invalid]");
-  panel.contains(invalid) && showBeside("settings");
-  invalid?.closest("[popover]")?.showPopover();
-  invalid?.focus();
-  return true;
+  document.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
 };
-// The address and the tags.
+const mark = (page) => {
+  clear();
+  post.before(...page.querySelectorAll("main > .problem"));
+  for (const wrong of page.querySelectorAll(".wrong")) {
+    const field = document.getElementById(wrong.id.replace(/-wrong$/, ""));
+    field.setAttribute("aria-invalid", "true");
+    field.after(wrong);
+  }
+  const first = post.querySelector("[aria-invalid]");
+  panel.contains(first) && showBeside("settings");
+  first?.closest("[popover]")?.showPopover();
+  first?.focus();
+  first?.scrollIntoView({ block: "center" });
+};
+
+// The tags.
 const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
@@ -96,14 +82,8 @@ tags.addEventListener("input", () => {
   tags.list.replaceChildren(...others.map((name) => new Option("", `${before}${before && " "}${quoted(name)}`)));
 });
 
-// The title is one line that wraps. Where the browser does not let it grow, this does.
-const title = post.elements.title;
-const grow = () => {
-  title.value = title.value.replace(/[\r\n]+/g, " ");
-  title.style.height = "auto";
-  title.style.height = `${title.scrollHeight}px`;
-};
-title.addEventListener("input", () => (CSS.supports("field-sizing", "content") && !/[\r\n]/.test(title.value)) || grow());
-CSS.supports("field-sizing", "content") || grow();
+// The title is one line, which wraps.
+const joinLines = ({ target }) => /[\r\n]/.test(target.value) && (target.value = target.value.replace(/[\r\n]+/g, " "));
+post.elements.title.addEventListener("input", joinLines);
 
-export { alarm, bar, content, date, fields, isWide, pathOf, post, saveButton, say, sheet, show, showBeside, status, time, toggleBeside, typed, upload };
+export { alarm, bar, clear, content, date, fields, isWide, mark, post, saveButton, say, sheet, showBeside, time, toggleBeside, typed, upload };

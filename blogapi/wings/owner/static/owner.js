@@ -17,6 +17,15 @@ export const create = (name, properties = {}, attributes = {}) => {
 };
 export const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));
 export const button = (textContent, onclick, className = "") => create("button", { type: "button", textContent, onclick, className });
+// Calls become one, some milliseconds after the first of them.
+export const throttled = (act, delay) => {
+  let timer = 0;
+  const end = () => {
+    timer = 0;
+    act();
+  };
+  return () => (timer ||= setTimeout(end, delay()));
+};
 
 // A double click sends a form only once.
 addEventListener("submit", (event) => {
@@ -40,7 +49,6 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   field.addEventListener("input", () => {
     sent.value = field.value ? `${new Date(field.value).toISOString().slice(0, 19)}Z` : "";
   });
-  field.addEventListener("set", ({ detail }) => (detail ? show(new Date(detail)) : (field.value = "")));
   field.removeAttribute("name");
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
@@ -81,21 +89,27 @@ export const records = {
 
 // On the server: a copy of what is typed, which changes no post. The record is deleted once the server has its number.
 export const put = async (record, keepalive = false) => {
-  const body = new FormData();
-  Object.entries(record).forEach(([name, value]) => body.set(name, value));
   if (sizeOf(record) > 4e6) {
     return { status: 413 }; // The server would end the connection.
   }
   const signal = keepalive ? undefined : AbortSignal.timeout(30000);
-  const answer = await fetch(copies + record.copy, { method: "PUT", body, keepalive, signal }).catch(() => null);
+  const answer = await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal }).catch(() => null);
   const json = await answer?.json().catch(() => null);
   const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A proxy can answer, too.
   const isThere = status === 200 || status === 409;
-  return { status, isDropped: isThere && (await records.drop(record)) !== null, ...(isThere && json) };
+  return { status, dropped: isThere && records.drop(record), ...(isThere && json) };
+};
+export const formOf = (record) => {
+  const form = new FormData();
+  Object.entries(record).forEach(([name, value]) => form.set(name, value));
+  return form;
 };
 export const sizeOf = (record) => new Blob(Object.values(record)).size;
 export const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 export const load = async (address, options) => parse(await fetch(address, options).then((answer) => answer.text(), () => ""));
 export const isRefused = (status) => status >= 400 && status < 500 && ![403, 408, 409, 429].includes(status);
-const sendKept = async (each) => ({ each, ...(await put(each)) });
+const sendKept = async (each) => {
+  const { status, dropped } = await put(each);
+  return { each, status, isDropped: (await dropped) !== null };
+};
 export const rescued = copies ? records.all().then((found) => Promise.all((found ?? []).map(sendKept))) : Promise.resolve([]);

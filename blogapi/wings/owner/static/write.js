@@ -1,11 +1,11 @@
 // The form of a post. What is typed is kept as a copy on the server; the post changes when a button says so.
-import { alarm, bar, content, date, fields, pathOf, post, saveButton, say, show, status, time, typed, upload } from "./form.js";
-import { button, changed, copies, create, isRefused, load, parse, put, records, rescued, shownTime, sizeOf } from "./owner.js";
+import { alarm, bar, clear, content, date, fields, mark, post, saveButton, say, time, typed, upload } from "./form.js";
+import { button, changed, copies, create, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
 import { openTools } from "./tools.js";
 
-const { number, over, etag, base, draft, copy } = post.elements;
+const { number, over, etag, base, draft, copy, status } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
 // The state of the form. `number` counts what is typed, and the server has all of it until `had`. After each request,
@@ -19,20 +19,20 @@ const isNew = () => !/^\d+$/.test(draft.value);
 let state = "idle";
 let pressed = null; // the button that saves the post next
 let [had, savedAt] = [Number(number.value), Number(number.value)];
-let [first, tries, timer] = [0, 0, 0]; // first: when what is not sent yet was typed
-let [isLive, knows] = [false, false]; // published since the form was opened; the writer knows that
+let [tries, timer] = [0, 0];
 const isUnsent = () => Number(number.value) > had;
 const soon = (waits, delay) => {
   state = waits;
   clearTimeout(timer);
   timer = setTimeout(() => exchange(), delay);
 };
+const sendSoon = () => soon("typing", 2500 + content.textLength / 1000); // A megabyte costs the server 32 ms.
 const isResting = () => ["idle", "typing", "waiting"].includes(state);
 const next = () => {
   if (pressed && !editor.isAdding) {
     save(pressed);
   } else if (isUnsent()) {
-    soon("typing", 2000);
+    sendSoon();
   } else {
     state = "idle";
   }
@@ -44,7 +44,7 @@ const REASONS = { 0: "there is no connection", 403: "the session has ended; open
 const exchange = async (during = "sending", keepalive = false) => {
   clearTimeout(timer);
   const [sent, isNews] = [Number(number.value), isUnsent()];
-  [state, first] = [during, 0];
+  state = during;
   isNews && during === "sending" && say("Sending…");
   const answer = await put(isNews ? typed() : question(), keepalive);
   const { status } = answer;
@@ -78,10 +78,9 @@ const takeTokens = (answer) => {
 const takeIn = (answer, isNews) => {
   takeTokens(answer);
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
-  if (answer.form !== pathOf(post.action)) {
-    location.replace(answer.form); // It was created meanwhile.
-  } else if (!isUnsent() && (answer.is_untouched || (answer.etag && isOther && had === savedAt))) {
-    takeNewer(answer.form);
+  const isNewer = answer.is_untouched || (state !== "saving" && answer.etag && isOther && had === savedAt);
+  if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
+    location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // It may have been created.
   } else if (answer.status === 409) {
     ask(answer);
   } else {
@@ -99,66 +98,41 @@ const suggest = ({ slug, address }) => {
   }
   address && [...document.querySelectorAll("#address-on-site")].forEach((each) => (each.textContent = address));
 };
-const warn = (answer) => {
-  isLive ||= answer.status_of_post === "published" && status.value !== "published";
-  if (isLive && answer.etag) {
-    [saveButton.textContent, saveButton.className] = ["Update", "primary"];
-    document.querySelector("[popovertarget]")?.remove();
-    alarm("changed", knows ? "" : "This post is live now. Update shows readers this text.");
-  } else {
-    const deleted = "This post was deleted elsewhere. The text here is kept: saving it makes a new post.";
-    alarm("changed", answer.etag ? "This post was changed elsewhere, too. When you save, you can compare the two texts." : deleted);
-  }
+const warn = ({ etag: isThere, status_of_post: now }) => {
+  const isLive = now === "published" && status.value !== "published";
+  const text = isLive
+    ? "This post is live now. Before readers see this text, the page asks."
+    : "This post was changed elsewhere, too. When you save, you can compare the two texts.";
+  alarm("changed", isThere ? text : "This post was deleted elsewhere. The text here is kept: saving it makes a new post.");
 };
 const ask = ({ browser, at, over: other, mine }) => {
+  pressed = null;
   say("");
-  const goOn = () => {
+  const show = () => open(`${copies}${mine}/compare?with=${other.split(" ")[0]}`);
+  const use = () => {
     [over.value, number.value] = [other, Number(number.value) + 1];
     alarm("rival");
     isResting() && exchange();
   };
-  const show = () => open(`${copies}${mine}/compare?with=${other.split(" ")[0]}`);
   const where = `You also wrote here (${browser}, ${shownTime.format(new Date(at))}).`;
-  alarm("rival", where, button("Show the other text", show, "quiet"), button("Use this text", goOn, "quiet"), " The other stays in History.");
+  alarm("rival", where, button("Show the other text", show, "quiet"), button("Use this text", use, "quiet"), " The other stays in History.");
 };
 
-const takeNewer = async (address) => {
-  const sent = typed();
-  const page = await load(address);
-  if (isUnsent() || state !== "idle") {
-    return; // The next answer tells the same.
-  }
-  show(page, sent) || location.replace(address);
-  savedAt = had;
-};
-
-// Keeping: what is typed is in the browser within half a second, and on the server within three, or later if it is long.
-let [isKeeping, isKept] = [false, true];
-const keep = async () => {
-  if (!isKeeping && isUnsent()) {
-    isKeeping = true;
-    const record = typed();
-    isKept = (await records.set(record)) !== null;
-    setTimeout(() => {
-      isKeeping = false;
-      record.number !== number.value && keep();
-    }, 500 + record.content.length / 500);
-  }
-};
+// Keeping: what is typed is in the browser within a second, and on the server within three, or later if it is long.
+let isKept = true;
+const keep = throttled(async () => {
+  isKept = !isUnsent() || (await records.set(typed())) !== null;
+}, () => 400 + content.textLength / 500);
 post.addEventListener("input", (event) => {
   if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
     return;
   }
   number.value = Number(number.value) + 1;
-  first || setTimeout(keep);
-  first ||= Date.now();
+  keep();
   if (isNew() && !location.search.includes(draft.value)) {
     history.replaceState(null, "", `?copy=${draft.value}`); // A reload shows this draft.
   }
-  if (["idle", "typing"].includes(state)) {
-    const longest = Math.min(10000, 3000 + content.textLength / 100); // A megabyte costs the server 32 ms.
-    soon("typing", Math.min(2000, Math.max(0, first + longest - Date.now())));
-  }
+  state === "idle" && sendSoon();
 });
 const leave = () => {
   if (isUnsent()) {
@@ -201,42 +175,37 @@ document.addEventListener("submit", async (event) => {
 });
 
 // Saving: the copy is sent first, so that the page stays if the server is away, or has text of another form.
-const press = async (submitter) => {
-  pressed = submitter;
-  editor.isAdding && say("Saving after what is being added…");
-  await editor.added();
-  isResting() && next();
-};
+post.addEventListener("submit", (event) => {
+  if (!event.submitter?.formTarget && state !== "leaving") {
+    event.preventDefault();
+    pressed = event.submitter ?? saveButton;
+    editor.isAdding && say("Saving after what is being added…");
+    isResting() && next();
+  }
+});
 const save = async (submitter) => {
   pressed = null;
-  if (isLive && !knows) {
-    knows = true;
-    alarm("changed", "Readers see this post. Press the button again to show them this text.");
-    return next();
-  }
   say("Saving…");
-  if ((await exchange("saving")) === 409) {
-    pressed = null;
-    next();
-  }
+  (await exchange("saving")) === 409 && next();
   if (state !== "saving") {
     return;
   }
-  const [sent, body] = [typed(), new FormData(post, submitter)];
+  const [sent, body] = [number.value, new FormData(post, submitter)];
   const answer = await fetch(post.action, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (!answer || answer.status >= 500) {
     pressed = null;
     alarm("failed", "Not saved: the server does not answer. Press Save again.");
     soon("waiting", 2000);
-  } else if (answer.type !== "opaqueredirect") {
-    show(parse(await answer.text()), sent) ? next(say("Not saved", `refused ${sent.number}`)) : resubmit(submitter);
-  } else {
+  } else if (answer.status === 400) {
+    mark(parse(await answer.text()));
+    say("Not saved", `refused ${sent}`);
+    next();
+  } else if (answer.type === "opaqueredirect") {
     await goOn(sent, submitter.value);
+  } else {
+    state = "leaving";
+    post.requestSubmit(submitter); // The answer is a page of its own.
   }
-};
-const resubmit = (submitter) => {
-  state = "leaving";
-  post.requestSubmit(submitter); // The answer is a page of its own.
 };
 // Save stays in the form, which goes on as that of the saved post; what publishes shows the post.
 const goOn = async (sent, publishes) => {
@@ -253,28 +222,17 @@ const goOn = async (sent, publishes) => {
   takeTokens(now);
   [etag.value, base.value, draft.value, post.action] = [now.saved_etag, now.saved_base, page.match(/\d+$/)[0], now.form];
   history.replaceState(null, "", now.form);
-  document.querySelectorAll(".notice, .problem, .wrong").forEach((each) => each.remove()); // about what was unsaved
-  document.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
+  clear();
   document.title = `Edit ${post.elements.title.value} – blogapi`;
   Object.assign(document.querySelector(".heading a"), { href: page, textContent: "Back to the post" });
-  had = savedAt = Math.max(had, Number(sent.number));
-  if (isLive || (status.value === "published" && !date.value)) {
-    [status.value, date.value] = ["published", now.published_at];
-  }
-  [isLive, knows] = [false, false];
+  had = savedAt = Math.max(had, Number(sent));
+  date.value ||= status.value === "published" ? now.published_at : "";
   ["changed", "failed", "image", "paste", "rival"].forEach((kind) => alarm(kind));
   const link = status.value === "published" && now.url ? [" ", create("a", { href: now.url, textContent: "View on the site" })] : [];
   const outcome = { published: "Updated for readers", scheduled: "Saved, still scheduled" }[status.value] ?? "Saved";
-  say(`${outcome} ${time()}`, `saved ${sent.number}`, ...link);
+  say(`${outcome} ${time()}`, `saved ${sent}`, ...link);
   next();
 };
-post.addEventListener("formdata", ({ formData }) => knows && formData.set("knows", "on"));
-post.addEventListener("submit", (event) => {
-  if (!event.submitter?.formTarget && state !== "leaving") {
-    event.preventDefault();
-    press(event.submitter ?? saveButton);
-  }
-});
 addEventListener("keydown", (event) => {
   const isSave = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "s";
   isSave && post.requestSubmit(saveButton, event.preventDefault());
@@ -286,10 +244,9 @@ post.addEventListener("keydown", (event) => {
   }
 });
 
-const editor = openEditor(content);
+const editor = openEditor(content, () => isResting() && next());
 editor.area.setSelectionRange(content.textLength, content.textLength);
 openTools(editor, { post, say, alarm, images: openImages(editor, { post, upload, say, alarm }) });
 visualViewport?.addEventListener("resize", () => {
-  const hidden = visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height);
-  bar.style.bottom = `${hidden}px`;
+  bar.style.bottom = `${visualViewport.scale > 1 ? 0 : Math.max(0, innerHeight - visualViewport.height)}px`; // above the keyboard
 });
