@@ -6,6 +6,7 @@ Each test has a tab of its own, and a host of its own for the blog, whose servic
 import os
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
 from itertools import count
 from typing import NamedTuple
@@ -41,6 +42,11 @@ def program(*names):
     return found
 
 
+def driver(service, name):
+    """Return the service of a driver that creates profiles where temporary files of tests are: in memory, if possible."""
+    return service(program(name), env=os.environ | {"TMPDIR": tempfile.gettempdir()})
+
+
 class Chromium(webdriver.Chrome):
     @classmethod
     def start(cls, profile=""):
@@ -53,7 +59,7 @@ class Chromium(webdriver.Chrome):
         if profile:
             options.add_argument(f"--user-data-dir={profile}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        return cls(options, ChromeService(program("chromedriver")))
+        return cls(options, driver(ChromeService, "chromedriver"))
 
     @property
     def process(self):
@@ -106,7 +112,7 @@ class Firefox(webdriver.Firefox):
         options.binary_location = program("firefox-esr", "firefox")
         for argument in ("-headless", "-remote-allow-system-access", *(["-profile", profile] if profile else [])):
             options.add_argument(argument)
-        return cls(options, FirefoxService(program("geckodriver")))
+        return cls(options, driver(FirefoxService, "geckodriver"))
 
     def chrome(self, script, *arguments):
         """Run a script with the rights of the browser's own window."""

@@ -109,6 +109,30 @@ def test_an_image_is_taken_out_by_one_undo_and_waits_for_the_end_of_a_compositio
     eventually(lambda: window.value("content") == with_image.replace("Bread", "Breadhello"))
 
 
+SELECTED = """
+const area = document.getElementById("content");
+return [area.value.slice(area.selectionStart, area.selectionEnd), scrollY > 0 || area.scrollTop > 0];
+"""
+
+
+@IN_BOTH_BROWSERS
+def test_a_click_on_an_image_beside_the_text_leads_to_its_place(window):
+    picture = save(photograph(), "PNG")
+    url = window.service.request("POST", "/v1/images?name=a.png", picture, Content_Type="image/png")[2]["url"]
+    images = [f"![]({url})", "![Other](https://example.org/a.png)", f"![A \\[loaf\\]]({url})"]
+    content = "\n\n".join((images[0], images[1], *["A line."] * 99, images[2]))
+    window.service.request("POST", "/v1/posts", {"title": "Bread", "content": content})
+    window.open("/settings/posts/1/edit")
+    strip = window.browser.find_elements(By.CSS_SELECTOR, ".strip button")
+    assert [each.accessible_name for each in strip] == ["Image without a description", r"A \[loaf\]"]
+    strip[1].click()
+    assert window.browser.execute_script(SELECTED) == [images[2], True]
+    window.browser.resize(390, 800)
+    assert not window.browser.find_element(By.ID, "content").is_displayed()
+    strip[1].click()
+    assert window.browser.execute_script(SELECTED) == [images[2], True]
+
+
 @IN_BOTH_BROWSERS
 def test_a_photograph_over_2560_pixels_is_shrunk_unless_the_box_is_cleared(window, tmp_path):
     window.open("/settings/posts/new")

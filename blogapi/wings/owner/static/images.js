@@ -1,8 +1,13 @@
 // Images in the form of a post: uploaded while the writer goes on, picked from those that are there, or used as the cover.
-import { button, changed, create, load } from "./owner.js";
+import { isWide, showBeside } from "./form.js";
+import { button, changed, create, formOf, load } from "./owner.js";
+
+const IN_TEXT = /!\[((?:\\.|[^[\]\\\n])*)\]\(\S{0,200}?\/images\/(\w+\.\w+)\)/g; // uploaded ones
 
 export const openImages = (editor, { post, upload, say, alarm }) => {
   const [hint, file, cover] = [document.getElementById("file-hint"), document.getElementById("file"), post.elements.cover_image];
+  const all = upload.action.replace(/\/upload$/, "");
+  const addressOf = (name) => (name ? new URL(`../images/${name}`, all).pathname : ""); // on this page
   let uploads = Promise.resolve();
   const enqueue = (work) => editor.adds((uploads = uploads.then(work).catch(() => {})));
 
@@ -25,49 +30,62 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const store = async (image) => {
     say(`Uploading ${image.name}…`);
     alarm("image");
-    const form = new FormData();
-    form.set("form_token", upload.elements.form_token.value);
-    form.set("file", await smaller(image));
-    const page = await load(upload.action, { method: "POST", body: form });
+    const body = formOf({ form_token: upload.elements.form_token.value, file: await smaller(image) });
+    const page = await load(upload.action, { method: "POST", body });
     const found = (id) => page.getElementById(id)?.textContent;
-    const reason = page.querySelector("main p")?.textContent ?? "There is no connection.";
     const url = found("address");
     say(url ? `${image.name} was added.` : "", image);
-    url || alarm("image", `${image.name} was not added. ${reason}`);
+    url || alarm("image", `${image.name} was not added. ${page.querySelector("main p")?.textContent ?? "There is no connection."}`);
     return { url, markdown: found("markdown") };
   };
 
   // An image becomes a paragraph of its own, after the line in which it was added.
-  const addParagraph = (markdown, at) => {
-    const text = editor.doc;
-    const end = `${text}\n`.indexOf("\n", at);
-    const [before, after] = [text.slice(0, end), text.slice(end)];
-    const start = /(^|\n)$/.test(before) ? (/(^|\n\n)$/.test(before) || before === "\n" ? "" : "\n") : "\n\n";
-    const rest = after.startsWith("\n\n") ? "" : after ? "\n" : "\n\n";
-    const added = start + markdown + rest;
-    const isHere = editor.selection.every((each) => each === end) && !rest.trim() && after === "";
-    isHere && document.activeElement === editor.area ? editor.insert(added, end, end) : editor.replace(added, end);
-  };
   const add = (files, at = editor.selection[1]) => {
     for (const image of files) {
       const place = editor.place(at);
       enqueue(async () => {
         const { markdown } = await store(image);
         await editor.settled();
-        markdown && addParagraph(markdown, place.at);
+        markdown && editor.addParagraph(markdown, place.at);
         place.end();
       });
     }
   };
   file.setAttribute("form", "upload"); // Without this script, it is sent with the post.
-  [file.multiple, file.accept] = [true, `${file.accept},image/heic,image/heif`];
+  [file.multiple, file.className, file.accept] = [true, "bare", `${file.accept},image/heic,image/heif`];
   document.querySelector("button[name=upload]").remove();
   hint.textContent = "Or paste it, or drop it on the text.";
   hint.before(extra);
-  file.addEventListener("change", () => {
-    add(file.files);
-    file.value = ""; // The same file can be chosen again.
-  });
+  const onFiles = (input, use) => {
+    input.addEventListener("change", () => {
+      use([...input.files]);
+      input.value = ""; // The same file can be chosen again.
+    });
+  };
+  onFiles(file, (files) => add(files));
+
+  // The uploaded images in the text, small; a click leads to the place of one.
+  const choice = (src, name, onclick) => {
+    const press = Object.assign(button("", onclick), { title: name });
+    press.append(create("img", { src, alt: "", loading: "lazy" }), name);
+    return press;
+  };
+  const strip = create("div", { className: "strip" }, { role: "group", "aria-label": "Images in the text" });
+  const find = () => [...editor.doc.matchAll(IN_TEXT)];
+  const goTo = (number) => {
+    const { index, 0: markdown } = find()[number];
+    isWide.matches || showBeside("");
+    editor.select(index, index + markdown.length);
+  };
+  const draw = () => {
+    const images = find();
+    const show = ([, alt, name], number) => choice(addressOf(name), alt || "Image without a description", () => goTo(number));
+    strip.dataset.shown === String(images) || strip.replaceChildren(...images.map(show));
+    strip.dataset.shown = images;
+  };
+  hint.after(strip);
+  editor.changed(draw);
+  draw();
 
   // The picker shows the uploaded images, for the text and for the cover.
   const [picker, list] = [create("dialog", {}, { "aria-label": "Images" }), create("ul", { className: "picker" })];
@@ -79,7 +97,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   const search = field("Search by name", "search");
   const alt = field("Description, for those who do not see it (may stay empty)", "text");
   let [choose, next] = [null, ""];
-  const [more, all] = [button("More", () => show(next)), upload.action.replace(/\/upload$/, "")];
+  const more = button("More", () => show(next));
   const show = async (address) => {
     const isFirst = address !== next;
     next = address;
@@ -88,8 +106,8 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
       return; // A later search has begun.
     }
     const found = [...page.querySelectorAll("[data-url]")].map((card) => {
-      const press = button(card.querySelector("h2").textContent, () => choose(card.dataset.url, picker.close()));
-      press.prepend(create("img", { loading: "lazy", src: card.querySelector("img").src, alt: "" }));
+      const name = card.querySelector("h2").textContent;
+      const press = choice(card.querySelector("img").src, name, () => choose(card.dataset.url, picker.close()));
       return create("li").appendChild(press).parentNode;
     });
     const shown = isFirst && !found.length ? [create("li", { textContent: "No images." })] : found;
@@ -106,21 +124,17 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   search.addEventListener("input", () => show(`${all}?q=${encodeURIComponent(search.value)}`));
   picker.append(list, more, " ", button("Close", () => picker.close()));
   document.body.append(picker);
-  const addPicked = (url) => addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, editor.selection[1]);
+  const addPicked = (url) => editor.addParagraph(`![${alt.value.replace(/[[\]\\]/g, "\\$&")}](${url})`, editor.selection[1]);
   file.after(button("Choose an uploaded image", pick(addPicked, true)));
 
   const thumbnail = cover.parentNode.querySelector(".thumbnail") ?? create("img", { className: "thumbnail", alt: "", hidden: true });
   const setCover = (url) => changed(Object.assign(cover, { value: url }));
   cover.addEventListener("input", () => {
-    const path = cover.value.split("/images/")[1];
-    [thumbnail.hidden, thumbnail.src] = [!path, path ? `${new URL("../images/", all).pathname}${path}` : ""];
+    thumbnail.src = addressOf(cover.value.split("/images/")[1]);
+    thumbnail.hidden = !thumbnail.getAttribute("src");
   });
   const coverFile = create("input", { type: "file", accept: file.accept, hidden: true });
-  coverFile.addEventListener("change", () => {
-    const [image] = coverFile.files;
-    coverFile.value = "";
-    enqueue(() => store(image).then(({ url }) => url && setCover(url)));
-  });
+  onFiles(coverFile, ([image]) => enqueue(() => store(image).then(({ url }) => url && setCover(url))));
   const quiet = [button("Choose the cover", pick(setCover), "quiet"), button("Upload a cover", () => coverFile.click(), "quiet")];
   cover.after(...quiet, coverFile, thumbnail);
 

@@ -1,19 +1,19 @@
 // Tools for the text of a post: buttons and keys that format it, pasting, the preview, and the number of words.
 import { isWide, sheet, toggleBeside } from "./form.js";
-import { button, create, load, root } from "./owner.js";
+import { button, create, formOf, load, root } from "./owner.js";
 
 const isAddress = (text) => /^https?:\/\/\S+$/.test(text);
 const LETTERS = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/gu; // without spaces between words
 const [MAX_PASTED, MAX_PART] = [4 * 1024 * 1024, 90_000]; // characters of HTML, and of a part that the server converts
 const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open", "datetime"]; // attributes
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
+const STYLES = [["strong", /font-weight:\s*(bold|[6-9]00)/], ["em", /font-style:\s*italic/]];
 
 // Passes the blocks of a document on in parts that are short enough, one after the other. A list, a table or code is one.
-const inParts = async (html, convert) => {
-  const [parts, { body }] = [[""], new DOMParser().parseFromString(html, "text/html")];
-  const frame = body.children.length === 1 && html.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
-  const blocks = (frame || body).childNodes;
-  for (const block of blocks) {
+const inParts = async (body, convert) => {
+  const parts = [""];
+  const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
+  for (const block of (frame || body).childNodes) {
     const text = block.outerHTML ?? new Option(block.textContent).innerHTML;
     parts.at(-1).length + text.length > MAX_PART ? parts.push(text) : (parts[parts.length - 1] += text);
   }
@@ -54,32 +54,38 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const at = from + text.length + 3;
     editor.insert(`[${text}](https://)`, from, to, text ? [at, at + 8] : [from + 1]); // A pasted address replaces it.
   };
-  const addBlock = (text, from, to) => { // after the line of the caret; selects a part of it
-    const at = `${editor.doc}\n`.indexOf("\n", editor.selection[1]);
-    const start = editor.doc.slice(0, at).trimEnd() ? "\n\n" : "";
-    editor.insert(`${start}${text}\n\n`, at, at, [at + start.length + from, at + start.length + to]);
+  const addTable = () => {
+    const at = editor.selection[1];
+    editor.addParagraph("| Title | Title |\n| --- | --- |\n| Cell | Cell |", at);
+    const cell = editor.doc.indexOf("Title", at);
+    editor.select(cell, cell + 5);
   };
-  const actions = {
-    Bold: () => wrap("**", "**"),
-    Italic: () => wrap("*", "*"),
-    Link: link,
-    Heading: () => begin("## ", /^#{1,6} /),
-    Quote: () => begin("> "),
-    List: () => begin("- ", /^([-*+]|\d+[.)]) /),
-    Numbers: () => begin("1. ", /^([-*+]|\d+[.)]) /),
-    Code: () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`")),
-    Table: () => addBlock("| Title | Title |\n| --- | --- |\n| Cell | Cell |", 2, 7),
-    Footnote: () => {
-      const name = Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1]))) + 1;
-      const [at, end] = [editor.selection[1], editor.doc.trimEnd().length];
-      editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
-    },
-    Image: images.open,
+  const addFootnote = () => {
+    const name = Math.max(0, ...[...editor.doc.matchAll(/\[\^(\d+)\]:/g)].map((each) => Number(each[1]))) + 1;
+    const [at, end] = [editor.selection[1], editor.doc.trimEnd().length];
+    editor.insert(`[^${name}]${editor.doc.slice(at, end)}\n\n[^${name}]: `, at, Math.max(at, editor.doc.length));
+  };
+  const actions = { // each with its icon: a path in a square of 20 units
+    Bold: ["M5 3h6a3.5 3.5 0 0 1 0 7H5zm0 7h7a3.5 3.5 0 0 1 0 7H5z", () => wrap("**", "**")],
+    Italic: ["M8 3h7M5 17h7M12 3 8 17", () => wrap("*", "*")],
+    Link: ["m8 12 4-4M9 6l2-2a3.5 3.5 0 0 1 5 5l-2 2m-3 3-2 2a3.5 3.5 0 0 1-5-5l2-2", link],
+    Image: ["M2 4h16v12H2zm0 10 5-5 5 5 2-2 4 4M13 7.5h.1", images.open],
+    Heading: ["M5 3v14M15 3v14M5 10h10", () => begin("## ", /^#{1,6} /)],
+    Quote: ["M8 9H3V4h5v6q0 4-4 6M17 9h-5V4h5v6q0 4-4 6", () => begin("> ")],
+    List: ["M8 5h10M8 10h10M8 15h10M3 5h.1M3 10h.1M3 15h.1", () => begin("- ", /^([-*+]|\d+[.)]) /)],
+    Numbers: ["M9 5h9M9 10h9M9 15h9M2.5 4 4 3v5M2.5 12.5q2.5-1 2.5.5t-2.5 4H5", () => begin("1. ", /^([-*+]|\d+[.)]) /)],
+    Code: ["m7 5-5 5 5 5m6-10 5 5-5 5", () => (selected().includes("\n") ? wrap("```\n", "\n```") : wrap("`", "`"))],
+    Table: ["M2 4h16v12H2zm0 4h16M2 12h16M10 4v12", addTable],
+    Footnote: ["m3 8 7 9m0-9-7 9M14 4l2-1v6", addFootnote],
   };
   const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
-  tools.append(...Object.entries(actions).map(([label, action]) => button(label, action, "quiet")));
+  for (const [title, [path, action]] of Object.entries(actions)) {
+    const tool = Object.assign(button("", action, "quiet"), { title });
+    tool.tabIndex = tools.children.length ? -1 : 0; // A single tab stop; the arrow keys lead on.
+    tool.innerHTML = `<svg viewBox="0 0 20 20"><path d="${path}"/></svg><span class="unseen">${title}</span>`;
+    tools.append(tool);
+  }
   const stops = [...tools.children];
-  stops.slice(1).forEach((each) => (each.tabIndex = -1)); // A single tab stop; the arrow keys lead on.
   tools.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const target = stops.at((stops.indexOf(event.target) + (step ?? 0)) % stops.length);
@@ -88,11 +94,10 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
   area.before(tools);
-  const keys = { b: actions.Bold, i: actions.Italic, k: actions.Link };
   let isPlain = false; // for Ctrl+Shift+V: Firefox hands over the HTML all the same
   area.addEventListener("keydown", (event) => {
     const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();
-    const action = !event.shiftKey && keys[key];
+    const [, action] = (!event.shiftKey && actions[{ b: "Bold", i: "Italic", k: "Link" }[key]]) || [];
     action && action(event.preventDefault());
     isPlain = event.shiftKey && key === "v";
   });
@@ -102,16 +107,12 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // The Content-Security-Policy would report them.
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
     const { body } = new DOMParser().parseFromString(inert, "text/html");
-    body.querySelectorAll("style, script, meta, link, title").forEach((each) => each.remove());
     for (const each of body.querySelectorAll("p[data-style*=mso-list]")) { // an item of a list in Word
       const mark = each.querySelector("[data-style*=Ignore]");
       const kind = /^\s*\(?(\d+|[a-z])[.)]/i.test(mark?.textContent ?? "") ? "OL" : "UL";
       mark?.remove();
-      let list = each.previousElementSibling;
-      if (!list?.isOfWord || list.tagName !== kind) {
-        each.before((list = Object.assign(create(kind), { isOfWord: true })));
-      }
-      list.append(create("li", { innerHTML: each.innerHTML }));
+      each.previousElementSibling?.tagName === kind || each.before(create(kind));
+      each.previousElementSibling.append(create("li", { innerHTML: each.innerHTML }));
       each.remove();
     }
     for (const each of body.querySelectorAll("*")) {
@@ -119,26 +120,20 @@ export const openTools = (editor, { post, say, alarm, images }) => {
       const isKept = ({ name, value }) => KEPT.includes(name) || (name === "class" && /\blang(uage)?-/.test(value)); // of code
       [...each.attributes].forEach((attribute) => isKept(attribute) || each.removeAttribute(attribute.name));
       const isMark = ["B", "STRONG", "I", "EM"].includes(each.tagName);
-      if (isMark && /font-weight:\s*(normal|400)/.test(style)) {
-        each.replaceWith(...each.childNodes); // Google Docs wraps everything in a <b> that is not bold.
-      } else if (each.tagName === "SPAN") {
-        const marks = [/font-weight:\s*(bold|[6-9]00)/.test(style) && "strong", /font-style:\s*italic/.test(style) && "em"].filter(Boolean);
-        const wrapped = marks.reduce((parts, mark) => {
-          const element = create(mark);
-          element.append(...parts);
-          return [element];
-        }, [...each.childNodes]);
-        each.replaceWith(...wrapped);
+      isMark && /font-weight:\s*(normal|400)/.test(style) && each.replaceWith(...each.childNodes); // by Google Docs, around everything
+      for (const [tag, pattern] of each.tagName === "SPAN" ? STYLES : []) {
+        const marked = create(tag);
+        marked.append(...each.childNodes);
+        each.append(...(pattern.test(style) ? [marked] : marked.childNodes));
       }
     }
-    return body.innerHTML;
+    return body;
   };
   // What is pasted from a page or a word processor becomes Markdown; the server converts it, a long text in parts. Its
   // place is kept, so what is typed meanwhile stays behind it. Ctrl+Shift+V pastes its text.
   const convert = async (html) => {
-    const body = new FormData();
-    body.set("html", html);
-    const answer = await fetch(`${root}/markdown`, { method: "PUT", body, signal: AbortSignal.timeout(20000) });
+    const options = { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) };
+    const answer = await fetch(`${root}/markdown`, options);
     return answer.ok ? (await answer.text()).trim() : Promise.reject(new Error());
   };
   const pasteHtml = async (html, text) => {
@@ -170,15 +165,13 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   area.addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
   area.addEventListener("drop", (event) => {
-    const { files } = event.dataTransfer;
-    files.length && images.add(files, editor.selection[1], event.preventDefault());
+    event.dataTransfer.files.length && images.add(event.dataTransfer.files, editor.selection[1], event.preventDefault());
   });
 
   // The preview stands beside the text, or on a narrow screen in its place, and follows it.
   const shown = create("section", { className: "preview shown", tabIndex: 0 }, { "aria-label": "Preview" });
   document.getElementById("page").after(shown);
   const toggle = document.getElementById("preview");
-  const isShown = () => sheet.dataset.side === "preview";
   let [drawing, isLate] = [null, false];
   const draw = async () => {
     const page = await load(toggle.formAction, { method: "POST", body: new FormData(post) });
@@ -191,7 +184,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   };
   const follow = () => {
     isLate = Boolean(drawing);
-    drawing ??= isShown() ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
+    drawing ??= sheet.dataset.side === "preview" ? draw().finally(() => ((drawing = null), isLate && follow())) : null;
   };
   toggle.addEventListener("click", (event) => {
     event.preventDefault();
@@ -201,9 +194,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
 
   // The number of words, the reading time, and the text direction: `dir=auto` would take minutes for a megabyte.
   const words = create("p", { className: "hint" });
-  let [counting, previewing] = [0, 0];
   const count = () => {
-    counting = 0;
     const text = editor.doc;
     const letters = text.match(LETTERS)?.length ?? 0;
     const found = text.replace(LETTERS, " ").match(/[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu)?.length ?? 0;
@@ -213,11 +204,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     words.textContent = `${counted}, ${plural(Math.ceil(found / 230 + letters / 500), "minute")} to read`;
     area.classList.toggle("long", text.length > 100_000); // It scrolls inside: laying all of it out takes long.
   };
-  editor.changed(() => {
-    counting ||= setTimeout(count, 300 + area.textLength / 200);
-    clearTimeout(previewing);
-    previewing = setTimeout(follow, 500);
-  });
+  editor.changed(count);
+  editor.changed(follow);
   count();
   area.after(words);
 };
