@@ -43,7 +43,7 @@ def program(*names):
 
 
 def driver(service, name):
-    """Return the service of a driver that creates profiles where temporary files of tests are: in memory, if possible."""
+    """Return a driver that creates profiles in the folder of the tests, which may be in memory."""
     return service(program(name), env=os.environ | {"TMPDIR": tempfile.gettempdir()})
 
 
