@@ -34,7 +34,6 @@ DELIVERY_TTL = timedelta(days=30)  # finished deliveries
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, GitHub's repository_dispatch
 SECRET_PREFIX = "whsec_"
-OPTIONS = {"headers": {}, "after_seconds": 0, "body": EVENT_BODY}
 
 Event = model("event")
 Delivery = model("delivery")
@@ -84,9 +83,8 @@ _webhooks = Webhook.select(Webhook.id, Webhook.url, Webhook.events, Webhook.acti
 
 
 def _known(row: tuple) -> KnownWebhook:
-    webhook_id, url, events, active, created_at, headers, after_seconds, body = row
-    options = _names(headers), after_seconds, body
-    return KnownWebhook(webhook_id, url, _names(events), bool(active), created_at, *options)
+    webhook_id, url, events, active, created_at, headers, *options = row
+    return KnownWebhook(webhook_id, url, _names(events), bool(active), created_at, _names(headers), *options)
 
 
 def _names(text: str) -> list[str]:
@@ -104,12 +102,12 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
     secret = secret or SECRET_PREFIX + b64encode(secrets.token_bytes(32)).decode()
     if tx.one(Webhook.select(fn.COUNT(Webhook.id)))[0] >= MAX_WEBHOOKS:
         raise Rejected("webhooks", f"there are {MAX_WEBHOOKS} already; delete one first")
-    row = {"url": url, "events": events, "active": 1, "secret": secret, "created_at": tx.now} | OPTIONS | options
+    row = {"url": url, "events": events, "active": 1, "secret": secret, "created_at": tx.now} | options
     return find(tx, tx.insert(Webhook.insert(_as_columns(row)))), secret
 
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
-    """Change some fields and OPTIONS of a webhook. Raises DoesNotExist."""
+    """Change some fields of a webhook. Raises DoesNotExist."""
     find(tx, webhook_id)
     if changes:
         tx.execute(Webhook.update(_as_columns(changes)).where(Webhook.id == webhook_id))
