@@ -13,7 +13,7 @@ WAIT_SECONDS = 0.05  # how long a request waits for another write before it publ
 def publish_before_request() -> None:
     """Publish what is due before handling a request with a key or a session, so that the response shows it.
 
-    Once a second is exact, because times are whole seconds and a post can only be scheduled for a later one. A request
+    Once a second suffices, because times are whole seconds and a post can only be scheduled for a later one. A request
     publishes one batch, and background work the rest. Posts that cannot be written still appear as scheduled.
     """
     request = current_request()

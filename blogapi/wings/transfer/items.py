@@ -95,7 +95,7 @@ class Item:
 class LeftOut(NamedTuple):
     """A file, folder or part of an export that is left out."""
 
-    kind: str  # a noun: a report counts those of each kind
+    kind: str  # a noun; the report counts what is left out by kind
     path: str = ""  # if a report names it
 
 
