@@ -26,6 +26,10 @@ waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
 
+class ProposalChanged(Exception):
+    """A site-wide tag change has edited a proposal since the page showed it."""
+
+
 @views.app_template_filter("proposals")
 def waiting(post_id: int) -> dict[str, Any]:
     """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
@@ -54,16 +58,20 @@ def proposed(document: bytes, fields: posts.Fields) -> bytes:
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    if proposal.etag != g.form.get("proposal"):  # Only a site-wide tag change edits a proposal.
+    try:
+        answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
+    except ProposalChanged:
         return show_post(post_id, is_another="proposal", changed={}), 412
-    answer = change(post_id, "was changed as proposed.", apply, proposal_id)
     if isinstance(answer, Response):
         proposal.log_applied()
     return answer
 
 
-def apply(tx: Transaction, post_id: int, proposal_id: int, author: Author, check: posts.Check) -> bytes:
-    """Apply a proposal, even over the conflicts that were shown."""
+def apply(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
+    """Apply a proposal as it was shown, even over the conflicts that were shown, too. Raises ProposalChanged."""
+    proposal_id, etag = shown
+    if proposals.find(tx, post_id, proposal_id).etag != etag:
+        raise ProposalChanged
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
 
