@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from itertools import count, islice
+from itertools import count, cycle, islice
 from typing import Any, NamedTuple
 
 import psycopg
@@ -238,10 +238,13 @@ class Connections:
             parameters = DEFAULTS | conninfo_to_dict(url)
         except psycopg.Error:  # The message may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
-        user, host, database = (parameters.get(name, "") for name in ("user", "host", "dbname"))
-        if "@" in f"{host}{database}":  # The name would contain a part of the password.
+        user, hosts, ports, database = (str(parameters.get(name, "")) for name in ("user", "host", "port", "dbname"))
+        # Otherwise the name would contain a part of the password.
+        if "@" in f"{hosts}{database}" or not re.fullmatch("[0-9,]*", ports):
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, %40 for @, %2F for /")
-        self.name = f"postgresql://{user}{user and '@'}{host}/{database}"
+        places = zip(hosts.split(","), cycle(ports.split(",")), strict=False)
+        place = ",".join(f"{host}:{port}".removesuffix(":") for host, port in places)
+        self.name = f"postgresql://{user}{user and '@'}{place}/{database}"
         self._address = make_conninfo("", **parameters)
         self._idle: list[PostgresConnection] = []  # last in, first out
         self._free = loop.semaphore(size)

@@ -185,7 +185,7 @@ def test_a_database_url_with_an_ampersand_never_leads_to_another_database(run, k
     (tmp_path / ".env").write_text(f"BLOGAPI_DATABASE={url}\n")
     status, output, error = run("keys", "revoke", "phone")
     assert (status, output) == (1, "")
-    assert "the database postgresql://blogapi@127.0.0.1/blog" in error
+    assert "the database postgresql://blogapi@127.0.0.1:1/blog" in error
     assert [key.name for key in keys.listing(key_in_current_folder)] == ["phone"]
 
 
