@@ -289,7 +289,13 @@ def test_times_without_an_offset_are_in_the_zone_of_the_service(own_app):
     update = {"action": "update", "url": f"{URL}/v1/posts/6", "replace": {"published": ["2026-11-20T22:00"]}}
     assert client.post(PATH, json=update).status_code == 204
     assert client.get("/v1/posts/6").json.items() >= {"status": "scheduled", "published_at": LATER}.items()
-    assert bad(client.post(PATH, json=entry(content=["B"], published=["soon"]))).startswith("published: must be a date")
+    client.post(PATH, json=entry(content=["B"], published=[{"value": "2020-01-02"}]))
+    assert client.get("/v1/posts/7").json["published_at"] == "2020-01-01T15:00:00Z"
+    for nothing in ("", None, {"value": ""}):
+        assert client.post(PATH, json=update | {"replace": {"published": [nothing]}}).status_code == 204
+    for text in ("soon", "0001-01-01"):  # In UTC, the latter is in the year 0.
+        wrong = bad(client.post(PATH, json=entry(content=["B"], published=[text])))
+        assert wrong.startswith("published: must be a date")
     assert bad(client.post(PATH, json=entry(content=["B"], published=["a", "b"]))) == "published: must have one value"
 
 

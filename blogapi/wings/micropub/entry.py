@@ -13,7 +13,6 @@ from blogapi.posts.publication import FUTURE
 from blogapi.posts.slugs import slug_of
 from blogapi.storage.errors import Rejected
 from blogapi.text import CONTROL_OR_BREAK, VISIBLE, fold
-from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.markdown.files import heading
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
@@ -82,11 +81,6 @@ def fields_of(properties: Properties) -> dict[str, Any]:
 
 def _converted(name: str, value: Any) -> str:
     words = text(value, name)
-    if name == "published" and words:
-        try:
-            return rfc3339_of(words)
-        except ValueError as error:
-            raise ValidationError(str(error), name) from None
     if name == "post-status":
         return status_of(words)
     return slug_of(words) if name == "mp-slug" and words else words

@@ -1,6 +1,6 @@
 """The views of Micropub: queries, creations, changes, deletions, and the media endpoint."""
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
@@ -24,7 +24,7 @@ from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.micropub import entry
-from blogapi.wings.micropub.message import Submission, authorize, read, read_form
+from blogapi.wings.micropub.message import Submission, authorize, read, read_form, without_empty
 from blogapi.wings.micropub.queries import MEDIA, MICROPUB, QUERIES, public, ref_of, uploaded, url_of
 from blogapi.wings.pages import POLICY
 from blogapi.wings.search import index
@@ -134,11 +134,14 @@ def convert_content(request: Request, properties: Any) -> None:
 
 
 def convert_time(request: Request, properties: Any) -> None:
-    """Convert a time without an offset, if any, from the zone of BLOGAPI_TIMEZONE."""
+    """Convert a time, if any, to RFC 3339; one without an offset is in the zone of BLOGAPI_TIMEZONE."""
     values = properties.get("published") if isinstance(properties, dict) else None
-    if isinstance(values, list) and isinstance(value := entry.single(properties, "published"), str):
-        with suppress(ValueError):  # reported with the other errors
-            properties["published"] = [rfc3339_of(value, request.service.config.timezone)]
+    if isinstance(values, list) and (filled := without_empty({"published": values})):
+        time = entry.text(entry.single(filled, "published"), "published")
+        try:
+            properties["published"] = [rfc3339_of(time, request.service.config.timezone)]
+        except ValueError as error:
+            raise ValidationError(str(error), "published") from None
 
 
 def created_response(request: Request, post: Fields, **more: Any) -> Response:
