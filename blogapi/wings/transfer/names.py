@@ -284,12 +284,15 @@ def fill_pattern(
     pattern: str, moment: datetime, name: str, categories: Iterable[str], styles: Mapping[str, str] = STYLES
 ) -> str:
     """Return the address of a post in a pattern or a style; `name` is its file name without date and extension."""
-    parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
-    parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
+    parts = {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
     parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
     parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
     parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
-    path = PLACEHOLDER.sub(lambda match: parts[match[1]], styles.get(pattern, pattern))
+
+    def part(match: re.Match[str]) -> str:
+        return parts[match[1]] if match[1] in parts else moment.strftime(DATE_PARTS[match[1]])
+
+    path = PLACEHOLDER.sub(part, styles.get(pattern, pattern))
     return re.sub("/{2,}", "/", f"/{path}")
 
 
