@@ -35,6 +35,9 @@ def test_names_of_files_and_data_beside_them_are_read_as_their_programs_do(tmp_p
     taxonomy = POST.replace("date:", "taxonomy: {category: blog, tag: [a, b]}\ndate:")
     grav = read_one(tmp_path / "grav", {"user/pages/01.blog/rye/item.md": taxonomy})
     assert (grav.fields["slug"], grav.fields["tags"], grav.fields["status"]) == ("rye", ["a", "b", "blog"], "published")
+    files = {"config/site.yaml": "taxonomies: [tag]", "pages/01.blog/rye/docs.md": taxonomy}
+    grav = read_one(tmp_path / "user", files, publish=False)
+    assert (grav.fields["slug"], grav.fields["status"]) == ("rye", "published")
     data = {"rye": {"title": "Rye loaf", "date": "2024-03-05"}, "oats": {"title": "Oats", "draft": True}}
     files = {"harp.json": "{}", "a/_data.json": json.dumps(data), "a/rye.md": "Text", "a/oats.md": "Text"}
     harp = read(write_files(tmp_path / "harp", files))

@@ -100,6 +100,7 @@ HUGO_CONFIGS = (
     *(*files("hugo", CONFIG), *files("config", CONFIG)),
     *(*files("config/_default/hugo", CONFIG), *files("config/_default/config", CONFIG)),
 )
+GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the folder `user`, which is often the one that is kept
 NUMBERED = re.compile(r"^\d+\.(?=\D)")  # 6.name
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 
@@ -185,11 +186,13 @@ PROGRAMS = (
     Program("Nuxt", config_files=files("nuxt.config", SCRIPTS), not_in_names=NUMBERED),
     Program(
         "Grav",
-        config_files=("user/config/system.yaml", "user/config/site.yaml"),
+        config_files=(*GRAV_CONFIGS, *(f"user/{name}" for name in GRAV_CONFIGS)),
+        config_names=("taxonomies", "twig"),
+        own_config_files=tuple(f"user/{name}" for name in GRAV_CONFIGS),
         post_folders=("user/pages",),
         flattened=("taxonomy",),
         not_in_names=NUMBERED,
-        index_names=("index", "item", "post", "blog_item"),
+        index_names=("index", "item", "post", "blog", "blog_item", "default", "docs"),
     ),
     Program("Harp", config_files=("harp.json",)),
     Program("Gatsby", config_files=files("gatsby-config", SCRIPTS), field_names={"cover_image": ("featuredimage",)}),
