@@ -24,8 +24,10 @@ PREFIX = "BLOGAPI_"
 LOG_LEVELS = "debug", "info", "warning", "error"
 LOG_FORMATS = "text", "json"
 OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
-# http or https, a host, and an optional port and path, all safe in a shell
-BASE_URL = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?((/[A-Za-z0-9._~-]+)*)")
+# http or https, a host, and an optional port and path without dot segments, all safe in a shell
+BASE_URL = re.compile(
+    r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*)"
+)
 # A path that collides with one of the service's own, or leads to the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|readyz|openapi\.json)$")
 # Kubernetes sets such variables for a Service called blogapi
@@ -199,7 +201,7 @@ def zone_named(name: str) -> tzinfo | None:
 
 def _base_url(url: str) -> str:
     match = BASE_URL.fullmatch(url)
-    if not match:
+    if not match or int(match[2] or 0) > 65535:
         raise ValueError(
             "BLOGAPI_URL: must be http:// or https://, a host, and optionally a port and a path, "
             f"such as https://blog.example.org or https://example.org/blog, not {url.rpartition('@')[2][:80]!r}"

@@ -101,9 +101,9 @@ def test_a_new_setting_that_is_a_text_is_kept_as_it_is():
 IS_NO_NUMBER = "must be a whole number from 1 to "
 NO_NUMBERS = ["", "0", "-1", "1.5", "1_0", "٣", " 1", "ten", "1e3", "9" * 10]
 OF_THE_SERVICE = "/v1 /v1/ /blog/v1 /v1/posts /docs /settings/keys /metrics /blog/metrics /healthz /blog/openapi.json"
-NO_URLS = ["https://a//b", "https://a/b c", "https://a?b", "https://a#b", "/"]
+NO_URLS = ["https://a//b", "https://a/b c", "https://a?b", "https://a#b", "https://a/b/..", "https://a/./b", "/"]
 NO_URLS += ["blog.example.org", "ftp://a", "javascript://a"]
-NO_URLS += [f"https://{host}" for host in ("", "u@a", "a b", "a'b", "ä", "a:", "a:b", "[a")]
+NO_URLS += [f"https://{host}" for host in ("", "u@a", "a b", "a'b", "ä", "a:", "a:b", "a:65536", "[a")]
 NO_PAGES = ["https://a.example/{slug}/{slug}", "https://{slug}/", "https://a.example/\x01/{slug}"]
 NO_FILE = "must be a file or postgresql://USER@HOST/NAME"
 # Each has a password or leads elsewhere, and is not shown.
