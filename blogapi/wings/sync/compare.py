@@ -241,12 +241,13 @@ class Comparison:
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
             raise Conflict(why)
-        if action is Action.RECORD and current:
-            self.record(name, current)
-        elif entry and current and entry["fingerprint"] == current["fingerprint"]:  # The file may have been touched.
-            self.working.record_post(name, current)
-        elif action is Action.FORGET:
+        if action is Action.FORGET:
             self.working.state.put(name, None)
+        elif current and current is not entry:
+            if action is Action.RECORD:
+                self.record(name, current)
+            elif entry and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
+                self.working.record_post(name, current)
         outcome, hint = HINTS.get(action, ("unchanged", ""))
         return Result(outcome, name, hint)
 

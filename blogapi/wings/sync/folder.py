@@ -258,22 +258,17 @@ class WorkingFolder:
     def record(self, name: str, post: Entry) -> None:
         """Record that a file and its post now have the same content."""
         slug = slug_in(self.items[name])
-        self._put(name, post, sha256=self.sha256[name], file_slug=slug if slug != post["slug"] else "")
+        own = {"sha256": self.sha256[name]} | ({"file_slug": slug} if slug not in ("", post["slug"]) else {})
+        self.state.put(name, post | own | {"seen": rfc3339(self.now)})
 
     def record_post(self, name: str, post: Entry) -> None:
         """Record a post again that still says what is recorded; its file may say something else."""
-        entry = self.entries[name]
-        self._put(name, post, sha256=entry["sha256"], file_slug=entry.get("file_slug", ""))
+        own = {key: value for key, value in self.entries[name].items() if key in ("sha256", "file_slug")}
+        self.state.put(name, post | own | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
-        """Record the bytes of a file that says the same as its post, by which it is found if it is renamed."""
-        entry = self.entries[name]
-        if entry["sha256"] != self.sha256[name]:
-            self.state.put(name, entry | {"sha256": self.sha256[name]})
-
-    def _put(self, name: str, post: Entry, sha256: str, file_slug: str) -> None:
-        added = {"sha256": sha256, "seen": rfc3339(self.now)}
-        self.state.put(name, post | added | ({"file_slug": file_slug} if file_slug else {}))
+        """Record the bytes of a file that says the same as its post: if it is renamed, it is found by them."""
+        self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
         """Return image files by the names that the images have on the service."""

@@ -47,19 +47,10 @@ class Push:
         self.queue = comparison.chosen([*self.items, *gone])
         if self.remote.scope in ("published-only", *(() if working.dry_run else ("read-only",))):
             raise RemoteError(f"this key is {self.remote.scope}: a push needs one that may write")
-        self.unchanged = {name for name in self.queue if not self.overwrite and self._is_unchanged(name)}
-
-    def _is_unchanged(self, name: str) -> bool:
-        """Return whether a file need not be sent. A pull notices if its post changed within the same second."""
-        post, entry = self.comparison.post_of[name], self.entries.get(name)
-        is_as_listed = post and entry and post["updated_at"] == entry["updated_at"]
-        return bool(is_as_listed and self.comparison.is_same(name, entry))
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
-        for name in filter(self.unchanged.__contains__, self.queue):
-            yield Result("unchanged", name)
-        for name, _, current in self.comparison.with_posts(name for name in self.queue if name not in self.unchanged):
+        for name, _, current in self.comparison.with_posts(self.queue):
             yield self.done.get(name) or self._attempt(name, current)
 
     def _attempt(self, name: str, current: Entry | None) -> Result:
