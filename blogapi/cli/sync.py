@@ -245,7 +245,7 @@ def zone_of(state: SyncState) -> tzinfo:
     if not state.zone or state.zone == str(zone):
         return zone
     if os.environ.get("BLOGAPI_TIMEZONE"):
-        way = f"set it to that, or delete {state.name}, and all files are compared with the posts"
+        way = f"set it to that, or delete {state.name} to compare all files with the posts"
         raise RemoteError(f"the folder was synced with BLOGAPI_TIMEZONE={state.zone}, which is {zone} now: {way}")
     return Config.from_environ({"BLOGAPI_TIMEZONE": state.zone}).timezone
 

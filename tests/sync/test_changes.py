@@ -171,7 +171,7 @@ def test_another_programs_folder_is_read_as_by_an_import(run, blog, tmp_path, pr
 
 # Changes on either side, or on both
 
-GONE_HERE = "gone here a.md: push --delete moves its post to the trash, pull --theirs writes it again"
+GONE_HERE = "gone here a.md: push --delete moves its post to the trash, pull --theirs restores the file"
 CHANGES = {
     # (here, there): what a push says, what a pull says (None: the same), and which side's text remains
     ("", ""): ([], None, ""),
@@ -328,20 +328,19 @@ def test_the_publication_of_a_scheduled_post_is_not_a_change(run, synced, change
     assert there()["a"]["status"] == "published"
 
 
-@pytest.mark.parametrize("name", [name for name in SHORT_TEXTS if name in OPTIONAL])
-def test_a_text_that_is_removed_on_one_side_is_cleared_on_the_other(run, folder, there, change, name):
-    here = folder(a=f"---\ntitle: A\n{name}: {EXAMPLE[name]}\n---\n\nB\n")
-    run("push", here)
-    assert there()["a"][name] == EXAMPLE[name]
+def test_texts_that_are_removed_on_one_side_are_cleared_on_the_other(run, synced, there, change):
+    texts = {name: EXAMPLE[name] for name in SHORT_TEXTS if name in OPTIONAL}
+    lines = "".join(f"{name}: {text}\n" for name, text in texts.items())
+    here = synced(a=f"---\ntitle: A\n{lines}---\n\nB\n")
+    assert there()["a"].items() >= texts.items()
     next_second()
-    edit(here / "a.md", f"{name}: {EXAMPLE[name]}\n", "")
+    edit(here / "a.md", lines, "")
     assert run("push", here)[1][-1] == counts(updated=1)
-    assert name not in there()["a"]
-    next_second()
-    change("a", **{name: "Again"})
-    assert run("pull", here)[1][-1] == counts(updated=1)
-    assert f"\n{name}: Again\n" in (here / "a.md").read_text()
-    next_second()
-    change("a", **{name: ""})
-    assert run("pull", here)[1][-1] == counts(updated=1)
-    assert name not in (here / "a.md").read_text()
+    assert there()["a"].keys().isdisjoint(texts)
+    for text in ("Again", ""):
+        next_second()
+        change("a", **dict.fromkeys(texts, text))
+        assert run("pull", here)[1][-1] == counts(updated=1)
+        for name in texts:
+            assert (f"\n{name}: Again\n" in (here / "a.md").read_text()) is bool(text), name
+            assert text or name not in (here / "a.md").read_text()

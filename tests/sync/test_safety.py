@@ -36,7 +36,7 @@ def test_pull_removes_no_file_because_a_database_was_replaced(run, synced, blog)
     entries["b.md"]["created_at"] = "2020-01-01T00:00:00Z"  # as if another post got its id after that
     write_state(here, head, entries)
     lost = (
-        "its post is gone and not in the trash (deleted for good, or a backup was restored):"
+        "its post is gone and not in the trash (it was deleted permanently, or a backup was restored):"
         " push --recreate creates it again, or delete the file"
     )
     assert [line for line in run("pull", here, "--delete")[1] if "conflict" in line and ":" in line] == [

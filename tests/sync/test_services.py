@@ -69,7 +69,7 @@ def test_keys_with_fewer_permissions_can_pull(run, folder, tmp_path, blog, chang
     run("push", folder(a="# A\n", b="---\nstatus: published\n---\n# B\n"))
     key = blog.write(add_key, f"pulls {scope}", scope)
     edit(tmp_path / "folder/a.md", "# A", "# A, newer")
-    refused = [f"this key is {scope}: a push needs one that may write"]
+    refused = [f"this key is {scope}: a push needs one that can write"]
     assert run("push", tmp_path / "folder", key=key) == (1, refused)
     assert run("pull", tmp_path / "other", key=key)[1][-1] == counts(created=2 if may_delete else 1)
     assert run("pull", tmp_path / "other", "--delete", key=key)[0] == (not may_delete)
@@ -156,7 +156,7 @@ MANY = b"[%s1]" % (b"{}," * 600_000)  # Parsed, a response of such values would 
 def test_anything_but_a_list_of_posts_is_refused(run, hostile, tmp_path, body):
     address = hostile(body=body)
     status, lines = run("pull", tmp_path / "folder", to=address)
-    assert (status, lines[-1].startswith((address, "a response of"))) == (1, True)
+    assert (status, lines[-1].startswith((address, "a response from"))) == (1, True)
 
 
 def test_a_push_waits_at_the_limit_and_after_a_failure(run, hostile, folder):

@@ -285,7 +285,7 @@ def test_a_torn_journal_loses_only_its_last_line(run, synced, there):
 def test_a_state_that_is_too_large_is_refused(run, synced, monkeypatch):
     here = synced(a="# A\n")
     monkeypatch.setattr(states, "MAX_STATE_BYTES", 100)
-    refused = f"{here}/.blogapi.json is too large: delete it, and all files are compared with the posts"
+    refused = f"{here}/.blogapi.json is too large: delete it to compare all files with the posts"
     assert run("push", here) == (1, [refused])
 
 
@@ -296,7 +296,7 @@ def test_a_damaged_state_is_refused_before_anything_changes(run, synced, there):
     whole = state.read_text()
     for old, new in DAMAGE:
         state.write_text(whole.replace(old, new, 1))
-        reason = f"{state} is damaged: delete it, and all files are compared with the posts"
+        reason = f"{state} is damaged: delete it to compare all files with the posts"
         for command in ("push", "pull"):
             assert run(command, here) == (1, [reason]), new[:50]
     assert (contents(here), there()) == (before, posts)

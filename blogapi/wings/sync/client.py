@@ -142,7 +142,7 @@ class ApiClient:
             with response:  # A connection is reused once its response was read to the end.
                 data = response.read(max_bytes + 1, decode_content=False)
                 if len(data) > max_bytes:
-                    raise RemoteError(f"a response of {self.address} is too large")
+                    raise RemoteError(f"a response from {self.address} is too large")
                 response.drain_conn()
         answer = ApiResponse(response.status, response.headers, data)
         self.now = date_of(answer) or time.time()

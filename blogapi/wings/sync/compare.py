@@ -55,23 +55,23 @@ TABLE = {  # for each state of the file, what to do for each state of its post
 }
 HINTS = {  # for the other command's actions: the outcome for the file, and which command acts
     Action.SEND: ("changed here", "push sends it"),
-    Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs writes it again"),
+    Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs restores the file"),
     Action.WRITE: ("changed there", "pull writes it"),
     Action.UNLINK: ("gone there", "pull --delete removes the file, push --recreate creates the post again"),
 }
 WAYS_OUT = "push --overwrite keeps the file, pull --theirs the post"
-BACK = "its post went back to an earlier version, as if a backup was restored"
+BACK = "its post went back to an earlier version, as if a backup had been restored"
 REASONS = {
-    (ABSENT, CHANGED): "it is gone here, and has changed there: pull --theirs writes it",
-    (ABSENT, REWOUND): f"it is gone here, and {BACK}: pull --theirs writes it",
-    (CHANGED, ABSENT): "it has changed here, and its post is gone: push --recreate creates it again",
+    (ABSENT, CHANGED): "it is gone here, but has changed there: pull --theirs restores the file",
+    (ABSENT, REWOUND): f"it is gone here, and {BACK}: pull --theirs restores the file",
+    (CHANGED, ABSENT): "it has changed here, but its post is gone: push --recreate creates it again",
     (CHANGED, CHANGED): f"it has changed on both sides: {WAYS_OUT}",
 }
 LOST = (
-    "its post is gone and not in the trash (deleted for good, or a backup was restored):"
+    "its post is gone and not in the trash (it was deleted permanently, or a backup was restored):"
     " push --recreate creates it again, or delete the file"
 )
-MOVED = "{} is gone, and {} has the same slug: if it is that file, write `slug: {}` into it, else another slug"
+MOVED = "{} is gone, and {} has its slug: if both are the same file, add `slug: {}` to it, else another"
 
 
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
@@ -125,11 +125,6 @@ class Comparison:
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.unreadable()
         self.results += map(failed, assigned.failures)
-
-    def record(self, name: str, post: Entry) -> None:
-        """Record that a file and its post now have the same content."""
-        self.working.record(name, post)
-        self.holders[identity(post)] = name
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Return which of these files the user wants to sync."""
@@ -213,13 +208,13 @@ class Comparison:
         if not exists and name in self.working.sha256:
             raise Conflict(CHANGING)
         if not exists and self.working.is_set_aside(name):
-            raise Conflict("rclone set its versions aside: give one of them its name again")
+            raise Conflict("rclone set its versions aside: give one of them its old name")
         if current and (other := self.holders.get(identity(current), name)) != name:
             if other in self.heirs:
-                raise Conflict(MOVED.format(other, "it", current["slug"]))
-            raise Conflict(f"{other} has the slug {current['slug']}, too")
+                raise Conflict(MOVED.format(other, "this file", current["slug"]))
+            raise Conflict(f"{other} already has the slug {current['slug']}")
         if current and not exists and (heir := self.heirs.get(name)):
-            raise Conflict(MOVED.format("it", heir, current["slug"]))
+            raise Conflict(MOVED.format("this file", heir, current["slug"]))
         if current and entry and identity(current) != identity(entry):
             raise Conflict(f"its post is gone, and another post has the slug {current['slug']}")
         missing = ABSENT if entry else SAME
@@ -245,7 +240,7 @@ class Comparison:
             self.working.state.put(name, None)
         elif current and current is not entry:
             if action is Action.RECORD:
-                self.record(name, current)
+                self.working.record(name, current)
             elif entry and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
                 self.working.record_post(name, current)
         outcome, hint = HINTS.get(action, ("unchanged", ""))

@@ -161,11 +161,11 @@ def refuse_torn(recorded: Container[str], data: bytes) -> None:
     if hashlib.sha256(data).hexdigest() in recorded:
         return
     if b"\0" in data:
-        raise MarkdownError("has NUL bytes, as a crash leaves them: restore it")
+        raise MarkdownError("contains NUL bytes, as a crash leaves behind: restore it")
     marks = [*MARKS.finditer(data)]
     if is_whole := re.search(b"<=+>", b"".join(mark[0][:1] for mark in marks)):
         line = data.count(b"\n", 0, marks[is_whole.start()].start()) + 1
-        raise MarkdownError("has the marks of a conflict in git: resolve it, or indent them", line)
+        raise MarkdownError("contains conflict markers of git: resolve the conflict, or indent them", line)
 
 
 class WorkingFolder:

@@ -23,7 +23,7 @@ from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addr
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 
-UNLIKE = "a file here cannot say the same as its post: the folder may hide it, or change its fields"
+UNLIKE = "no file here can match its post: the folder may hide it, or change its fields"
 FORCED = (Action.CONFLICT, Action.TRASH)  # actions in which `theirs` takes the post
 EDITS = 3  # attempts to edit a file before rewriting it
 
@@ -46,7 +46,7 @@ class Pull:
         gone = [name for name in working.entries if not comparison.post_of[name]]
         if (gone or self.delete) and self.remote.scope == "published-only":  # It cannot see which posts are gone.
             if self.delete:
-                raise RemoteError("this key sees only published posts, not which are gone: leave out --delete")
+                raise RemoteError("this key sees only published posts: leave out --delete")
             gone = []
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, comparison.posts, "posts")
@@ -82,7 +82,7 @@ class Pull:
         self.working.write(name, data)
         if not self.working.dry_run:
             self.items[name] = self.comparison.item_of(name, data)
-            self.comparison.record(name, current)
+            self.working.record(name, current)
         return Result("updated" if exists else "created", name, why)
 
     def _keep(self, name: str) -> str:
@@ -93,7 +93,7 @@ class Pull:
         if not self.working.exists(path):
             self.working.write(path, data)
         elif self.working.folder.read_bytes(path) != data:  # A killed pull left the same bytes.
-            raise Conflict(f"it has changed on both sides, and {kept} is in the way")
+            raise Conflict(f"it has changed on both sides, and {kept} exists already")
         return kept
 
     # Contents of files

@@ -46,7 +46,7 @@ class Push:
             comparison.refuse_many(gone, self.items, "files")
         self.queue = comparison.chosen([*self.items, *gone])
         if self.remote.scope in ("published-only", *(() if working.dry_run else ("read-only",))):
-            raise RemoteError(f"this key is {self.remote.scope}: a push needs one that may write")
+            raise RemoteError(f"this key is {self.remote.scope}: a push needs one that can write")
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
@@ -103,7 +103,7 @@ class Push:
             fields.pop("slug", None)
             post = self.remote.write("PUT", f"by-slug/{slug}", fields, If_None_Match="*")
         if post:
-            self.comparison.record(name, entry_of(*post))
+            self.working.record(name, entry_of(*post))
         return done if post else None
 
     def _upload_images(self, name: str, current: Entry | None) -> dict[bytes, bytes]:
@@ -185,7 +185,7 @@ def what_differs(item: Item, is_new: bool = False) -> str:
     why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
     hidden = item.notes.get(Note.HIDDEN)
     why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []
-    why += ["a draft, as its program is not known: --publish publishes it"] * (
+    why += ["a draft, because its program is unknown: --publish publishes it"] * (
         is_new and Note.NOT_PUBLISHED in item.notes
     )
     why += [f"images not found: {examples(item.missing)}"] if item.missing else []
