@@ -96,6 +96,7 @@ class Server:
             "PORT": str(self.port),
             "BLOGAPI_DATABASE": str(database),
             "BLOGAPI_RATE_LIMIT": "1000000",
+            **({"PYTHONPATH": str(CHECKOUT / "tests/sqlite_only")} if isinstance(database, Path) else {}),
             **{name: str(value) for name, value in settings.items()},
         }
         self.process = None
