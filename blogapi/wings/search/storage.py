@@ -20,7 +20,7 @@ FIRST_READ = 200  # posts read in order before the index is used
 QUICK_READ = 500  # a quick search for published posts looks at this many posts with the word, whatever their status
 REBUILD_SECONDS = 5  # clients are asked to retry after this time
 TITLE, TEXT = "title", "text"  # where all the words were found: the key of a Cursor in the order of relevance
-ALL = -1  # how many posts a search may look at
+NO_LIMIT = -1  # in SQLite
 UNION = " UNION ALL "
 
 
@@ -49,19 +49,19 @@ def is_quick(query: ListQuery) -> bool:
 
 def _has_more(reader: Reader, query: ListQuery) -> bool:
     """Return whether more than QUICK_READ posts have a word, so that a quick search may have missed some."""
-    values = _sqlite_words(query, "") | {"id": query.before_id, "read": QUICK_READ}
+    values = _sqlite_words(query, "") | {"id": query.before_id, "max_read": QUICK_READ}
     return reader.dialect == "sqlite" and reader.row(AFTER_QUICK_READ, **values) is not None
 
 
-def page(reader: Reader, query: ListQuery, read: int = ALL) -> Page[Any, int | Cursor[int]]:
+def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
     """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rebuilding.
 
     By relevance, the posts whose title alone has all words come first, then the others; both newest first. On SQLite,
-    at most `read` posts with the words are looked at in the order of creation.
+    at most `max_read` posts with the words are looked at in the order of creation.
     """
     below = rebuild_position(reader)
     if query.sort == "created_at":
-        rows = _rows(reader, query, Cursor("", query.before_id), read=read)
+        rows = _rows(reader, query, Cursor("", query.before_id), max_read=max_read)
         return page_of(_indexed(rows, query, below) if below else rows, query, id_of)
     if below:
         raise Rebuilding("it is not complete", REBUILD_SECONDS)
@@ -93,10 +93,12 @@ def _by_relevance(reader: Reader, query: ListQuery) -> Iterator[tuple]:
     yield from _rows(reader, query, before, TEXT)
 
 
-def _rows(reader: Reader, query: ListQuery, before: Cursor[int], part: str = "", read: int = ALL) -> Iterator[tuple]:
+def _rows(
+    reader: Reader, query: ListQuery, before: Cursor[int], part: str = "", max_read: int = NO_LIMIT
+) -> Iterator[tuple]:
     """Return the rows of the matching posts before a cursor; by relevance, only those in one part of the order."""
     values = _sqlite_words(query, part) if reader.dialect == "sqlite" else _postgresql_words(query)
-    values |= {"key": before.key, "id": before.id, "after": query.published_after, "read": read}
+    values |= {"key": before.key, "id": before.id, "after": query.published_after, "max_read": max_read}
     rows = rows_query(query.sort, query.status, part, query.tag is not None)
     return reader.rows(rows, limit=query.limit + 1, **values)
 
@@ -112,7 +114,7 @@ class Order(NamedTuple):
 
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
-    """Return the query of a page, with the parameters limit, key, id, after, read, and those of the words."""
+    """Return the query of a page, with the parameters limit, key, id, after, max_read, and those of the words."""
     if sort in ("published_at", "updated_at"):
         # PostgreSQL's index needs a range.
         is_before = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
@@ -137,7 +139,7 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
     everywhere = " AND ".join(f'"{text}"{" *" if is_prefix else ""}' for text, is_prefix in phrases)
     in_title = f"title : ({everywhere})"
     match = {TITLE: in_title, TEXT: f"({everywhere}) NOT ({in_title})"}.get(part, everywhere)
-    tag = [] if query.tag is None else [words.whole(query.tag)]
+    tag = [] if query.tag is None else [words.tag_word(query.tag)]
     return {
         "match": " AND ".join([f"({match})", *(f'"{word}"' for word in tag)]),
         "texts": dump([_spaced(*phrase) for phrase in phrases] + [_spaced(word, False) for word in tag]),
@@ -148,16 +150,16 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
 HAS_ALL = """NOT EXISTS (
     SELECT 1 FROM json_each(:texts) AS sought WHERE NOT instr(' ' || title || ' ' || text || ' ', sought.value)
 )"""
-FOUND = "SELECT rowid AS id FROM search WHERE search MATCH :match"
-FOUND_BEFORE = f"{FOUND} AND rowid < :id ORDER BY rowid DESC LIMIT"
-AFTER_QUICK_READ = Compiled(f"{FOUND_BEFORE} 1 OFFSET :read")
+MATCHES = "SELECT rowid AS id FROM search WHERE search MATCH :match"
+MATCHES_BEFORE = f"{MATCHES} AND rowid < :id ORDER BY rowid DESC LIMIT"
+AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
 
 
 def _sqlite_query(order: Order, status: str | None) -> str:
     """Return the query for the first posts that match. It finds ids first: SQLite would sort whole documents."""
     lists = _lists(status)
     ids = f"""
-        SELECT id FROM ({FOUND_BEFORE} :read) AS matches CROSS JOIN post USING (id)  -- in the order of the matches
+        SELECT id FROM ({MATCHES_BEFORE} :max_read) AS matches CROSS JOIN post USING (id)  -- in their order
         WHERE ({" OR ".join(lists)}) LIMIT :limit
     """
     return f"""
@@ -179,7 +181,7 @@ def _sqlite_by_time(order: Order, lists: list[str]) -> str:
         )
         SELECT id FROM among_first {UNION} SELECT id FROM (
             SELECT id FROM (SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit)
-            CROSS JOIN ({FOUND}) CROSS JOIN post USING (id)  -- which reads the words first
+            CROSS JOIN ({MATCHES}) CROSS JOIN post USING (id)  -- which reads the words first
             WHERE ({" OR ".join(lists)}) AND {order.is_before} ORDER BY {order.newest_first} LIMIT :limit
         )
     """
@@ -194,7 +196,7 @@ def _postgresql_words(query: ListQuery) -> dict[str, Any]:
     texts = [_spaced(*phrase) for phrase in phrases]
     patterns = [f"%{text}%" for text in texts]
     lexemes = [f"'{text}'{':*' if is_prefix else ''}".replace(" ", "' & '") for text, is_prefix in phrases]
-    tag = words.whole(query.tag or "")
+    tag = words.tag_word(query.tag or "")
     return {
         "text": texts[0],
         "others": patterns[1:],

@@ -45,7 +45,7 @@ MAX_DECOMPOSED = 4 * MAX_INDEXED  # limit in characters; Hangul becomes three ti
 MAX_DIFFERENT = 8_000  # distinct words of a post's content; changing all of them takes 20 ms on SQLite
 LARGE = 32 * 1024  # the words of content with more characters are found before the transaction begins
 START = "§"  # precedes the first letter of a word, because merging all words with that letter would take seconds
-TAG = "¶"  # before a whole tag, in hexadecimal digits
+TAG = "¶"  # before a tag in hexadecimal digits, by which a search is filtered
 BETWEEN = "·"  # separates two texts; no phrase crosses it
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
@@ -115,12 +115,12 @@ def of_content(content: str) -> str:
 
 @lru_cache(maxsize=4000)
 def of_tag(tag: str) -> str:
-    """Return the words of a tag, and that of the whole tag."""
-    return f"{_indexed(tag)} {whole(fold(tag))}"
+    """Return the words of a tag, and the word for the tag itself."""
+    return f"{_indexed(tag)} {tag_word(fold(tag))}"
 
 
-def whole(tag: str) -> str:
-    """Return the word that every post with a (folded) tag has."""
+def tag_word(tag: str) -> str:
+    """Return the word that stands for a (folded) tag in the index."""
     return TAG + tag.encode().hex()
 
 
