@@ -29,6 +29,7 @@ from blogapi.wings.transfer.importer import ImportResult, checked, predict, stor
 from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sources import Sources
 
+STATIC_FOLDERS = ("", "static", "public")  # folders of a site in which addresses that begin with a slash are looked up
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -84,7 +85,8 @@ def import_posts(
     with opened() as database, TemporaryFile() as spool, unpacked(paths) as folders:
         stored = ImageStore(database, config.images_mb * 1024**2, dry_run)
         report = Report(dry_run, redirects, stored.counts, folders)
-        images = None if no_images else LocalImages([*folders], config.base_url, static, stored.is_stored)
+        tops = [top / name for top in folders for name in STATIC_FOLDERS]
+        images = None if no_images else LocalImages([*folders], config.base_url, static, stored.is_stored, tops)
         options |= {"zone": config.timezone, "post_url": config.post_url}
         sources = Sources([*folders], spool, time.time(), images=images, **options)
         fetcher = Fetcher(stored, images, sources.hosts, config.webhook_private) if images and fetch_images else None

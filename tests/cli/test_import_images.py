@@ -82,7 +82,7 @@ def test_an_image_next_to_the_file_is_stored_and_the_link_points_to_it(run, stor
         "```\n![A](loaf.jpg)\n![[loaf.jpg]]\n```",
         "![A](https://a.example/loaf.jpg)",
         "![A](//a.example/loaf.jpg)",
-        "![A](/loaf.jpg)",
+        "![A](/none.jpg)",
         "![A](data:image/png;base64,AA)",
         "![A](none.jpg) ![[none.jpg]] ![[two.jpg]]",
         "![A](a%00.jpg) ![B](" + "x" * 300 + ") ![](pics)",
@@ -140,6 +140,14 @@ def test_addresses_from_the_root_are_found_in_the_static_folder(run, storage, wr
     static = tmp_path / "blog" / folder
     content = imported(run, storage, write, f"![A]({written})", files, "--static", static, name="_posts/a.md")
     assert content == f"![A]({address(LOAF)})"
+
+
+def test_addresses_from_the_root_are_found_in_the_folder_of_a_site(run, storage, write):
+    files = {"loaf.jpg": LOAF, "static/img/rye.png": RYE, "public/a/loaf.jpg": LOAF, "posts/other/loaf.jpg": LOAF}
+    content = "![](/loaf.jpg) ![](/img/rye.png) ![](/a/loaf.jpg) ![](/other/loaf.jpg) ![](/../loaf.jpg)"
+    loaf, rye = address(LOAF), address(RYE)
+    made = f"![]({loaf}) ![]({rye}) ![]({loaf}) ![](/other/loaf.jpg) ![]({loaf})"
+    assert imported(run, storage, write, content, files, name="posts/a.md") == made
 
 
 def test_a_cover_is_stored_too(run, storage, write):

@@ -47,12 +47,20 @@ def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
 class LocalImages:
     """The images in imported folders and beside imported files. Their addresses begin with `url`.
 
-    `static` is the root folder of the site, for addresses that begin with a slash. `is_stored` returns whether the
-    service has the image with an id.
+    `static` is the root folder of the site, for addresses that begin with a slash; without one, `roots` may be, for
+    those without a host. `is_stored` returns whether the service has the image with an id.
     """
 
-    def __init__(self, paths: Sequence[Path], url: str, static: Path | None, is_stored: Callable[[str], bool]):
-        self.url, self.static, self.is_stored = url, static, is_stored
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        url: str,
+        static: Path | None,
+        is_stored: Callable[[str], bool],
+        roots: Sequence[Path] = (),
+    ):
+        self.url, self.is_stored = url, is_stored
+        self.with_host, self.without_host = ([static], [static]) if static else ([], roots)
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
         self.refused: dict[str, str] = {}  # the reasons, by file
@@ -66,20 +74,11 @@ class LocalImages:
         path = unquote(match["path"])
         candidates: Iterable[Path]
         if match["host"] or path.startswith("/"):
-            candidates = self._below_static(path)
+            tops = self.with_host if match["host"] else self.without_host
+            candidates = (candidate for top in tops for candidate in _below_root(top, path))
         else:
             candidates = [folder / path] if folder and IS_RELATIVE.match(address) else []
         return next(filter(None, map(self._allowed, candidates)), None)
-
-    def _below_static(self, path: str) -> Iterator[Path]:
-        """Yield candidates for a path from the root, which may repeat the last folders of `static`."""
-        names = [name for name in path.split("/") if name]
-        if self.static is None:
-            return
-        last = Path(os.path.abspath(self.static)).parts[1:]
-        for count in range(min(len(names), len(last) + 1)):
-            if tuple(names[:count]) == last[len(last) - count :]:
-                yield self.static.joinpath(*names[count:])
 
     def _allowed(self, path: Path) -> str | None:
         """Return the real path of a file, even if its name is in another Unicode form (é as one character or two)."""
@@ -108,6 +107,14 @@ class LocalImages:
             except IMAGE_ERRORS as error:
                 self.refused[file] = reason_of(error)
         return self._addresses[file]
+
+
+def _below_root(root: Path, path: str) -> Iterator[Path]:
+    """Yield candidates for a path from a root folder, which may repeat the last parts of the folder's own path."""
+    names, last = [name for name in path.split("/") if name], Path(os.path.abspath(root)).parts[1:]
+    for count in range(min(len(names), len(last) + 1)):
+        if tuple(names[:count]) == last[len(last) - count :]:
+            yield root.joinpath(*names[count:])
 
 
 class ImageStore:
