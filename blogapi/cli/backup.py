@@ -53,8 +53,16 @@ def time_of(name: str) -> datetime | None:
     return None
 
 
+def file_or_folder(value: str) -> Path:
+    """Return a path. Refuse that of a missing folder with a slash at its end, which Path would take for a file."""
+    path = given_path(value)
+    if value.endswith("/") and not path.is_dir():
+        raise click.BadParameter("must be a folder that exists, if it ends in /")
+    return path
+
+
 @click.command()
-@click.argument("path", type=given_path, metavar="FILE|DIR")
+@click.argument("path", type=file_or_folder, metavar="FILE|DIR")
 @click.option(
     "--keep",
     metavar="7d,4w,12m",

@@ -114,6 +114,7 @@ def test_an_impossible_option_is_refused_before_anything_is_written(run, storage
     for arguments in (
         *((folder, "--keep", text) for text in no_periods),
         (f"{folder}/none", "--keep", "7d"),
+        (f"{folder}/none/",),
         (folder, "--touch", folder),
         ("",),
         (folder, "--ping", "ftp://a.example"),
