@@ -10,6 +10,7 @@ import tempfile
 from contextlib import closing
 from itertools import count
 from typing import NamedTuple
+from zlib import crc32
 
 import pytest
 from selenium import webdriver
@@ -143,10 +144,12 @@ class Firefox(webdriver.Firefox):
 
 
 def pytest_itemcollected(item):
-    """Let one worker use each browser: starting one takes seconds."""
+    """Let two workers use Chromium, and one Firefox, which few tests need: starting a browser takes seconds."""
     if "browser" in item.fixturenames and not item.get_closest_marker("xdist_group"):
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        item.add_marker(pytest.mark.xdist_group(parameters.get("browser", "chromium")))
+        name = parameters.get("browser", "chromium")
+        group = f"{name} {crc32(item.nodeid.encode()) % 2}" if name == "chromium" else name
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,7 @@ def test_killing_an_offline_browser_loses_no_more_than_the_last_second(window):
         mine.browser.service.stop()
         mine = Window(window.browser.start(folder), window.service, window.url)
         mine.enter()
+        mine.open()
         eventually(lambda: mine.browser.refresh() or "unsaved changes" in mine.text)
         mine.browser.quit()
     window.open(EDIT)

@@ -19,6 +19,7 @@ def get(window, path="/v1/posts/1"):
 
 
 def test_a_post_is_written_scheduled_printed_published_deleted_and_restored_with_the_keyboard(window):
+    window.open()
     window.follow("Posts")
     window.follow("New post")
     window.press("Hello")  # The title has the focus.
