@@ -122,7 +122,7 @@ const ask = ({ browser, at, over: other, mine }) => {
 let isKept = true;
 const keep = throttled(async () => {
   isKept = !isUnsent() || (await records.set(typed())) !== null;
-}, () => 400 + content.textLength / 500);
+}, () => 200 + content.textLength / 500);
 post.addEventListener("input", (event) => {
   if (!fields.includes(event.target) && event.target.type !== "datetime-local") {
     return;
