@@ -66,6 +66,16 @@ def test_an_operation_has_the_name_of_its_view(operations):
     assert not [name for name in names.values() if name.startswith("api")]
 
 
+def test_an_operation_by_slug_takes_and_answers_the_same_as_the_one_by_id(operations):
+    def contract(operation):
+        others = [each for each in operation["parameters"] if each["name"] != "post"]
+        return others, operation.get("requestBody"), operation["responses"]
+
+    for (path, method), operation in operations.items():
+        if operation["operationId"].endswith("_by_slug"):
+            assert contract(operation) == contract(operations[path.replace("/by-slug", ""), method]), path
+
+
 def test_the_reference_has_every_route_and_no_other(routes):
     rows = re.findall(r"^\| `(/v1\S*)` \| (.+) \|$", REFERENCE, re.MULTILINE)
     named = set()
