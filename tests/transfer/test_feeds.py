@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from blogapi.wings.transfer.items import Note
 from tests.blogs import open_sources, read, write_files
 
 ATOM = "<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom' xmlns:app='http://purl.org/atom/app#'{more}>{entries}</feed>"
@@ -154,3 +155,35 @@ def test_an_id_with_a_control_character_is_no_file_name(tmp_path):
     feed = '{"version": "https://jsonfeed.org/version/1.1", "items": [{"title": "a\\u0000b", "content_text": "x"}]}'
     with open_sources(write_files(tmp_path, {"feed.json": feed}) / "feed.json") as sources:
         assert len([*sources]) == 1
+
+
+FEED = """<rss version="2.0"><channel><item><title>A</title><link>https://a.example/a</link>
+<pubDate>{}</pubDate><description>Text{}</description></item></channel></rss>"""
+
+
+def test_a_post_of_an_export_whose_date_cannot_be_read_is_a_draft(tmp_path):
+    for number, text in enumerate(("30 Feb 2024", "0000-01-01", "yesterday")):
+        (file := tmp_path / f"{number}.xml").write_text(FEED.format(text, ""))
+        [item] = read(file)
+        assert (item.fields["status"], item.notes[Note.UNREAD_DATES]) == ("draft", (None, text))
+    (file := tmp_path / "none.xml").write_text(FEED.format("", ""))
+    assert read(file)[0].fields["status"] == "published"
+
+
+def test_an_export_with_text_for_members_only_is_a_draft(tmp_path):
+    marks = "[members_only]", "&lt;!-- wp:jetpack/paywall /--&gt;", "&lt;!--members-only--&gt;"
+    for number, mark in enumerate(marks):
+        (file := tmp_path / f"{number}.xml").write_text(FEED.format("2024-03-05", mark))
+        [item] = read(file)
+        assert (item.fields["status"], item.notes[Note.HIDDEN][1][:7]) == ("draft", "paywall"), mark
+
+
+def test_blogger_and_ghost_publish_nothing_that_is_scheduled_without_a_date_or_only_for_mail(tmp_path):
+    entry = "<entry><blogger:type>POST</blogger:type><blogger:status>SCHEDULED</blogger:status><title>A</title>"
+    feed = f"<feed xmlns='http://www.w3.org/2005/Atom' xmlns:blogger='http://schemas.google.com/blogger/2018'>{entry}"
+    (tmp_path / "feed.atom").write_text(f"{feed}<content>Text</content><published>soon</published></entry></feed>")
+    row = {"id": "1", "title": "A", "slug": "a", "html": "<p>A</p>", "status": "scheduled"}
+    row["published_at"] = "2035-03-05T10:00:00.000Z"
+    data = {"posts": [row], "posts_meta": [{"post_id": "1", "email_only": 1}]}
+    (tmp_path / "ghost.json").write_text(json.dumps({"db": [{"data": data}]}))
+    assert [read(tmp_path / name)[0].fields["status"] for name in ("feed.atom", "ghost.json")] == ["draft", "draft"]

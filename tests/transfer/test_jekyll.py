@@ -92,6 +92,7 @@ ZONED = "2020-07-01T23:00:00Z"
         ('timezone = "Asia/Tokyo"', "config.toml"),
         ("timeZone: Asia/Tokyo", "hugo.yaml"),
         ("timeZone = 'Asia/Tokyo'", "config/_default/hugo.toml"),
+        ("SITENAME = 'Rye'\nTIMEZONE = \"Asia/Tokyo\"  # where we live", "pelicanconf.py"),
     ],
 )
 def test_the_zone_of_a_site_takes_precedence(write, item, configuration, name):
@@ -102,12 +103,21 @@ def test_the_zone_of_a_site_takes_precedence(write, item, configuration, name):
     assert item("date: 2020-07-02 08:00 +0900", "content/a.md", **berlin).fields["published_at"] == ZONED
 
 
-@pytest.mark.parametrize("configuration", ["", "timeZone = 'Mars/Base'", "[params]\ntimezone = 'Asia/Tokyo'"])
-def test_without_a_known_zone_the_zone_of_the_service_applies(write, item, configuration):
-    write({"hugo.toml": configuration})
+@pytest.mark.parametrize(
+    ("configuration", "name", "is_named"),
+    [
+        ("", "hugo.toml", False),
+        ("timeZone = 'Mars/Base'", "hugo.toml", True),
+        ("[params]\ntimezone = 'Asia/Tokyo'", "hugo.toml", False),
+        ("TIMEZONE = os.environ['TZ']", "pelicanconf.py", True),
+        ("# TIMEZONE = 'Asia/Tokyo'", "pelicanconf.py", False),
+    ],
+)
+def test_without_a_known_zone_the_zone_of_the_service_applies(write, item, configuration, name, is_named):
+    write({name: configuration})
     found = item("date: 2020-07-02", zone=zone_named("Europe/Berlin"))
     assert found.fields["published_at"] == "2020-07-01T22:00:00Z"
-    assert ("time zones" in found.notes) == ("Mars" in configuration)
+    assert ("time zones" in found.notes) == is_named
 
 
 def test_the_day_in_a_file_name_is_in_the_zone(item):

@@ -1,7 +1,7 @@
 """The programs whose files are read: their names, headers and addresses. A rule of one is not applied to another."""
 
 from blogapi.config import zone_named
-from blogapi.wings.transfer.items import Failure, Item
+from blogapi.wings.transfer.items import Failure, Item, Note
 from tests.blogs import open_sources, read, write_files
 from tests.cases import cases
 
@@ -110,6 +110,35 @@ BLOGS = {
         },
         {"a": ("published", "2024-03-05T00:00:00Z", ["x", "y"]), "b": (None, None, None)},
     ),
+    "Nuxt": (
+        {"nuxt.config.ts": "", "content/blog/6.a.md": "---\ndate: 2020-01-02\n---\nA"},
+        {"a": ("published", "2020-01-02T00:00:00Z", None)},
+    ),
+    "Grav": (
+        {"user/pages/01.blog/a/item.md": "---\ndate: 2020-01-02\ntaxonomy: {category: blog, tag: [x, y]}\n---\nA"},
+        {"a": ("published", "2020-01-02T00:00:00Z", ["x", "y", "blog"])},
+    ),
+    "Grav, only `user`": (
+        {"config/site.yaml": "taxonomies: [tag]", "pages/01.blog/a/docs.md": "---\ndate: 2020-01-02\n---\nA"},
+        {"a": ("published", "2020-01-02T00:00:00Z", None)},
+    ),
+    "Harp": (
+        {
+            "harp.json": "{}",
+            "a/_data.json": '{"a": {"title": "A", "date": "2020-01-02"}, "b": {"title": "B", "draft": true}}',
+            "a/a.md": "A",
+            "a/b.md": "B",
+        },
+        {"a": ("published", "2020-01-02T00:00:00Z", None), "b": ("draft", None, None)},
+    ),
+    "Blot": (
+        {"[bread] A.md": "Date: 2020-01-02\n\n# A"},
+        {"a": ("published", "2020-01-02T00:00:00Z", ["bread"])},
+    ),
+    "PieCrust": (
+        {"2020-01-02_a.md": "---\ntime: 10:15:00\n---\nA"},
+        {"a": ("published", "2020-01-02T10:15:00Z", None)},
+    ),
     "Dendron": (
         {"a.md": "---\ntitle: A\ndesc: b\nupdated: 1\ncreated: 1577836800000\nstatus: published\n---\nB"},
         {"a": ("published", "2020-01-01T00:00:00Z", None)},
@@ -199,7 +228,24 @@ def test_no_post_loses_a_date_in_silence(tmp_path):
     assert (dated["a"], dated["b"], dated["h"]) == ("2020-01-02T00:00:00Z", None, "2020-01-02T00:00:00Z")
 
 
+def test_a_configuration_of_sphinx_is_not_one_of_nikola(tmp_path):
+    files = {"conf.py": "blog_title = 'Rye'\n", "a.md": "# Rye\n\n```{post} 2024-03-05\n```\n"}
+    (item,) = read(write_files(tmp_path, files), publish=False)
+    assert (item.file.program.name, item.fields.get("status")) == ("ABlog", None)
+    assert Note.NOT_PUBLISHED in item.notes
+    files["a.md"] = "---\nkernelspec: x\n---\n" + files["a.md"]
+    (item,) = read(write_files(tmp_path, files), publish=False)
+    assert item.notes[Note.OTHER_DATES] == (None, "{post} in its text")
+
+
 REFUSED = {
+    '{:title "A"\n :draft? true}\nText': "front matter in EDN cannot be read",
+    '%{\n  title: "A"\n}\n---\nText': "front matter in Elixir cannot be read",
+    "    Title: A\n    Date: 2024-01-01\n\nText": "this header cannot be read",
+    '@def title = "A"\nText': "this header cannot be read",
+    "<!--t A t-->\nText": "this header cannot be read",
+    ";;;;;\ntitle: A\n;;;;;\nText": "front matter must be YAML or JSON",
+    "###\ntitle: A\n###\nText": "front matter must be YAML or JSON",
     '"title": "A"\n;;;\nWords.': "front matter must be YAML or JSON between lines of ---, or TOML between",
     ';;;\n"title": "A"\n;;;\nWords.': "front matter must be YAML or JSON between lines of ---, or TOML between",
     "---js\n{ draft: true }\n---\nA": "front matter in JavaScript cannot be read: write it as YAML",

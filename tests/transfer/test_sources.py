@@ -255,6 +255,7 @@ def test_posts_are_ordered(write, texts, slugs):
         ("image: [https://a.example/b, c]", "https://a.example/b", {}, {"image": ["https://a.example/b", "c"]}),
         ("cover: [{src: 'https://a.example/b'}]", "https://a.example/b", {}, None),
         ("image: []", None, {}, None),
+        ("image: true", None, {}, {"image": True}),
         ("excerpt: A\ndescription: B", None, {}, {"description": "B"}),
         ("image: https://a.example/b\ncover: c.png", "https://a.example/b", {}, {"cover": "c.png"}),
         ("date: 2027-01-01\ndraft: true", None, {"dates to come": 3}, None),
@@ -273,6 +274,19 @@ def test_names_without_a_field_are_kept(item, text, cover_image, notes, params):
     read_item = item(f"title: A\n{text}")
     found = read_item.fields.get("cover_image"), read_item.notes, read_item.fields.get("params")
     assert found == (cover_image, notes, params)
+
+
+def test_a_post_without_text_has_its_link_or_list_as_text(item):
+    texts = {
+        "external: https://example.org/a": "<https://example.org/a>",
+        "books: [{name: X, url: 'https://x.example/'}, Y]": "* X <https://x.example/>\n* Y",
+        "description: Few words": "Few words",
+        "image: https://example.org/a.png": "![](https://example.org/a.png)",
+        "canonical_url: https://example.org/\naliases: [/a/]\nlayout: post": "",
+    }
+    for line, text in texts.items():
+        found = item(f"title: A\n{line}", content="")
+        assert (found.fields["content"], Note.NO_TEXT in found.notes) == (text, bool(text)), line
 
 
 @cases("blank", ["\n", "\r\n \t\n\n", " "])
