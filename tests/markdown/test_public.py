@@ -1,7 +1,7 @@
 """What hides a post: the words of many programs, and names that say so."""
 
 from blogapi.wings.markdown.front_matter import read_toml, read_yaml
-from blogapi.wings.markdown.public import Inherited, hides, is_public, without_passwords
+from blogapi.wings.markdown.public import Inherited, hides, why_hidden, without_passwords
 
 NOW = "2026-11-20T12:00:00Z"
 
@@ -60,15 +60,15 @@ def every(table):
 
 def test_a_post_is_public_only_if_no_word_of_any_program_says_otherwise():
     for text in every(HIDDEN):
-        assert not is_public(read_yaml(text)[0], (), NOW)[0], text
+        assert why_hidden(read_yaml(text)[0], (), NOW), text
     for text in every(SHOWN):
-        assert is_public(read_yaml(text)[0], (), NOW) == (True, ""), text
+        assert why_hidden(read_yaml(text)[0], (), NOW) == "", text
 
 
 def test_toml_says_the_same():
     for text in ("draft = true", "expiryDate = 2020-01-01", "[_build]\nrender = 'never'", "[extra]\nhidden = true"):
-        assert not is_public(read_toml(text)[0], (), NOW)[0], text
-    assert is_public(read_toml("draft = false\nexpiryDate = 2030-01-01")[0], (), NOW) == (True, "")
+        assert why_hidden(read_toml(text)[0], (), NOW), text
+    assert why_hidden(read_toml("draft = false\nexpiryDate = 2030-01-01")[0], (), NOW) == ""
 
 
 def test_the_reason_names_the_word_and_no_password():
@@ -84,18 +84,18 @@ def test_the_reason_names_the_word_and_no_password():
         f"status: {'draft'}": "status: draft",
     }
     for text, why in reasons.items():
-        assert is_public(read_yaml(text)[0], (), NOW) == (False, why), text
+        assert why_hidden(read_yaml(text)[0], (), NOW) == why, text
 
 
 def test_data_of_folders_hide_a_post_unless_it_says_otherwise_where_that_counts():
     folder = Inherited("posts.json", {"draft": True})
-    assert is_public({}, [folder], NOW) == (False, "draft: True in posts.json")
-    assert is_public({"Draft": "false"}, [folder], NOW) == (True, "")
-    assert is_public({"published": "true"}, [folder], NOW)[0] is False
+    assert why_hidden({}, [folder], NOW) == "draft: True in posts.json"
+    assert why_hidden({"Draft": "false"}, [folder], NOW) == ""
+    assert why_hidden({"published": "true"}, [folder], NOW)
     section = Inherited("_index.md", {"draft": "true"}, is_default=False)
-    assert is_public({"draft": "false"}, [section], NOW) == (False, "draft: true in _index.md")
+    assert why_hidden({"draft": "false"}, [section], NOW) == "draft: true in _index.md"
     unreadable = Inherited("posts.json", why="posts.json cannot be read")
-    assert is_public({}, [unreadable], NOW) == (False, "posts.json cannot be read")
+    assert why_hidden({}, [unreadable], NOW) == "posts.json cannot be read"
 
 
 def test_passwords_are_removed_at_any_depth_and_nothing_else():
@@ -112,4 +112,4 @@ def test_passwords_are_removed_at_any_depth_and_nothing_else():
 def test_long_names_and_values_take_no_time():
     for name, value in (("x" * 1_000_000, "true"), ("hidden", "x" * 1_000_000), ("status", "draft " * 100_000)):
         assert isinstance(hides(name, value), bool)
-    assert not is_public({f"hide{number}": "true" for number in range(5000)}, (), NOW)[0]
+    assert why_hidden({f"hide{number}": "true" for number in range(5000)}, (), NOW)

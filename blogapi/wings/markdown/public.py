@@ -121,20 +121,18 @@ NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
 )
 
 
-def is_public(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> tuple[bool, str]:
-    """Return whether a post may be published; if not, also why: `draft: true in posts.json`.
+def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> str:
+    """Return what hides a post, such as `draft: true in posts.json`; "" if it may be published.
 
     `values` are those of its file or, in an export, of the post. `inherited` are those of its folders, nearest first,
     and of its site. A time without an offset counts as UTC; `now` is in RFC 3339.
     """
-    if why := next(_reasons(values, now), ""):
-        return False, why
-    own = {_plain(name) for name in values}
-    for source, data, is_default, why in inherited:
+    own, why = {_plain(name) for name in values}, next(_reasons(values, now), "")
+    for source, data, is_default, reason in inherited if not why else ():
         counting = {name: value for name, value in data.items() if not (is_default and _plain(name) in own)}
-        if reason := why or next((f"{entry} in {source}" for entry in _reasons(counting, now)), ""):
-            return False, reason
-    return True, ""
+        if why := reason or next((f"{entry} in {source}" for entry in _reasons(counting, now)), ""):
+            break
+    return why
 
 
 def publication_to_come(params: Mapping[str, Any], now: str) -> str:

@@ -19,8 +19,8 @@ from blogapi.wings.markdown.public import (
     OFF,
     PLAIN_DRAFTS,
     Inherited,
-    is_public,
     publication_to_come,
+    why_hidden,
     without_passwords,
 )
 from blogapi.wings.transfer.items import Item, Note, NoteDetails
@@ -102,7 +102,7 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
         fields["params"] = without_passwords(fields["params"])
     if item.file.is_exported and fields.get("status") == "scheduled":
         values = {name: value for name, value in values.items() if name not in FOR_OTHERS}
-    _, why = is_public({"title": fields.get("title", ""), **values}, inherited, now)
+    why = why_hidden({"title": fields.get("title", ""), **values}, inherited, now)
     why = why or publication_to_come(fields.get("params", {}), now)
     if NO_INDEX.search(str(values).lower()):
         item.notes[Note.NO_INDEX] = None
@@ -183,12 +183,7 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
         return
     hints = _dates_in(item.file.values)
     line = item.file.line_of(hints[0]) if hints else None
-    hints += [
-        f"{name} in {entry.source}"
-        for entry in inherited
-        for name in _dates_in(entry.values)
-        if isinstance(entry.values[name], str)
-    ]
+    hints += [f"{name} in {entry.source}" for entry in inherited for name in _dates_in(entry.values, nested=False)]
     hints += [f"{name} in its text" for name in _dates_in_text(item.fields["content"])]
     if match := DAY_IN_PATH.search(str(path)):
         hints.append(f"{match[0]} in its path")
@@ -196,15 +191,15 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
         item.notes[Note.OTHER_DATES] = line, ", ".join(hints)
 
 
-def _dates_in(values: Mapping[str, Any]) -> list[str]:
+def _dates_in(values: Mapping[str, Any], nested: bool = True) -> list[str]:
     """Return the names whose values look like dates, or say that a post is published."""
-    return [name for name, value in values.items() if value and _is_date(name, value)]
+    return [name for name, value in values.items() if (nested or isinstance(value, str)) and _is_date(name, value)]
 
 
 def _is_date(name: str, value: Any) -> bool:
     if isinstance(value, dict):
         return any(_is_date(key, part) for key, part in value.items())
-    if not isinstance(value, str):
+    if not value or not isinstance(value, str):
         return False
     is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
     is_word = (

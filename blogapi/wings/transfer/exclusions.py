@@ -51,9 +51,9 @@ MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for a list: patterns, and charact
 MAX_STEPS = 10**8  # limit for the steps of a match in the worst case
 STARS = re.compile(r"\*+")
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps of a regular expression by the length of the path.
-# What may take exponential time, with white space in verbose patterns; and POSIX classes, which Python reads
-# differently
-UNUSABLE = re.compile(r"\)\s*[*+{]|\[:")
+# What is too long, or may take exponential time, with white space in verbose patterns; and POSIX classes, which
+# Python reads differently
+UNUSABLE = re.compile(rf"\)\s*[*+{{]|\[:|\A.{{{MAX_LENGTH + 1}}}", re.DOTALL)
 
 
 class Patterns:
@@ -65,7 +65,7 @@ class Patterns:
 
     def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH, are_rooted: bool = False):
         self.are_rooted = are_rooted
-        self.match_all = len(lines) > MAX_PATTERNS or any(map(_is_unusable, lines))
+        self.match_all = len(lines) > MAX_PATTERNS or any(map(UNUSABLE.search, lines))
         lines = [] if self.match_all else lines
         expressions = [*filter(regexes.fullmatch, lines)]
         self.stars = max((len(STARS.findall(line)) for line in lines), default=0)
@@ -108,11 +108,9 @@ def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, 
     exclusions = []
     for file in files_in(folder, EXCLUDING_FILES):
         with suppress(DataError):  # reported elsewhere
-            lists = [*_lists(file, roots)]
-            exclusions += [
-                (file, name, Patterns(lines, REGEXES.get(name, NO_MATCH), name in (IGNORED, RENDERED)))
-                for name, lines in lists
-            ]
+            for name, lines in [*_lists(file, roots)]:
+                patterns = Patterns(lines, REGEXES.get(name, NO_MATCH), are_rooted=name in (IGNORED, RENDERED))
+                exclusions.append((file, name, patterns))
     return tuple(exclusions)
 
 
@@ -148,10 +146,6 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[str]]]:
 
 def _texts(value: Any) -> Iterable[str]:
     return filter(lambda text: isinstance(text, str), value if isinstance(value, list) else [value])
-
-
-def _is_unusable(pattern: str) -> bool:
-    return len(pattern) > MAX_LENGTH or UNUSABLE.search(pattern) is not None
 
 
 def _is_for_git(pattern: str) -> bool:

@@ -36,6 +36,7 @@ LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
 # A value in params that is nothing but the address of an image
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
+IsStored = Callable[[str], bool]
 IMAGE_ERRORS = (OSError, InvalidImage, UnsupportedImage)
 
 
@@ -52,12 +53,7 @@ class LocalImages:
     """
 
     def __init__(
-        self,
-        paths: Sequence[Path],
-        url: str,
-        static: Path | None,
-        is_stored: Callable[[str], bool],
-        roots: Sequence[Path] = (),
+        self, paths: Sequence[Path], url: str, static: Path | None, is_stored: IsStored, roots: Sequence[Path] = ()
     ):
         self.url, self.is_stored = url, is_stored
         self.with_host, self.without_host = ([static], [static]) if static else ([], roots)

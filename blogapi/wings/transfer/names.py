@@ -273,10 +273,8 @@ def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
 
 def is_pattern(text: Any) -> bool:
     """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
-    if not isinstance(text, str):
-        return False
-    return text in STYLES or bool(
-        PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text))
+    return isinstance(text, str) and (
+        text in STYLES or bool(PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text)))
     )
 
 
