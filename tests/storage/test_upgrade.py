@@ -35,10 +35,7 @@ from tests.service import add_key
 NOW = 1_796_000_000  # 2026-11-30, after all that is in the samples
 # The samples of releases, and the versions of their tables
 RELEASES = {"1.0.0": ("blog-1.0.0.db.gz", 1), "1.1.1": ("blog-5.db.gz", 5), "1.2.0": ("blog-6.db.gz", 6)}
-RELEASES["1.2.1"] = (
-    "blog-7.db.gz",
-    7,
-)  # It has rows in every table, posts and unsaved text in every state, and a due post.
+RELEASES["1.2.1"] = "blog-7.db.gz", 7  # It has rows in every table, posts and texts in every state, and a due post.
 RELEASES["1.3.0"] = "blog-11.db.gz", 11  # It has proposals, one of a post in the trash.
 DEVELOPMENT = {"10": ("blog-10.db.gz", 10)}  # Its table of unsaved text has proposals that wait, and an applied one.
 OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
@@ -82,6 +79,17 @@ def upgrade(path):
     engine = engine_for(path)
     engine.open()
     engine.close()
+
+
+HOW = pytest.mark.parametrize("how", ["upgraded", "copied"])
+
+
+def renewed(how, old, tmp_path):
+    """Return an old database, which is upgraded when it is opened, or a copy of it."""
+    if how == "upgraded":
+        return old
+    copy(engine_for(old), engine_for(tmp_path / "copy.db"))
+    return tmp_path / "copy.db"
 
 
 def definitions(path):
@@ -303,13 +311,9 @@ def what_waits_is_kept(path):
 
 
 @pytest.mark.parametrize("release", ["1.3.0"])
-@pytest.mark.parametrize("how", ["upgraded", "copied"])
+@HOW
 def test_an_upgrade_to_1_3_1_keeps_what_waits(old, how, tmp_path):
-    path = old
-    if how == "copied":
-        path = tmp_path / "copy.db"
-        copy(engine_for(old), engine_for(path))
-    what_waits_is_kept(path)
+    what_waits_is_kept(renewed(how, old, tmp_path))
 
 
 def unsaved_text_is_kept(path):
@@ -330,14 +334,11 @@ def unsaved_text_is_kept(path):
 
 
 @pytest.mark.parametrize("release", ["1.2.1"])
-@pytest.mark.parametrize("how", ["upgraded", "copied"])
+@HOW
 def test_an_upgrade_keeps_unsaved_text(old, how, tmp_path):
     with closing(sqlite3.connect(old)) as connection, connection:  # The other text of post 3 is open, too, but older.
         connection.execute("UPDATE draft_copy SET state = 'open', saved_at = '2026-11-26' WHERE state = 'aside'")
-    path = old if how == "upgraded" else tmp_path / "copy.db"
-    if how == "copied":
-        copy(engine_for(old), engine_for(path))
-    unsaved_text_is_kept(path)
+    unsaved_text_is_kept(renewed(how, old, tmp_path))
 
 
 def test_an_old_database_can_be_backed_up_and_copied_without_an_upgrade(old, tmp_path):
@@ -400,13 +401,9 @@ TOLD = [
 
 
 @pytest.mark.parametrize("release", ["1.2.0"])
-@pytest.mark.parametrize("how", ["upgraded", "copied"])
+@HOW
 def test_an_upgrade_drops_former_slugs_that_were_never_public(old, how, tmp_path, caplog):
-    path = old
-    if how == "copied":
-        path = tmp_path / "copy.db"
-        copy(engine_for(old), engine_for(path))
-    assert former_slugs(path) == (FORMER, [404, 404, 404], ["was-public"])
+    assert former_slugs(renewed(how, old, tmp_path)) == (FORMER, [404, 404, 404], ["was-public"])
     assert [message.partition(": no known")[0] for message in caplog.messages] == TOLD
 
 

@@ -72,7 +72,7 @@ def test_a_write_in_a_thread_does_not_wait_for_readers_to_shrink_the_wal(databas
     begun = time.monotonic()
     for slug in "abc":
         database.write_in_thread(add, slug)
-    assert time.monotonic() - begun < BUSY_SECONDS  # Each would wait this long.
+    assert time.monotonic() - begun < 2 * BUSY_SECONDS  # Each of the three would wait for BUSY_SECONDS.
     assert slugs() == ["a", "b", "c"]
 
 
