@@ -166,9 +166,11 @@ def test_a_command_that_may_not_upgrade_refuses_an_old_database(old, release):
 
 def contents(path):
     """The version, the tables, and the rows of those that are not of the search."""
-    schema = query(path, "SELECT user_version, type, name, sql FROM sqlite_master, pragma_user_version ORDER BY name")
-    tables = [name for _, kind, name, _ in schema if kind == "table" and not name.startswith("search")]
-    return schema, [query(path, f"SELECT * FROM {name}") for name in tables]
+    schema = "SELECT user_version, type, name, sql FROM sqlite_master, pragma_user_version ORDER BY name"
+    with closing(sqlite3.connect(path)) as connection:
+        objects = connection.execute(schema).fetchall()
+        tables = [name for _, kind, name, _ in objects if kind == "table" and not name.startswith("search")]
+        return objects, [connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables]
 
 
 class Failing(sqlite3.Connection):
