@@ -246,6 +246,7 @@ class WorkingFolder:
             with self.folder.place(name, create=True) as (folder, last):
                 folder.write_bytes(last, data, rfc3339(time.time()))  # With an older time, rsync would miss the change.
             self.sha256[name] = hashlib.sha256(data).hexdigest()
+            self.items.pop(name, None)
 
     def remove(self, name: str) -> None:
         """Remove a file, except in a dry run. Raises OSError, and Conflict if it has changed since it was read."""
@@ -257,7 +258,7 @@ class WorkingFolder:
 
     def record(self, name: str, post: Entry) -> None:
         """Record that a file and its post now have the same content."""
-        slug = slug_in(self.items[name])
+        slug = slug_in(self.items[name]) if name in self.items else ""  # A pull writes the slug of the post.
         own = {"sha256": self.sha256[name]} | ({"file_slug": slug} if slug not in ("", post["slug"]) else {})
         self.state.put(name, post | own | {"seen": rfc3339(self.now)})
 

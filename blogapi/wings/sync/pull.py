@@ -81,7 +81,6 @@ class Pull:
         why = f"yours is {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
         if not self.working.dry_run:
-            self.items[name] = self.comparison.item_of(name, data)
             self.working.record(name, current)
         return Result("updated" if exists else "created", name, why)
 

@@ -110,18 +110,13 @@ class SyncState:
 
     def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
         """Find out whether the state was written here: it is the last one, in the same file or one of the same time."""
-        try:
-            with closing(Folder(own_folder())) as folder:
-                own, status = _read(folder, self._own_name())
+        self.is_foreign = not is_here
+        with suppress(OSError, RuntimeError, RemoteError), closing(Folder(own_folder())) as folder:
+            own, status = _read(folder, self._own_name())
             is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
-        except (OSError, RuntimeError, RemoteError):
-            self.is_foreign = not is_here
-            return
-        if is_last:  # Some disks change the numbers of files.
-            self.is_foreign = not is_here and status.st_mtime_ns != time_ns
-        else:
-            self.is_foreign = self.name == STATE
+            # Some disks change the numbers of files.
+            self.is_foreign = self.is_foreign and status.st_mtime_ns != time_ns if is_last else self.name == STATE
 
     def _parsed(self, data: bytes) -> Journal:
         file = self.folder.path / self.name
@@ -212,14 +207,9 @@ class SyncState:
                 journal.flush()
 
     def _is_kept(self, name: str, entry: Entry) -> bool:
-        """Return whether the file can stay as it is, because only the time when a post was seen differs.
-
-        If the post was seen in the same second that it changed, the new time is written, except in a repository.
-        """
-        known = self.entries.get(name, {})
-        is_same = {**known, "seen": "", "etag": ""} == {**entry, "seen": "", "etag": ""}
-        is_unimportant = self.name != STATE and not self._journal
-        return is_same and (is_unimportant or known["updated_at"] < known["seen"])
+        """Return whether a state in a repository stays as it is, because only the time when a post was seen differs."""
+        known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
+        return self.name != STATE and not self._journal and known | ignored == entry | ignored
 
     def close(self) -> None:
         """Close the journal, and copy it to the user's own folder."""
