@@ -3,7 +3,7 @@
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.owner.browser import EDIT, NEW
+from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW
 from tests.service import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
@@ -98,6 +98,18 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
     window.click("Update")
     window.said("Updated for readers")
     assert window.stored() == "One. Mine."
+
+
+@IN_BOTH_BROWSERS
+def test_a_form_in_which_nothing_was_typed_takes_the_changed_post_once_its_writer_has_left_the_text(window):
+    window.open(EDIT)
+    window.browser.find_element(By.ID, "content").click()
+    window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
+    window.come_back()
+    window.said("This post was changed elsewhere, too.")
+    window.browser.execute_script("document.activeElement.blur()")
+    window.come_back()
+    window.has("Two.")
 
 
 def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):

@@ -8,10 +8,9 @@ document.addEventListener("compositionend", () => (composing = false), true);
 
 // Chromium takes milliseconds for each line of `insertText`, but hardly any for HTML, of which it takes the text. In
 // HTML, the first line break of a <pre> is dropped, and in a <textarea> a last one.
-const LONG = 2000;
 const insertText = (text) => {
   const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
-  return (text.length > LONG && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
+  return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
 };
 const BLOCK = /^(\s*)([-*+]|\d{1,9}[.)]|>) (\[[ xX]\] )?/; // the start of a list item or a quote
 

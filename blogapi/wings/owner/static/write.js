@@ -78,7 +78,8 @@ const takeTokens = (answer) => {
 const takeIn = (answer, isNews) => {
   takeTokens(answer);
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
-  const isNewer = answer.is_untouched || (state !== "saving" && answer.etag && isOther && had === savedAt);
+  const isHere = state === "saving" || (document.hasFocus() && post.contains(document.activeElement)); // and may go on now
+  const isNewer = answer.is_untouched || (answer.etag && isOther && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
     location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // It may have been created.
   } else if (answer.status === 409) {
