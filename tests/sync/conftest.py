@@ -101,6 +101,10 @@ def there(blog):
     return lambda: {post["slug"]: post for post in blog.request("GET", "/v1/posts?limit=1000")[2]}
 
 
+def texts(posts):
+    return {slug: post["content"] for slug, post in posts.items()}
+
+
 def next_second():
     """Wait for the next second: within one, times do not tell what came first."""
     time.sleep(1.01 - time.time() % 1)

@@ -299,15 +299,16 @@ def test_a_new_file_cannot_take_the_slug_of_another_post(run, folder, there, blo
     assert contents(here) == {"a.md": b"# A\n\nMine.\n"}
 
 
-def test_a_post_older_than_recorded_is_a_conflict(run, synced, change):
+def test_a_post_older_than_recorded_is_a_conflict_unless_it_says_the_same(run, synced, change):
     here = synced(a="# A\n")
     change("a", excerpt="Newer.")
     run("pull", here)
     head, entries = read_state(here)
-    entries["a.md"]["updated_at"] = "2099-01-01T00:00:00Z"
-    write_state(here, head, entries)
-    for command in ("push", "pull"):  # The texts are the same.
-        assert run(command, here) == (0, [counts(unchanged=1)])
+    for time in ("1999-01-01T00:00:00Z", "2099-01-01T00:00:00Z"):
+        entries["a.md"]["updated_at"] = time
+        for command in ("push", "pull"):  # It was only touched: the texts are the same.
+            write_state(here, head, entries)
+            assert run(command, here) == (0, [counts(unchanged=1)])
     change("a", excerpt="Restored.")
     write_state(here, head, entries)
     for command in ("push", "pull"):

@@ -7,11 +7,7 @@ import pytest
 
 from tests.blogs import write_files
 from tests.images.pictures import png
-from tests.sync.conftest import CHANGED_THERE, contents, counts, edit, next_second, read_state, write_state
-
-
-def texts(posts):
-    return {slug: post["content"] for slug, post in posts.items()}
+from tests.sync.conftest import CHANGED_THERE, contents, counts, edit, next_second, read_state, texts, write_state
 
 
 @pytest.mark.parametrize(

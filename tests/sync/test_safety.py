@@ -75,13 +75,6 @@ def test_what_a_post_gets_there_is_added_to_a_file_without_it(run, synced, chang
     assert contents(here) == {"a.md": added.encode() + b"# A\n"}
 
 
-def test_a_post_that_was_only_touched_is_unchanged(run, synced):
-    here = synced(a="# A\n")
-    known = here / ".blogapi.json"
-    known.write_text(known.read_text().replace('"updated_at": "20', '"updated_at": "19'))
-    assert run("push", here) == (0, [counts(unchanged=1)])
-
-
 def test_force_names_the_options_that_replaced_it(run, folder):
     for command in ("push", "pull"):
         status, lines = run(command, folder(a="# A\n"), "--force")

@@ -6,13 +6,9 @@ import pytest
 
 from blogapi.wings.sync.client import NotSynced, Remote
 from tests.blogs import write_files
-from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, counts, edit
+from tests.sync.conftest import CHANGED_HERE, WAYS_OUT, counts, edit, texts
 
 TEXT = "---\nslug: {}\nstatus: {}\n---\nText {}.\n"
-
-
-def texts(posts):
-    return {slug: post["content"] for slug, post in posts.items()}
 
 
 @pytest.fixture
