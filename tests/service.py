@@ -300,6 +300,26 @@ def at_once(services, count, *request, **headers):
         return list(pool.map(ask, range(count)))
 
 
+def assert_writes_at_once_are_exact(services):
+    """Assert that writes with the same title, slug, Idempotency-Key or ETag are as exact as one after the other.
+
+    Return the ids of the posts with the same title, which are forty; one more is left.
+    """
+    new = {"title": "One title", "content": "x"}
+    created = at_once(services, 40, "POST", "/v1/posts", new)
+    assert {body["slug"] for _, _, body in created} == {"one-title", *(f"one-title-{n}" for n in range(2, 41))}
+    answers = at_once(services, 40, "POST", "/v1/posts", new | {"slug": "mine"})
+    assert sorted(status for status, _, _ in answers) == [201] + [400] * 39
+    answers = at_once(services, 40, "POST", "/v1/posts", new, Idempotency_Key="once")
+    assert {status for status, _, _ in answers} == {201}
+    ((etag, path),) = {(headers["ETag"], headers["Location"]) for _, headers, _ in answers}
+    answers = at_once(services, 20, "PATCH", path, {"title": "Changed"}, If_Match=etag)
+    assert sorted(status for status, _, _ in answers) == [200] + [412] * 19
+    answers = at_once(services, 20, "DELETE", "/v1/posts/by-slug/mine")
+    assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
+    return {body["id"] for _, _, body in created}
+
+
 def assert_100_of_150_are_served(services):
     """Send 150 requests with one key at once, to all services in turn, and check the answers."""
     resets = set()

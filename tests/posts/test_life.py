@@ -1,7 +1,6 @@
 """The life of a post: read, changed, scheduled, archived; its dates; conditional requests."""
 
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -305,16 +304,6 @@ def test_setting_the_clock_back_changes_no_publication(patch, post, clock):
     before = post(status="published")
     clock.now -= 60
     assert patch(title="B").json == before | {"title": "B", "updated_at": "2026-11-20T11:59:00Z"}
-
-
-@pytest.mark.both_engines
-def test_of_eight_changes_at_once_with_one_etag_one_succeeds(service):
-    service.request("POST", "/v1/posts", {"title": "A", "content": "B"})
-    tag = service.request("GET", "/v1/posts/1")[1]["ETag"]
-    with ThreadPoolExecutor(8) as pool:
-        changes = [{"title": f"T{number}"} for number in range(8)]
-        answers = list(pool.map(lambda body: service.request("PATCH", "/v1/posts/1", body, If_Match=tag), changes))
-    assert sorted(status for status, _, _ in answers) == [200] + [412] * 7
 
 
 @pytest.mark.both_engines

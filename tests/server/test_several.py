@@ -20,7 +20,7 @@ from tests.invariants import sound_posts
 from tests.postgresql.programs import PostgresqlServer
 from tests.server.conftest import together
 from tests.server.workers import EVENTS, FAR, Editor, Undoer, all_at_work, check, settle, told
-from tests.service import Server, assert_100_of_150_are_served, at_once, eventually
+from tests.service import Server, assert_100_of_150_are_served, assert_writes_at_once_are_exact, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("several")]
 ESTABLISHED = "01"  # in /proc/net/tcp
@@ -52,19 +52,10 @@ def test_a_write_acknowledged_by_one_process_is_visible_in_all(two):
             assert service.request("GET", "/v1/posts?limit=1")[2] == [post]
 
 
-def test_the_same_title_slug_key_or_deletion_sent_to_all_at_once(two):
+def test_writes_sent_to_all_at_once_are_as_exact_as_one_after_the_other(two):
     before = len(sound_posts(two[0].database))
-    answers = at_once(two, 40, "POST", "/v1/posts", {"title": "One title", "content": "x"})
-    assert {body["slug"] for _, _, body in answers} == {"one-title", *(f"one-title-{n}" for n in range(2, 41))}
-    assert len({body["id"] for _, _, body in answers}) == 40
-    answers = at_once(two, 40, "POST", "/v1/posts", {"title": "A", "content": "x", "slug": "mine"})
-    assert sorted(status for status, _, _ in answers) == [201] + [400] * 39
-    answers = at_once(two, 40, "POST", "/v1/posts", {"title": "Once", "content": "x"}, Idempotency_Key="once")
-    assert {status for status, _, _ in answers} == {201}
-    assert len({body["id"] for _, _, body in answers}) == 1
-    assert len(sound_posts(two[0].database)) == before + 42
-    answers = at_once(two, 20, "DELETE", "/v1/posts/by-slug/mine")
-    assert sorted(status for status, _, _ in answers) == [204] + [404] * 19
+    assert len(assert_writes_at_once_are_exact(two)) == 40
+    assert len(sound_posts(two[0].database)) == before + 41
 
 
 def test_of_150_concurrent_requests_to_two_services_100_are_served(serve_together):
