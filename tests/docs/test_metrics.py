@@ -46,6 +46,7 @@ def test_every_view_has_its_own_label(app):
     assert {"create_post", "owner.create_post"} <= set(labels)
 
 
+@pytest.mark.both_engines
 def test_deliveries_are_counted_by_state(client, post, webhook, send, receiver):
     def deliveries():
         return samples(client.get("/metrics").text, "blogapi_deliveries")
