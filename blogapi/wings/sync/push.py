@@ -93,8 +93,10 @@ class Push:
         if current and not current["etag"]:  # It was only listed, so its ETag is unknown.
             return None
         self.working.state.begin()
-        fields = each_text(self.comparison.fields(name), with_addresses(self._upload_images(name, current)))
-        slug = fields.get("slug", current["slug"]) if current else item.fields["slug"]
+        fields = self.comparison.fields(name)
+        if addresses := self._upload_images(name, current):
+            fields = each_text(fields, with_addresses(addresses))
+        slug = fields.get("slug") or (current or item.fields)["slug"]
         self._free_slug(name, slug)
         current = self.entries[name] if name in self.parked else current
         if current:
