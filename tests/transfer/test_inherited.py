@@ -39,6 +39,15 @@ HIDDEN = {
     "Jekyll, excluded": {"_config.yml": "exclude: [posts]"},
     "Hugo, ignored": {"hugo.toml": "baseURL = 'x'\nignoreFiles = ['posts/.*\\.md$']"},
     "Hugo, in a mount": {"hugo.yaml": "module: {mounts: [{source: content, excludeFiles: [posts/*]}]}"},
+    "Hugo, in a newer mount": {"hugo.yaml": "module: {mounts: [{source: x, files: ['! posts/**', '**']}]}"},
+    "Hugo, a disabled language": {
+        "hugo.toml": "[languages.fr]\ndisabled = true",
+        "config/_default/languages.yaml": "de: {disabled: true}",
+        "posts/a.md": "",
+        "posts/b.fr.md": POST,
+        "posts/c.de.md": POST,
+    },
+    "Sphinx, excluded": {"conf.py": "blog_path = 'x'\nexclude_patterns = [\n  '_build',\n  'posts/*',\n]"},
     "Zola, ignored": {"config.toml": "base_url = 'x'\nignored_content = ['*a.md']"},
     "Eleventy, ignored": {".eleventyignore": "posts/"},
     "git, ignored": {".gitignore": "# not public\n/posts/*\n!b.md"},
@@ -60,6 +69,7 @@ HIDDEN = {
 }  # fmt: skip
 SHOWN = {
     "Hugo, for others": {"hugo.yaml": HUGO},
+    "Hugo, another language disabled": {"hugo.toml": "[languages.fr]\ndisabled = true\n[languages.de]\nx = 1"},
     "Zola, for the page of the section": {"_index.md": "+++\nrender = false\n+++\n"},
     "Hugo, for sections": {"_index.md": "---\ncascade: {_target: {kind: section}, draft: true}\n---\n"},
     "Jekyll, for others": {"_config.yml": JEKYLL % ("private", "posts")},

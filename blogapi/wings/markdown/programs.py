@@ -281,6 +281,7 @@ ANY = Program(
     index_names=("index", "item"),
     data_files=_all("data_files"),
     post_data_files=_all("post_data_files"),
+    language_files=_all("language_files"),
 )
 BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if program.header_form}
 STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's own styles take precedence

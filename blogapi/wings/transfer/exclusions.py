@@ -12,7 +12,7 @@ from warnings import catch_warnings, simplefilter
 
 from pathspec import GitIgnoreSpec
 
-from blogapi.wings.markdown.programs import NO_MATCH
+from blogapi.wings.markdown.programs import ANY, NO_MATCH
 from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, mappings, roots_of
@@ -20,7 +20,8 @@ from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, 
 # Names in configurations for patterns of files that a program leaves out, in lower case
 EXCLUDING = {
     *("exclude", "ignorefiles", "excludefiles", "ignored_content"),  # Jekyll, Hugo, its mounts, Zola
-    *("exclude_docs", "draft_docs", "ignorepatterns", "userignorefilters"),  # MkDocs, Quartz, Obsidian
+    *("exclude_docs", "draft_docs", "exclude_patterns"),  # MkDocs, Sphinx with ABlog
+    *("ignorepatterns", "userignorefilters"),  # Quartz, Obsidian
     *("article_excludes", "ignore_files", "ignores.add", "ignores"),  # Pelican, Eleventy, Nuxt
     *("ignore", "srcexclude", "excludedpaths"),  # Hexo, Gatsby, Lume and Middleman, VitePress, Statiq
     *("contentexclude", "contenthide"),  # Flowershow
@@ -31,12 +32,7 @@ SLASHES = re.compile("^/(.+)/$")
 IGNORED = "a line"
 IGNORE_FILES = (".eleventyignore", ".gitignore")  # A post that is not in git was not published from there.
 TEMPLATES = "templates.json"  # Obsidian's file that names the folder of templates
-EXCLUDING_FILES = (
-    *CONFIG_FILES,
-    "config.json",
-    *IGNORE_FILES,
-    f".obsidian/{TEMPLATES}",
-)
+EXCLUDING_FILES = (*CONFIG_FILES, *ANY.language_files, "config.json", *IGNORE_FILES, f".obsidian/{TEMPLATES}")
 OPTS_IN = "ExplicitPublish"  # With this, Quartz publishes only posts with `publish: true`.
 OPTED_IN = re.compile(rf"^[^/\n]*\b{OPTS_IN}\(", re.MULTILINE)
 IN_SCRIPT = re.compile(
@@ -45,7 +41,7 @@ IN_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
-RENDERED = "render"  # in Quarto, a list of files with those that are not, after "!"
+RENDERED = "render"  # in Quarto and, as `files`, in Hugo's mounts, a list of files with those that are not, after "!"
 
 MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for a list: patterns, and characters of each
 MAX_STEPS = 10**8  # limit for the steps of a match in the worst case
@@ -136,8 +132,10 @@ def _lists(file: Path, roots: tuple[str, ...]) -> Iterator[tuple[str, list[str]]
 def _lists_in(value: Any) -> Iterator[tuple[str, list[str]]]:
     for mapping in mappings(value):
         for name, inner in mapping.items():
-            if name == RENDERED:
-                yield name, [line[1:] for line in _texts(inner) if line.startswith("!")]
+            if name in (RENDERED, "files"):
+                yield name, [line[1:].strip() for line in _texts(inner) if line.startswith("!")]
+            elif isinstance(inner, dict) and str(inner.get("disabled")).lower() == "true":  # a language in Hugo
+                yield f"{name}.disabled", [f"{name}/", f"*.{name}.*"]
             elif str(name).lower() in EXCLUDING:
                 yield str(name).lower(), [line for text in _texts(inner) for line in text.splitlines()]
             else:
