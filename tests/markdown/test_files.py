@@ -311,3 +311,29 @@ def test_a_flat_file_keeps_names_with_a_meaning_at_the_top_level_under_params(na
     post |= {"id": "1", "created_at": "2020-01-02T03:04:05Z"}
     fields = parse(render(post, flat=True), ReadOptions(keeps_others=True)).fields
     assert (fields["params"], fields.get("cover_image"), fields["slug"]) == ({"own": "y", name: "x"}, None, "a")
+
+
+# Front matter that is a JSON object without delimiters, as in Hugo
+
+JSON = '{\n\t"title": "A \\"b\\" {",\r\n  "date": "2020-01-02",\n  "draft": false, "tags": ["x"], "url": "a\\/b",\n' + (
+    '  "weight": 10, "ratio": 1.5, "on": true, "none": null, "emoji": "\\ud83d\\ude00"\n}\n\nText {of} it.\n'
+)
+
+
+def test_a_json_object_is_front_matter():
+    file = parse(JSON.encode())
+    assert file.fields == {
+        "title": 'A "b" {',
+        "published_at": "2020-01-02T00:00:00Z",
+        "status": "published",
+        "tags": ["x"],
+        "params": {"url": "a/b", "weight": 10, "ratio": 1.5, "on": True, "emoji": "\U0001f600"},
+        "content": "Text {of} it.\n",
+    }
+    assert [file.line_of(name) for name in ("title", "published_at", "weight")] == [2, 3, 5]
+    assert file.content_line == 8
+
+
+def test_other_braces_are_text():
+    for text in ("{% include a %}\nText", "{{< a >}}", '{"a"}', "{a: b}"):
+        assert parse(text.encode()).fields["content"] == text

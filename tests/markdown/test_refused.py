@@ -1,5 +1,6 @@
 """Markdown files that are refused: the message names the line, and nothing takes long."""
 
+import json
 import time
 from contextlib import suppress
 
@@ -119,6 +120,25 @@ def test_toml_may_have_names_with_16_parts_and_many_of_anything():
     names = [f"[{'.'.join([QUOTED] * 16)}]", f"{'a.' * 15}a = '{'.' * 100}'", f"b = [{'1,' * 1900}]"]
     assert parse(toml("\n".join(["title = 'A'", *names]))).fields["title"] == "A"
     assert parse(toml("".join(f"b{n} = ',,,,'\n" for n in range(1900)))).lines["b1899"] == 1901
+
+
+def test_json_that_cannot_be_read_is_refused_with_the_line_and_quickly():
+    refused = {
+        '{"a": 1': "never ends",
+        '{"a": "b\n': "never ends",
+        '{"a": 1,\n "b": x}': "line 2: not valid JSON",
+        '{"a": 1, "a": 2}': "given twice",
+        '{"a": ' + "[" * 30_000 + "]" * 30_000 + "}": "at most 16 deep",
+        '{"a": [' + "1," * 3000 + "1]}": "at most 2,000 values",
+        '{"a": "' + "b" * 70_000 + '"}': "more than 64 KiB",
+        '{"a": "\\ud800"}': "half of a surrogate pair",
+        json.dumps({"a": {"b": 1}})[:-1] * 5000: "never ends",
+    }
+    begun = time.process_time()
+    for text, reason in refused.items():
+        assert reason in error(text.encode(), strict=False)
+    assert time.process_time() - begun < 2
+    assert parse(f'{{"title": "A", "n": {"1" * 5000}}}'.encode()).fields["params"] == {"n": "1" * 5000}
 
 
 DEEP = "the front matter must be nested at most 16 deep"
