@@ -24,6 +24,7 @@ class Model:
         self.runner = command_runner(service, monkeypatch)
         self.folders = [top / "a", top / "b"]
         self.backup, self.count, self.log = None, 0, []
+        self.revised = {}  # the revisions of posts, by id: the API does not show those of a post in the trash
         for folder in self.folders:
             folder.mkdir(parents=True)
 
@@ -47,10 +48,14 @@ class Model:
         """Return all words in files, posts, revisions and the trash."""
         files = [path.read_text() for folder in self.folders for path in folder.rglob("*.md")]
         posts = self.posts()
-        paths = [f"trash/{entry['post']['id']}" for entry in self.get("trash?limit=1000")]
-        for path in (f"posts/{post['id']}/revisions" for post in posts):
-            paths += [f"{path}/{revision['revision']}" for revision in self.get(f"{path}?limit=100")]
-        return {*WORD.findall("\n".join([*files, *map(json.dumps, [*posts, *map(self.get, paths)])]))}
+        for post_id in (post["id"] for post in posts):
+            path = f"posts/{post_id}/revisions"
+            numbers = (revision["revision"] for revision in self.get(f"{path}?limit=100"))
+            self.revised[post_id] = [self.get(f"{path}/{number}") for number in numbers]
+        trash = [self.get(f"trash/{entry['post']['id']}") for entry in self.get("trash?limit=1000")]
+        revised = [revision for post in (*posts, *trash) for revision in self.revised.get(post["id"], ())]
+        posts += trash + revised
+        return {*WORD.findall("\n".join([*files, *map(json.dumps, posts)]))}
 
     # What people do
 
@@ -159,6 +164,7 @@ class Model:
 
     def restore_database(self, _):
         if self.backup:
+            self.revised.clear()
             restore_backup(self.service, self.backup, self.create)
 
     # What the commands do
