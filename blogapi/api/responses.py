@@ -26,7 +26,7 @@ class ValidHeaders(datastructures.Headers):
 
 
 class Response(flask.Response):
-    """A complete response, which Werkzeug need not check for missing headers."""
+    """A response with all its headers, so that Werkzeug does not look for missing ones."""
 
     default_mimetype = None
 

@@ -33,7 +33,7 @@ class Change(NamedTuple):
     post_id: int
     old: Fields
     new: Fields
-    author: Author = Author("")  # None if its time has come
+    author: Author = Author("")  # nobody, if its time has come
     version: int = 0  # the version of `old`
     with_events: bool = True  # False for an import
 

@@ -16,7 +16,7 @@ from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.keys import digest_of
 from blogapi.storage.models import Author, Idempotency
 
-HEADER = "HTTP_IDEMPOTENCY_KEY"  # its key in the WSGI environment
+HEADER = "HTTP_IDEMPOTENCY_KEY"  # the header's key in the WSGI environment
 TTL = timedelta(hours=24)
 DERIVED_TTL = timedelta(minutes=10)  # lifetime of a key derived from the content
 KEY_NAME = re.compile("[\x21-\x7e]{1,255}")

@@ -39,7 +39,7 @@ class Background:
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
         self._steps: dict[Callable[[], None], float] = {  # each step with its interval in seconds
-            self.database.engine.reserve: MINUTE,  # disk space for deletions
+            self.database.engine.reserve: MINUTE,  # keeps disk space free, so that deletions work on a full disk
             self.publish: 0,
             self.prune: MINUTE,
             self.check_clock: MINUTE,

@@ -1,4 +1,4 @@
-"""A client's connection: reads and sends that end at a deadline."""
+"""A client's connection, whose reads and writes have a deadline."""
 
 import socket
 import struct
@@ -94,7 +94,7 @@ class ClientConnection:
             self._queue(partial(self.shared.place_for_change, self))
             if self in self.tier.bodies.held:
                 self._queue(self.shared.place_for_large_change)
-            if not self.tier.responses.reserve(self, 0):  # The budget is exceeded, and nobody has stalled.
+            if not self.tier.responses.reserve(self, 0):  # over budget, and no stalled response to evict
                 raise TimeoutError
             self.tier.responses.release(self)  # so that what is not sent at once is counted
 

@@ -129,7 +129,7 @@ ADD_TO_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. May raise Unavailable after some pieces."""
+    """Yield the bytes of an image from `start` to `end` in pieces. May raise Unavailable even after some pieces."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)

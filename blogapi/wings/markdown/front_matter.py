@@ -212,7 +212,7 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _hinted(problem: str | None) -> str:
-    """Return the message of a parser, with a hint if there is one."""
+    """Return a plainer message for a known problem of a parser, else the parser's own."""
     problem = problem or ""
     return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
 

@@ -1,7 +1,7 @@
 """Unsaved text: what is typed into the form of a post, kept as it is typed. Only saving the form changes the post.
 
 A draft is the unsaved text of a post or of a new one. It has one current copy, which the form opens with, and others,
-which the history lists. Each opened form writes a copy of its own, with a number that grows with each change. The
+which the history lists. Each open form writes its own copy, and a number that grows with each change. The
 `place` of a copy, such as "Qx7 3", stands for what the form Qx7 contained at its number 3. A form says which place it
 was opened `over` or, after its writer has chosen, which one it replaces: "Qx7 3 instead". So every write is a
 compare-and-set:

@@ -168,7 +168,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
 
 
 def news_of(post_id: int | None) -> dict[str, str]:
-    """Return what a form must know about the current post, and the slug and address that it would get."""
+    """Return the current state of a post for its form, and the slug and address that saving the form would give it."""
     post, news, url_of = NEW, {}, request.service.config.url_on_site
     if post_id:
         try:

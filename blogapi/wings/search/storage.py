@@ -146,7 +146,7 @@ def _sqlite_words(query: ListQuery, part: str) -> dict[str, Any]:
     }
 
 
-# Like MATCH, but for a single post: MATCH would read on until it finds another one.
+# Checks a single post, where MATCH would go on to the next one that matches.
 HAS_ALL = """NOT EXISTS (
     SELECT 1 FROM json_each(:texts) AS sought WHERE NOT instr(' ' || title || ' ' || text || ' ', sought.value)
 )"""

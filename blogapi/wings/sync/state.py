@@ -146,7 +146,7 @@ class SyncState:
                     self.entries.setdefault(name, entry)
 
     def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
-        """Return which entry of a post counts for a file: the one in the folder, the one that was last written here."""
+        """Return the entry to use for a file: the folder's, the one last written here, or None if neither is sure."""
         if not self.is_foreign:  # If git has reverted it together with its file, nothing shows what to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
             return None if is_reverted else there

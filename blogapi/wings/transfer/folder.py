@@ -188,7 +188,7 @@ class Folder:
         return Folder(self.path / name, self)
 
     def state(self, name: str) -> os.stat_result:
-        """Return the state of a file or link."""
+        """Return the stat result of a file, or of a link itself."""
         return os.stat(name, dir_fd=self.file, follow_symlinks=False)
 
     def open(self, name: str, mode: str) -> IO[bytes]:
