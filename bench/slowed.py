@@ -27,7 +27,7 @@ fairness.TURN_SECONDS *= SLOWER
 threads.GATHER_SECONDS *= SLOWER
 threads.SHARED_SECONDS *= SLOWER
 # It tells when to look for due posts, once a second: otherwise, the counts would depend on the load.
-app.extensions["blogapi"].clock = lambda: time.time() / SLOWER
+vars(app.extensions["blogapi"])["clock"] = lambda: time.time() / SLOWER  # In 1.3.0, it is frozen.
 background = app.extensions["background"]
 steps = background._steps
 steps.update(dict.fromkeys(steps, math.inf))
