@@ -259,7 +259,7 @@ def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fie
 
 
 def page_size(what: str, default: int = 100) -> fields.String:
-    """Return the parameter for the number of items on a page, at most 1,000."""
+    """Return the parameter for the number of items on a page; above 1,000, it counts as 1,000."""
     most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
     description = f"The most {what} to return: {default:,} if left out, and never more{most}."
     described = doc(description, type="integer", minimum=1)

@@ -30,7 +30,7 @@ from blogapi.storage.setup import complete_copy
 
 MAX_PREPARED = 500  # connections are replaced after this many prepared statements
 CONNECTION_SECONDS = 2.0  # longest wait for an idle connection
-LOOK_UP_SECONDS = 5.0  # time limit for finding out the result of a COMMIT whose response was lost
+LOOK_UP_SECONDS = 5.0  # time limit for looking up the result of a COMMIT after losing its response
 STATUS_POLL_SECONDS = 0.05
 FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
 STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because other requests wait for it
@@ -114,7 +114,7 @@ class PostgresConnection(psycopg.Connection):
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators; wait for the socket as it asks, for a limited time."""
+        """Run one of psycopg's generators, waiting for the socket on its behalf for a limited time."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -153,7 +153,7 @@ class PostgresConnection(psycopg.Connection):
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
-        except BaseException:  # after a MemoryError, nobody knows which statements have arrived
+        except BaseException:  # after a MemoryError, any number of statements may have arrived
             self.close()
             raise
 

@@ -328,4 +328,4 @@ def publish(tx: Transaction, post_id: int, document: bytes | None) -> bytes:
 
 HAS_DUE = Compiled(Post.select(Post.id).where(IS_DUE).limit(1))
 NEXT_DUE = Compiled(Post.select(Post.id, DOCUMENT).where(IS_DUE).order_by(Post.published_at, Post.id).limit(1))
-MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # what a document with values of other types raises
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)  # raised by a document with values of other types

@@ -21,7 +21,7 @@ HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 IDLE_SECONDS = 75  # a connection stays open for this long after a response
-KEEP_ALIVE_SECONDS = 70  # told to clients; shorter, so that they send no request while it is being closed
+KEEP_ALIVE_SECONDS = 70  # what clients are told: less, so that they send no request while it is being closed
 NOTHING = bytes(4)  # FIONREAD of a socket without unread input
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -53,7 +53,7 @@ class ClientConnection:
         self._left = 0  # bytes that may still arrive until then
         self._extension = 0.0  # Arriving bytes extend the deadline, but never to more than this many seconds ahead.
         self._places: list[RoundRobinSemaphore] = []  # the semaphores that count its change
-        self._queued: greenlet | None = None  # whether its request waits in a queue
+        self._queued: greenlet | None = None  # the greenlet that waits in a queue with its request
         self._ended: type[OSError] | None = None  # why its wait was cut short
 
     def expect_request(self, started: bool) -> None:

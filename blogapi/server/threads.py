@@ -32,7 +32,7 @@ COMPUTING = 2  # at most this many slow functions run at a time
 ANSWER_SECONDS = 10.0  # limit for an answer from a database server
 BACKGROUND_THREADS = 8  # more than the number of slow reads that may run at a time
 NICE = 10  # minimum niceness of these threads, so that searches do not slow down lists
-THREADS = 256  # several, because some may wait for a slow name server
+THREADS = 256  # many, because some may wait for a slow name server
 
 
 class SharedDatabase(Database):

@@ -171,7 +171,7 @@ def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Und
 
 
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
-    """Return the earlier state of a post with slugs that are free, and what differs.
+    """Return the earlier state of a post with free slugs, and how it differs.
 
     If its slug is taken, it gets or keeps a numbered one, so that another post can take its present slug.
     """

@@ -1,4 +1,4 @@
-"""Unsaved text: what is typed into the form of a post, kept as it is typed. Only saving the form changes the post.
+"""Unsaved text: the form of a post, kept while somebody types. Only saving the form changes the post.
 
 A draft is the unsaved text of a post or of a new one. It has one current copy, which the form opens with, and others,
 which the history lists. Each open form writes its own copy, and a number that grows with each change. The
@@ -65,7 +65,7 @@ class Copy(NamedTuple):
 
     @property
     def instead(self) -> str:
-        """The value of `over` in a form whose writer chose to replace this copy."""
+        """The value of `over` in a form that knowingly replaces this copy."""
         return f"{self.place} instead"
 
     def has(self, form: str, number: int) -> bool:
@@ -169,7 +169,7 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Keep what a form sends, following the table above."""
+    """Keep the text of a form, following the table above."""
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
     if new.number <= (mine.number if mine else 0) or (now and now.has(new.id, new.number)):

@@ -56,7 +56,7 @@ def _has_more(reader: Reader, query: ListQuery) -> bool:
 def page(reader: Reader, query: ListQuery, max_read: int = NO_LIMIT) -> Page[Any, int | Cursor[int]]:
     """Return a page as `lists.page` does, of the posts with the words of `q`. Raises Rebuilding.
 
-    By relevance, the posts whose title alone has all words come first, then the others; both newest first. On SQLite,
+    By relevance, posts with all words in their title come first, then the others; both newest first. On SQLite,
     at most `max_read` posts with the words are looked at in the order of creation.
     """
     below = rebuild_position(reader)
@@ -85,7 +85,7 @@ def _indexed(rows: Iterable[tuple], query: ListQuery, below: int) -> Iterator[tu
 
 
 def _by_relevance(reader: Reader, query: ListQuery) -> Iterator[tuple]:
-    """Yield the rows of posts whose title has all words, then the others."""
+    """Yield the rows of posts with all words in their title, then the others."""
     before = query.before if isinstance(query.before, Cursor) else Cursor(TITLE, MAX_ID)
     if before.key == TITLE:
         yield from _rows(reader, query, before, TITLE)
@@ -209,7 +209,7 @@ def _postgresql_words(query: ListQuery) -> dict[str, Any]:
 
 
 HAS_TEXTS = "strpos({0}, :text) > 0 AND {0} LIKE ALL (:others::text[])"  # strpos takes less time than LIKE.
-LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # the expression that is indexed
+LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # the indexed expression
 
 
 def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool) -> str:
