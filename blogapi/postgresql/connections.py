@@ -6,7 +6,7 @@ statistics.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from itertools import count, cycle, islice
 from typing import Any, NamedTuple
@@ -22,17 +22,14 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.postgresql.setup import executor
 from blogapi.storage.engine import NAME, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import Loop
-from blogapi.storage.setup import complete_copy
 
 MAX_PREPARED = 500  # connections are replaced after this many prepared statements
 CONNECTION_SECONDS = 2.0  # longest wait for an idle connection
 LOOK_UP_SECONDS = 5.0  # time limit for looking up the result of a COMMIT after losing its response
 STATUS_POLL_SECONDS = 0.05
-FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
 STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because other requests wait for it
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # BLOGAPI_DATABASE can override these
@@ -188,46 +185,6 @@ class PostgresConnection(psycopg.Connection):
         if self.closed:
             return Unreachable(reason(error))
         return Unavailable(reason(error), RETRY_SECONDS if error.sqlstate in PASSING_STATES else None)
-
-    # For copies
-
-    @property
-    def tables(self) -> set[str]:
-        """The names of its tables."""
-        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-        return {name for (name,) in self.execute(query)}
-
-    @property
-    def version(self) -> int:
-        """The version of its tables."""
-        ((version,),) = self.execute("SELECT version FROM blogapi")
-        return version
-
-    @property
-    def last_ids(self) -> dict[str, int]:
-        """The highest id ever used in each table; new ids follow it."""
-        return dict(self.execute("TABLE counter").fetchall())
-
-    @last_ids.setter
-    def last_ids(self, ids: dict[str, int]) -> None:
-        for name, last in ids.items():
-            self.execute("UPDATE counter SET last = %s WHERE name = %s", [last, name])
-
-    def rows(self, query: str) -> Iterator[tuple]:
-        """Run a query; yield its rows, keeping a few in memory."""
-        with self.cursor("rows") as cursor:
-            cursor.itersize = FETCHED_ROWS
-            yield from cursor.execute(query)
-
-    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
-        """Add rows to a table."""
-        with self.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target:
-            for row in rows:
-                target.write_row(row)
-
-    def complete(self, version: int) -> None:
-        """Complete the tables after a database of this version was copied into them."""
-        complete_copy(executor(self), version)
 
 
 class Connections:

@@ -23,7 +23,7 @@ from blogapi.postgresql.connections import (
     Unreachable,
     reason,
 )
-from blogapi.postgresql.setup import set_up
+from blogapi.postgresql.setup import PostgresContents
 from blogapi.storage.engine import Clock, Compiled, Engine, Hits, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.keys import WINDOW_SECONDS, KnownKey
@@ -178,30 +178,28 @@ class Postgresql(Engine):
         return {"database_size": size}
 
     @contextmanager
-    def snapshot(self) -> Iterator[PostgresConnection]:
-        """Open a connection to a snapshot of the contents."""
+    def snapshot(self) -> Iterator[PostgresContents]:
+        """Open a snapshot of the contents."""
         try:
             with closing(self.connections.connect()) as connection:
                 connection.execute(UNLIMITED)
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield connection
+                yield PostgresContents(connection)
         except psycopg.Error as error:
             raise Unavailable(f"cannot copy the database {self.name}: {reason(error)}") from error
 
     @contextmanager
-    def filling(self) -> Iterator[PostgresConnection]:
-        """Set up an empty database, and open a connection to fill it."""
-        with self._setting_up("write", create=True) as (connection, was_empty):
+    def filling(self) -> Iterator[PostgresContents]:
+        """Set up an empty database, and open it to fill it."""
+        with self._setting_up("write", create=True) as (contents, was_empty):
             if not was_empty:
                 raise Unavailable("it is not empty")
-            yield connection
-            connection.execute("ANALYZE")
+            yield contents
+            contents.execute("ANALYZE")
 
     @contextmanager
-    def _setting_up(
-        self, purpose: str, create: bool, upgrade: bool = False
-    ) -> Iterator[tuple[PostgresConnection, bool]]:
-        """Open a transaction that sets up an empty database; yield the connection and whether it was empty."""
+    def _setting_up(self, purpose: str, create: bool, upgrade: bool = False) -> Iterator[tuple[PostgresContents, bool]]:
+        """Open a transaction that sets up or upgrades the database; yield its contents and whether it was empty."""
         try:
             with closing(self.connections.connect()) as connection:
                 server = connection.info
@@ -211,7 +209,8 @@ class Postgresql(Engine):
                 connection.execute(UNLIMITED)
                 with connection.transaction():
                     connection.execute(f"SELECT pg_advisory_xact_lock({SET_UP})")  # keeps other processes out
-                    yield connection, set_up(connection, create, upgrade)
+                    contents = PostgresContents(connection)
+                    yield contents, contents.set_up(create, upgrade)
         except (psycopg.Error, Unavailable) as error:
             retry_after = getattr(error, "retry_after", None)
             way_out = "; does it run there? See BLOGAPI_DATABASE" if isinstance(error, Unreachable) else ""

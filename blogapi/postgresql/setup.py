@@ -1,23 +1,13 @@
-"""Setting up and upgrading PostgreSQL databases."""
+"""Setting up, upgrading and copying PostgreSQL databases."""
 
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.setup import (
-    EMPTY,
-    INDEX_OUTDATED,
-    OLDER,
-    REBUILD,
-    SCHEMA,
-    STATEMENT_END,
-    UNICODE,
-    check_tables,
-    check_version,
-    section,
-)
-from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
+from blogapi.storage.setup import FOREIGN, STATEMENT_END, Contents, section
 
 OWN_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 # PostgreSQL's words for those of SQLite. COLLATE "C" sorts by bytes, as SQLite does.
@@ -30,53 +20,73 @@ TRANSLATED = {
     "BLOB": "bytea",
 }
 # Not information_schema, which hides what this user has no rights to, as if the database were empty.
-FIND_COLUMNS = """
-SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped
+FIND_TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v')
 """
+FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
 
 
-def statements(text: str) -> list[str]:
-    """Return PostgreSQL's statements from a SQL file: those for both engines, translated, then its own."""
-    shared, own = section(text, "PostgreSQL")
-    translated = re.sub("|".join(TRANSLATED), lambda match: TRANSLATED[match[0]], shared)
-    return STATEMENT_END.split((translated + own).strip())
+class PostgresContents(Contents):
+    """The contents of a PostgreSQL database, over a connection with an open transaction."""
 
+    def __init__(self, connection: Any):
+        self.connection = connection
+        self.execute = lambda statement, values=None: connection.execute(statement.replace("?", "%s"), values)
 
-def schema() -> list[str]:
-    """Return the statements that set up an empty database."""
-    return [*statements(SCHEMA), OWN_SCHEMA]
+    @property
+    def version(self) -> int:
+        tables = self.tables()
+        if tables and "blogapi" not in tables:
+            raise Unavailable(FOREIGN)
+        return self.execute("SELECT version FROM blogapi").fetchone()[0] if tables else 0
 
+    @version.setter
+    def version(self, version: int) -> None:
+        self.execute("UPDATE blogapi SET version = ?", [version])
 
-def set_up(connection: Any, create: bool, upgrade: bool = False) -> bool:
-    """Set up or upgrade the database in the open transaction, as `storage.setup.set_up` does."""
-    columns = set(connection.execute(FIND_COLUMNS))
-    if columns and ("blogapi", "version") not in columns:
-        raise Unavailable("it belongs to another program")
-    if not columns:
-        if not create:
-            raise Unavailable(EMPTY)
-        for statement in schema():
-            connection.execute(statement)
-        connection.execute("UPDATE blogapi SET version = %s", [VERSION])
-    (version,) = connection.execute("SELECT version FROM blogapi").fetchone()
-    check_version(version, is_released=not columns or ("post_tag", "name") in columns)
-    if version < VERSION:
-        if not (create or upgrade):
-            raise Unavailable(OLDER)
-        upgrade_from(version, executor(connection), statements)
-        connection.execute("UPDATE blogapi SET version = %s", [VERSION])
-    check_tables(schema(), {table for table, _ in connection.execute(FIND_COLUMNS)}, version)
-    (unicode,) = connection.execute("SELECT unicode FROM blogapi").fetchone()
-    if unicode != UNICODE:
-        if not (create or upgrade):
-            raise Unavailable(INDEX_OUTDATED)
-        connection.execute("TRUNCATE search, search_rebuild")
-        connection.execute(REBUILD)
-        connection.execute("UPDATE blogapi SET unicode = %s", [UNICODE])
-    return not columns
+    @property
+    def unicode(self) -> str:
+        return self.execute("SELECT unicode FROM blogapi").fetchone()[0]
 
+    @unicode.setter
+    def unicode(self, unicode: str) -> None:
+        self.execute("UPDATE blogapi SET unicode = ?", [unicode])
 
-def executor(connection: Any) -> Execute:
-    """Return a function that runs a statement, in which a "?" stands for each value."""
-    return lambda statement, values=None: connection.execute(statement.replace("?", "%s"), values)
+    @property
+    def last_ids(self) -> dict[str, int]:
+        return dict(self.execute("TABLE counter").fetchall())
+
+    @last_ids.setter
+    def last_ids(self, ids: dict[str, int]) -> None:
+        for name, last in ids.items():
+            self.execute("UPDATE counter SET last = ? WHERE name = ?", [last, name])
+
+    def tables(self) -> set[str]:
+        return {name for (name,) in self.execute(FIND_TABLES)}
+
+    def statements(self, text: str) -> list[str]:
+        shared, own = section(text, "PostgreSQL")
+        translated = re.sub("|".join(TRANSLATED), lambda match: TRANSLATED[match[0]], shared)
+        return STATEMENT_END.split((translated + own).strip())
+
+    def schema(self) -> list[str]:
+        return [*super().schema(), OWN_SCHEMA]
+
+    def locked(self) -> AbstractContextManager:
+        return nullcontext()  # The open transaction has the lock.
+
+    def clear_index(self) -> None:
+        self.execute("TRUNCATE search")
+
+    def rows(self, query: str) -> Iterator[tuple]:
+        with self.connection.cursor("rows") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            yield from cursor.execute(query)
+
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        with (
+            self.connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as target,
+        ):
+            for row in rows:
+                target.write_row(row)

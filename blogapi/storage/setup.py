@@ -1,12 +1,13 @@
-"""Setting up and upgrading SQLite databases; PostgreSQL shares parts of this."""
+"""Setting up, upgrading and copying databases: what both engines share, and SQLite's part."""
 
 import os
 import re
 import sqlite3
 import sys
 import unicodedata
-from collections.abc import Iterable
-from contextlib import closing
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import regex
@@ -20,28 +21,200 @@ UNICODE = f"{unicodedata.unidata_version}, regex {regex.__version__}, words 4"
 APPLICATION_ID = 0x626C6F67  # as in schema.sql
 STATEMENT_END = re.compile(r"\n\n|(?<=;)\n(?!END)")
 SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the statements for one engine
+TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
+# A statement that sets up SQLite's index
+INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) search ")
 # Marks all posts to be indexed while the service runs
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
-# A statement that sets up SQLite's index
-INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) (search) ")
 # Fills the tables that are derived from others
 FILL = (
     "INSERT INTO upload SELECT DISTINCT upload FROM image_part WHERE upload NOT IN (SELECT upload FROM image)",
     "INSERT INTO image_total SELECT 1, sum(bytes) FROM image GROUP BY 1",
     REBUILD,
 )
-TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
+CREATED = "created a new database %s"  # log message
+MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
+FOREIGN = "it belongs to another program"
+UNRELEASED = "it was written before version 1.0.0: export its posts with the old program, and import them with this one"
+NEWER = (
+    f"its version {{}} is newer than this program's {VERSION}; upgrade the program, or restore the backup from before "
+    "the upgrade"
+)
+OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 INDEX_OUTDATED = (
     "another version of Python, regex or this program has indexed its words; run blogapi init to index them again"
 )
-CREATED = "created a new database %s"  # log message
-MISSING = "there is no database {}: run blogapi init, or set BLOGAPI_DATABASE to an existing one"
-OLDER = "an older program has written it; to upgrade it, run blogapi init, or start the server"
 EMPTY = "it is empty; run blogapi init to set it up"
+INCOMPLETE = "it says that its version is {}, but it has no table {}; restore a backup"
 NO_FTS5 = (
     "SQLite {} lacks FTS5, which the search needs; {} uses it: install blogapi with another Python"
     " (in a checkout, rm -r .venv && make PYTHON=…)"
 )
+
+
+def section(text: str, engine: str) -> tuple[str, str]:
+    """Split a SQL file into the statements for both engines and those for this engine only."""
+    shared, *others = SECTION.split(text)
+    return shared, dict(zip(others[::2], others[1::2], strict=True)).get(engine, "")
+
+
+class Contents(ABC):
+    """The contents of a database of any version, which this can set up, upgrade and copy."""
+
+    execute: Execute
+    version: int  # of its tables; 0 if it is empty. Raises Unavailable if they belong to another program
+    unicode: str  # what UNICODE was when all words were indexed; "" before that
+    last_ids: dict[str, int]  # the highest id ever used in each table; new ids follow it
+
+    @abstractmethod
+    def tables(self) -> set[str]:
+        """Return the names of its tables and views."""
+
+    @abstractmethod
+    def statements(self, text: str) -> list[str]:
+        """Return the statements in a SQL file, in this engine's SQL."""
+
+    @abstractmethod
+    def locked(self) -> AbstractContextManager:
+        """Open a transaction that keeps other processes from setting up the database."""
+
+    @abstractmethod
+    def clear_index(self) -> None:
+        """Remove all words from the search index."""
+
+    @abstractmethod
+    def rows(self, query: str) -> Iterable[tuple]:
+        """Run a query; yield its rows, keeping a few in memory."""
+
+    @abstractmethod
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        """Add rows to a table."""
+
+    def schema(self) -> list[str]:
+        """Return the statements that set up an empty database."""
+        return self.statements(SCHEMA)
+
+    def columns(self, table: str) -> list[str]:
+        """Return the names of a table's columns."""
+        return [name for name, *_ in self.execute(f"SELECT * FROM {table} LIMIT 0").description]
+
+    def set_up(self, create: bool, upgrade: bool = False) -> bool:
+        """Set up an empty database or upgrade an old one, and have all posts indexed again if UNICODE has changed.
+
+        Return whether it was empty. Raises Unavailable if it is not ours, is newer, is empty without `create`, or is
+        old without `create` or `upgrade`.
+        """
+        if self._is_current(create, upgrade):
+            return False
+        with self.locked():
+            version = self.version  # read again, because another process may have been faster
+            if version:
+                upgrade_from(version, self.execute, self.statements)
+                self._check_tables(version)
+            else:
+                for statement in self.schema():
+                    self.execute(statement)
+            self.version = VERSION
+            if self.unicode != UNICODE:
+                if version:
+                    self.clear_index()
+                    self.execute("DELETE FROM search_rebuild")
+                    self.execute(REBUILD)
+                self.unicode = UNICODE
+        return not version
+
+    def _is_current(self, create: bool, upgrade: bool) -> bool:
+        version = self.version
+        if not version and not create:
+            raise Unavailable(EMPTY)
+        if version and "name" not in self.columns("post_tag"):  # versions 1 to 5 of development
+            raise Unavailable(UNRELEASED)
+        if version > VERSION:
+            raise Unavailable(NEWER.format(version))
+        if version == VERSION:
+            self._check_tables(version)
+        is_current = version == VERSION and self.unicode == UNICODE
+        if not is_current and not (create or upgrade):
+            raise Unavailable(INDEX_OUTDATED if version == VERSION else OLDER)
+        return is_current
+
+    def _check_tables(self, version: int) -> None:
+        if missing := {name for statement in self.schema() for name in TABLE.findall(statement)} - self.tables():
+            raise Unavailable(INCOMPLETE.format(version, min(missing)))
+
+    def complete(self, version: int) -> None:
+        """Complete the tables after a database of this version was copied into them."""
+        for statement in FILL:
+            self.execute(statement)
+        for number in range(version + 1, VERSION + 1):
+            compute(self.execute, number)
+
+
+class SqliteContents(Contents):
+    """The contents of a SQLite database, over a connection in autocommit mode."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        self.connection = connection
+        self.execute = connection.execute
+
+    @property
+    def version(self) -> int:
+        application_id, version = self.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
+        is_ours = application_id == APPLICATION_ID and version
+        if not is_ours and (application_id or version or self.tables()):
+            raise Unavailable(FOREIGN)
+        return version
+
+    @version.setter
+    def version(self, version: int) -> None:
+        self.execute(f"PRAGMA user_version = {version}")
+
+    @property
+    def unicode(self) -> str:
+        ((unicode,),) = self.execute("SELECT coalesce(max(unicode), '') FROM search_made")
+        return unicode
+
+    @unicode.setter
+    def unicode(self, unicode: str) -> None:
+        self.execute("DELETE FROM search_made")
+        self.execute("INSERT INTO search_made VALUES (?)", (unicode,))
+
+    @property
+    def last_ids(self) -> dict[str, int]:
+        ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
+        if "post" not in ids:  # as in databases before version 5
+            ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
+        return ids | {"post": max(ids["post"], *self.execute("SELECT ifnull(max(id), 0) FROM post").fetchone())}
+
+    @last_ids.setter
+    def last_ids(self, ids: dict[str, int]) -> None:
+        self.execute("UPDATE deleted_post SET greatest_id = :post", ids)
+        for name, last in ids.items():
+            self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (last, name))
+
+    def tables(self) -> set[str]:
+        return {name for (name,) in self.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+
+    def statements(self, text: str) -> list[str]:
+        return STATEMENT_END.split("".join(section(text, "SQLite")).strip())
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        self.execute("BEGIN IMMEDIATE")
+        with self.connection:  # commits, or rolls back
+            yield
+
+    def clear_index(self) -> None:
+        self.execute("DROP TABLE search")
+        for statement in filter(INDEX_SETUP.search, self.statements(SCHEMA)):
+            self.execute(statement)
+
+    def rows(self, query: str) -> Iterable[tuple]:
+        return self.execute(query)
+
+    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
+        values = ", ".join("?" * len(columns))
+        self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
 
 
 def check_sqlite() -> None:
@@ -51,105 +224,3 @@ def check_sqlite() -> None:
             connection.execute("SELECT fts5_source_id()")
         except sqlite3.Error as error:
             raise Unavailable(NO_FTS5.format(sqlite3.sqlite_version, os.path.realpath(sys.executable))) from error
-
-
-def check_version(version: int, is_released: bool) -> None:
-    """Raise Unavailable if the database's version is too old or too new for this program."""
-    if not is_released:  # versions 1 to 5 of development, without `post_tag.name`
-        remedy = "export its posts with the old program, and import them with this one"
-        raise Unavailable(f"it was written before version 1.0.0: {remedy}")
-    if version > VERSION:
-        remedy = "upgrade the program, or restore the backup from before the upgrade"
-        raise Unavailable(f"its version {version} is newer than this program's {VERSION}; {remedy}")
-
-
-def check_tables(schema: Iterable[str], tables: set[str], version: int) -> None:
-    """Raise Unavailable if a table is missing after the upgrade from this version."""
-    if missing := {name for statement in schema for name in TABLE.findall(statement)} - tables:
-        raise Unavailable(
-            f"it says that its version is {version}, but it has no table {min(missing)}; restore a backup"
-        )
-
-
-def section(text: str, engine: str) -> tuple[str, str]:
-    """Split a SQL file into the statements for both engines and those for this engine only."""
-    shared, *others = SECTION.split(text)
-    return shared, dict(zip(others[::2], others[1::2], strict=True)).get(engine, "")
-
-
-def statements(text: str) -> list[str]:
-    """Return SQLite's statements from a SQL file."""
-    return STATEMENT_END.split("".join(section(text, "SQLite")).strip())
-
-
-def set_up(connection: sqlite3.Connection, create: bool, upgrade: bool = False) -> bool:
-    """Set up an empty SQLite database or upgrade an old one, and have all posts indexed again if UNICODE has changed.
-
-    Return whether it was empty. Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old
-    without `create` or `upgrade`.
-    """
-    if is_current(connection, create, upgrade):
-        return False
-    connection.execute("BEGIN IMMEDIATE")
-    with connection:  # commits, or rolls back
-        # Check both again, because another process may have been faster.
-        is_empty = not tables(connection)
-        ((version,),) = connection.execute("PRAGMA user_version")
-        if is_empty:
-            for statement in statements(SCHEMA):
-                connection.execute(statement)
-        else:
-            upgrade_from(version, connection.execute, statements)
-            check_tables(statements(SCHEMA), tables(connection), version)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        if not is_indexed(connection):
-            if not is_empty:
-                clear_index(connection)
-            connection.execute("INSERT INTO search_made VALUES (?)", (UNICODE,))
-    return is_empty
-
-
-def clear_index(connection: sqlite3.Connection) -> None:
-    """Set up the search index again, without words, and have all posts indexed."""
-    again = [statement for statement in statements(SCHEMA) if INDEX_SETUP.search(statement)]
-    emptied = [f"DELETE FROM {table}" for table in ("search_rebuild", "search_made")]
-    dropped = {f"DROP TABLE {name}": 0 for statement in again for name in INDEX_SETUP.findall(statement)}
-    for statement in (*dropped, *again, *emptied, REBUILD):
-        connection.execute(statement)
-
-
-def tables(connection: sqlite3.Connection) -> set[str]:
-    """Return the names of the tables and views."""
-    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
-
-
-def is_current(connection: sqlite3.Connection, create: bool, upgrade: bool) -> bool:
-    """Return whether a SQLite database needs no change. Raises Unavailable like `set_up`."""
-    application_id, version = connection.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
-    if application_id == APPLICATION_ID and version:
-        query = "SELECT 1 FROM pragma_table_info('post_tag') WHERE name = 'name'"
-        check_version(version, is_released=connection.execute(query).fetchone() is not None)
-        if version == VERSION:
-            check_tables(statements(SCHEMA), tables(connection), version)
-            if is_indexed(connection):
-                return True
-        if not (create or upgrade):
-            raise Unavailable(INDEX_OUTDATED if version == VERSION else OLDER)
-    elif application_id or version or tables(connection):
-        raise Unavailable("it belongs to another program")
-    elif not create:
-        raise Unavailable(EMPTY)
-    return False
-
-
-def is_indexed(connection: sqlite3.Connection) -> bool:
-    """Return whether the search index was built with this program's Unicode tables."""
-    return connection.execute("SELECT unicode FROM search_made").fetchone() == (UNICODE,)
-
-
-def complete_copy(execute: Execute, version: int) -> None:
-    """Complete the tables after a database of this version was copied into them."""
-    for statement in FILL:
-        execute(statement)
-    for number in range(version + 1, VERSION + 1):
-        compute(execute, number)

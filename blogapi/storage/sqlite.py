@@ -18,7 +18,7 @@ from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailab
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.storage.reserve import Reserve
-from blogapi.storage.setup import CREATED, MISSING, check_sqlite, set_up
+from blogapi.storage.setup import CREATED, MISSING, SqliteContents, check_sqlite
 
 MAX_WAL = 16 * 1024 * 1024  # bytes; a larger -wal is truncated to this when it restarts
 PRAGMAS = {
@@ -77,7 +77,7 @@ class Sqlite(Engine):
             if not self.path.is_file():
                 raise Unavailable("it is not a regular file")
             with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-                created = set_up(connection, create, upgrade)
+                created = SqliteContents(connection).set_up(create, upgrade)
             self._files = {self.path: _identity(self.path)}
             self.peewee_db.connect()
             self.peewee_db.bind(BaseModel.__subclasses__())

@@ -16,8 +16,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import BaseModel
-from blogapi.storage.setup import APPLICATION_ID, EMPTY, MISSING, SCHEMA, TABLE, complete_copy, section, set_up
-from blogapi.storage.setup import tables as tables_of
+from blogapi.storage.setup import EMPTY, MISSING, SCHEMA, TABLE, Contents, SqliteContents, section
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
@@ -46,25 +45,20 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
     `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
     """
     with snapshot(source) as contents, filling(target) as filled:
-        stored_tables = contents.tables  # An older version has fewer.
-        if "post" not in stored_tables:
+        version, stored_tables = contents.version, contents.tables()  # An older version has fewer tables.
+        if not version:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in stored_tables]:
             origin = OLD_WEBHOOKS if table == "webhook" and "webhook_options" in stored_tables else table
-            columns = [name for name in columns_of(filled, table) if name in columns_of(contents, origin)]
+            columns = [name for name in filled.columns(table) if name in contents.columns(origin)]
             rows = contents.rows(f"SELECT {', '.join(columns)} FROM {origin}")
             if progress:
                 ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
                 rows = progress(rows, count)
             filled.add(table, columns, rows)
         filled.last_ids = contents.last_ids
-        filled.complete(contents.version)
+        filled.complete(version)
     _index_posts(target, progress)
-
-
-def columns_of(connection: Any, table: str) -> list[str]:
-    """Return the names of a table's columns."""
-    return [name for name, *_ in connection.execute(f"SELECT * FROM {table} LIMIT 0").description]
 
 
 def _index_posts(target: Engine, progress: Progress | None) -> None:
@@ -86,7 +80,7 @@ def tables() -> list[str]:
 
 
 @contextmanager
-def snapshot(engine: Any) -> Iterator[Any]:
+def snapshot(engine: Any) -> Iterator[Contents]:
     """Open a connection to one consistent state of a database of any version. Raises Unavailable."""
     is_sqlite = isinstance(engine, Sqlite)
     with read_file(engine.path) if is_sqlite else engine.snapshot() as contents:
@@ -95,51 +89,19 @@ def snapshot(engine: Any) -> Iterator[Any]:
         yield contents
 
 
-def filling(engine: Any) -> Any:
-    """Set up an empty database, and open a connection to fill it."""
+def filling(engine: Any) -> AbstractContextManager[Contents]:
+    """Set up an empty database, and open it to fill it."""
     return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()
 
 
 # SQLite files
 
 
-class SqliteContents(sqlite3.Connection):
-    """A SQLite database to copy from or to fill."""
-
-    rows = sqlite3.Connection.execute
-    tables = property(tables_of)
-
-    @property
-    def version(self) -> int:
-        """The version of its tables."""
-        return self.execute("PRAGMA user_version").fetchone()[0]
-
-    @property
-    def last_ids(self) -> dict[str, int]:
-        """The highest id ever used in each table; new ids follow it."""
-        ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
-        if "post" not in ids:  # as in databases before version 5
-            ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
-        return ids | {"post": max(ids["post"], *self.execute("SELECT ifnull(max(id), 0) FROM post").fetchone())}
-
-    @last_ids.setter
-    def last_ids(self, ids: dict[str, int]) -> None:
-        self.execute("UPDATE deleted_post SET greatest_id = :post", ids)
-        self.executemany("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", [(ids[name], name) for name in ids])
-
-    def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
-        """Add rows to a table."""
-        values = ", ".join("?" * len(columns))
-        self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
-
-    def complete(self, version: int) -> None:
-        """Complete the tables after a database of this version was copied into them."""
-        complete_copy(self.execute, version)
-
-
-def connect(file: str, **options: bool) -> AbstractContextManager[SqliteContents]:
+@contextmanager
+def connect(file: str, **options: bool) -> Iterator[SqliteContents]:
     """Open a SQLite database in autocommit mode; close it at the end."""
-    return closing(sqlite3.connect(file, isolation_level=None, factory=SqliteContents, **options))
+    with closing(sqlite3.connect(file, isolation_level=None, **options)) as connection:
+        yield SqliteContents(connection)
 
 
 @contextmanager
@@ -148,8 +110,8 @@ def read_file(path: Path) -> Iterator[SqliteContents]:
     if not path.exists():
         raise Unavailable(MISSING.format(path))
     try:
-        with connect(f"{path.as_uri()}?mode=rw", uri=True) as connection:  # This does not create a missing file.
-            yield connection
+        with connect(f"{path.as_uri()}?mode=rw", uri=True) as contents:  # This does not create a missing file.
+            yield contents
     except sqlite3.Error as error:
         raise Unavailable(f"cannot copy the database {path}: {error}") from error
 
@@ -158,12 +120,12 @@ def read_file(path: Path) -> Iterator[SqliteContents]:
 def fill_file(path: Path) -> Iterator[SqliteContents]:
     """Set up a new SQLite database to be filled. Raises Unavailable, OSError."""
     try:
-        with new_file(path) as part, connect(part) as connection:
-            connection.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
-            set_up(connection, create=True)
-            connection.execute("BEGIN")
-            yield connection
-            connection.execute("COMMIT")
+        with new_file(path) as part, connect(part) as contents:
+            contents.execute("PRAGMA journal_mode = off")  # An interrupted copy is deleted.
+            contents.set_up(create=True)
+            contents.execute("BEGIN")
+            yield contents
+            contents.execute("COMMIT")
     except OSError as error:
         raise OSError(f"cannot write the database {path}: {error.strerror}") from error
     except sqlite3.Error as error:
@@ -172,12 +134,12 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 
 def write_backup(file: Path, path: Path) -> None:
     """Write a consistent copy of a database to a new file. Raises Unavailable, and the errors of `new_file`."""
-    with read_file(file) as connection:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise Unavailable("it belongs to another program")
+    with read_file(file) as contents:
+        if not contents.version:
+            raise Unavailable(f"cannot back up {file}: {EMPTY}")
         try:
             with new_file(path) as part:
-                connection.execute("VACUUM INTO ?", (part,))
+                contents.execute("VACUUM INTO ?", (part,))
         except sqlite3.Error as error:
             raise Unavailable(f"cannot back up {file} to {path}: {error}") from error
 
@@ -194,8 +156,8 @@ def new_file(path: Path) -> Iterator[str]:
     os.close(file)
     try:
         yield part
-        with connect(part) as connection:
-            result = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        with connect(part) as contents:
+            result = contents.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if result != "ok":
             raise Unavailable(f"the database is damaged: {result}")
         _sync(part)

@@ -21,7 +21,7 @@ from blogapi.storage import keys
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import DraftCopy, Idempotency, Webhook
-from blogapi.storage.setup import set_up
+from blogapi.storage.setup import SqliteContents
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.copy import backup, copy
 from blogapi.wings.history import undo
@@ -199,7 +199,7 @@ def upgrade_until(statement, path, factory=Failing):
     """Upgrade a database over a connection that fails at its nth statement."""
     with closing(sqlite3.connect(path, isolation_level=None, factory=factory)) as connection:
         connection.left = statement
-        set_up(connection, create=True)
+        SqliteContents(connection).set_up(create=True)
 
 
 @pytest.mark.parametrize("release", [*RELEASES, "10"])
