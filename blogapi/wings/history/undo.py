@@ -50,14 +50,6 @@ class PastChange(NamedTuple):
         return key in (None, self.author, self.proposer)
 
 
-class Plan(NamedTuple):
-    """A post's current and earlier state ({} for no post), or the reason to leave it alone."""
-
-    present: Fields
-    target: Fields
-    obstacle: str = ""
-
-
 def check_author(reader: Reader, name: str) -> None:
     """Raise BadKeyName unless a key or a past author has this name."""
     check_not_secret(name)
@@ -152,22 +144,66 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Undone | None:
     """Undo the changes to a post, if any. A dry run, without a Transaction, cannot know which slugs will be free."""
-    plan = _plan(reader, post_id, since, key)
-    if plan is None:
+    changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
+    if not changes:
         return None
-    present, target, obstacle = plan
-    done = partial(Undone, post_id, (target or present)["title"])
-    if obstacle:
-        return done("left", obstacle)
-    action, reason = ("changed back" if present else "restored") if target else "moved to the trash", ""
-    if isinstance(reader, Transaction) and not target:
-        posts.delete(reader, post_id, BY)
-    elif isinstance(reader, Transaction):
-        target, reason = _with_free_slugs(reader, post_id, target)
+    present: Fields = {}
+    try:
+        with suppress(DoesNotExist):
+            present = documents.load(posts.find(reader, post_id))
+        is_new = key is None and present.get("created_at", "") >= since
+        if changes[0].version == 0 and not is_new:
+            return Undone(post_id, present.get("title", ""), "left", "its state at that time is no longer kept")
+        target = _state_before(reader, post_id, changes[0], present)
+    except Damaged:
+        return Undone(post_id, present.get("title", ""), "left", "it is damaged")
+    if posts.is_same(target, present):
+        return None
+    action, reason = "left", _conflict(changes, key)
+    if not reason:
+        tx = reader if isinstance(reader, Transaction) else None
+        action, reason = _bring_back(tx, post_id, present, target)
+    return Undone(post_id, (target or present)["title"], action, reason)
+
+
+def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fields) -> Fields:
+    """Return a post as it was before a change; {} for no post. Raises Damaged."""
+    if not change.version:
+        return {}
+    post = present
+    with suppress(DoesNotExist):  # The current version is not in the history.
+        post = documents.load(revisions.find_version(reader, post_id, change.version))
+    if change.tags is not None:
+        post = post | {"tags": change.tags}
+    post = revisions.unscheduled(post, reader.now, present.get("status") == "published")
+    return post | {"updated_at": present.get("updated_at", reader.now)}
+
+
+def _conflict(changes: list[PastChange], key: str | None) -> str:
+    """Return why a post must be left alone: another key has changed it since. Otherwise, return ""."""
+    others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
+    is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
+    stays = "; its tags stay as they were renamed or removed" if is_retagged else ""
+    return f"{' and '.join(sorted(others))} changed it since{stays}" if others else ""
+
+
+def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> tuple[str, str]:
+    """Write the earlier state of a post; return the action, and how the result differs from that state."""
+    if not target:
+        if tx:
+            posts.delete(tx, post_id, BY)
+        return "moved to the trash", ""
+    action, reason = "changed back" if present else "restored", ""
+    if tx:
+        target, reason = _with_free_slugs(tx, post_id, target)
         if posts.is_same(target, present):
-            return done("left", reason)
-        _bring_back(reader, post_id, present, target)
-    return done(action, reason)
+            return "left", reason
+        if present:
+            post = posts.find_to_change(tx, post_id)
+            posts.replace(tx, post, documents.load(post.document), target, BY)
+        else:
+            revisions.recreate(tx, target, BY)
+    return action, reason
 
 
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
@@ -176,47 +212,10 @@ def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fie
     If its slug is taken, it gets or keeps a numbered one, so that another post can take its present slug.
     """
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
-    kept = slugs.still_free(tx, former, post_id)
+    free = slugs.still_free(tx, former, post_id)
     differences = [f"its slug {target['slug']} is taken, so it has {slug}"] if slug != target["slug"] else []
-    differences += [f"its former slug {taken} is taken" for taken in former if taken not in (kept or ())]
-    return documents.in_order(target | {"slug": slug, "former_slugs": kept}), "; ".join(differences)
-
-
-def _bring_back(tx: Transaction, post_id: int, present: Fields, target: Fields) -> None:
-    if present:
-        post = posts.find_to_change(tx, post_id)
-        posts.replace(tx, post, documents.load(post.document), target, BY)
-    else:
-        revisions.recreate(tx, target, BY)
-
-
-def _plan(reader: Reader, post_id: int, since: str, key: str | None) -> Plan | None:
-    """Return the plan for a post, or None if there is nothing to undo."""
-    changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
-    if not changes:
-        return None
-    before, tags, present, target = changes[0].version, changes[0].tags, {}, {}
-    try:
-        with suppress(DoesNotExist):
-            present = documents.load(posts.find(reader, post_id))
-        if before:
-            kept = present
-            with suppress(DoesNotExist):  # The current version is not in the history.
-                kept = documents.load(revisions.find_version(reader, post_id, before))
-            kept = kept if tags is None else kept | {"tags": tags}
-            target = revisions.unscheduled(kept, reader.now, present.get("status") == "published")
-            target["updated_at"] = present.get("updated_at", reader.now)
-    except Damaged:
-        return Plan({"title": ""} | present, {}, "it is damaged")
-    is_new = key is None and present.get("created_at", "") >= since
-    if before == 0 and not is_new:
-        return Plan({"title": ""} | present, {}, "its state at that time is no longer kept")
-    if posts.is_same(target, present):
-        return None
-    others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
-    is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
-    stays = "; its tags stay as they were renamed or removed" if is_retagged else ""
-    return Plan(present, target, f"{' and '.join(sorted(others))} changed it since{stays}" if others else "")
+    differences += [f"its former slug {taken} is taken" for taken in former if taken not in (free or ())]
+    return documents.in_order(target | {"slug": slug, "former_slugs": free}), "; ".join(differences)
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
@@ -226,13 +225,9 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
     versions = list(reader.rows(query))
     if present := reader.row(Post.select(Post.version, Post.since, Post.author).where(Post.id == post_id)):
         versions.append((*present, "", "", "present"))
-    retaggings = list(
-        reader.rows(
-            Retagging.select(Retagging.version, Retagging.author, Retagging.tags)
-            .where(Retagging.post_id == post_id, Retagging.changed_at >= since)
-            .order_by(Retagging.version, Retagging.number)
-        )
-    )
+    retaggings = Retagging.select(Retagging.version, Retagging.author, Retagging.tags)
+    recent = retaggings.where(Retagging.post_id == post_id, Retagging.changed_at >= since)
+    retagged = list(reader.rows(recent.order_by(Retagging.version, Retagging.number)))
     applied = AppliedProposal.select(AppliedProposal.version, AppliedProposal.author)
     proposers = dict(reader.rows(applied.where(AppliedProposal.post_id == post_id)))
     last, last_state = 0, "restored"
@@ -240,7 +235,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
             yield PastChange(author, None if follows else 0)  # created or restored, or versions are missing
-        for of_version, retagger, tags in retaggings:
+        for of_version, retagger, tags in retagged:
             if of_version == version:
                 yield PastChange(retagger, version, json.loads(tags))
         if until >= since:
