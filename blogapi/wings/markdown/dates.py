@@ -11,8 +11,8 @@ ZONE = (
     r"|(?:utc?|gmt)?(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>[0-5]\d)?|z|utc?|gmt))?(?:[ ]*\([^()]*\))?"
 )
 IN_ANY_CASE = re.ASCII | re.IGNORECASE
-# 2026-11-20, 2026-11-20T10:10:00.000Z, 2015/2/13 9:00 +0100: YAML's timestamps, and then some;
-# 2015-02-13 10:00:00 2015 +0100 is Jekyll's.
+# YAML's timestamps and more: 2026-11-20, 2026-11-20T10:10:00.000Z, 2015/2/13 9:00 +0100. Jekyll writes
+# 2015-02-13 10:00:00 2015 +0100.
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
     rf"(?:(?:t|[ \t]+){TIME}(?:[ ](?P=year)(?=[ ]))?{ZONE})?",
@@ -20,8 +20,7 @@ YEAR_FIRST = re.compile(
 )
 COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", IN_ANY_CASE)
 CHINESE = re.compile(r"(\d{4})年[ ]?(\d\d?)月[ ]?(\d\d?)日", re.ASCII)  # and Japanese
-# Dates as in email (RFC 5322), and variants written by people and JavaScript: July 8, 2022, or 8th of July 2022 at 9:00
-# pm
+# Dates in email (RFC 5322), and variants written by people and JavaScript: July 8, 2022; 8th of July 2022 at 9:00 pm
 MONTH_NAMED = re.compile(
     r"(?:[a-z]{3,9}\.?,?[ ]+)?"
     r"(?:(?P<day>\d\d?)(?:st|nd|rd|th|\.)?(?:[ ]+(?:of[ ]+)?|-)(?P<name>[a-z]{3,9})\.?,?(?:[ ]+|-)"
@@ -33,7 +32,7 @@ MONTH_NAMED = re.compile(
 YEAR_LAST = re.compile(
     rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", IN_ANY_CASE
 )
-# 20.11.2026; 20/11/2026 and 11/20/2026, whose order is only known if one number is no month
+# 20.11.2026; 20/11/2026 and 11/20/2026, where only a number above 12 tells the day from the month
 NUMBERS_ONLY = re.compile(
     r"(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{4})"
     rf"(?:,?[ ]+{TIME}{ZONE})?",
@@ -53,14 +52,10 @@ MONTHS = (
 AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # hours of standard time
 
 
-class AmbiguousDate(ValueError):
-    """An ambiguous date: it could be two days."""
-
-
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
     """Return the time in a string as RFC 3339, in UTC and whole seconds. Raises ValueError if it is not a time.
 
-    A date without a time is midnight; a time without an offset is in the `zone`.
+    A date without a time means midnight. A time without an offset is in the `zone`.
     """
     return datetime_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
@@ -76,30 +71,25 @@ def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
 def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
     """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
 
-    In UTC, its year is also from 1 to 9999. Where the clocks of the zone go back, a repeated time is the first of the
-    two; where they go forward, a skipped time has the offset from before (RFC 5545, 3.3.5).
+    Its year in UTC is from 1 to 9999. When the zone's clocks go back, a repeated time means the first of the two. When
+    they go forward, a skipped time has the offset before the change (RFC 5545, 3.3.5).
     """
+    text = text.strip()
+    text = CHINESE.sub(r"\1-\2-\3", text) if len(text) <= MAX_CHARACTERS else ""
+    match = next(filter(None, (form.fullmatch(text) for form in DATE_FORMS)), None)
+    if not match:
+        raise ValueError(TIME_HINT)
+    parts = match.groupdict()
+    year, (month, day) = int(parts["year"] or parts["iso_year"]), _month_and_day(parts)
+    hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
+    if half := parts.get("half"):
+        hour = hour % 12 + 12 * (half.lower() == "p")
     try:
-        text = text.strip()
-        if len(text) > MAX_CHARACTERS:
-            raise ValueError
-        text = CHINESE.sub(r"\1-\2-\3", text)
-        if not (match := next(filter(None, (form.fullmatch(text) for form in DATE_FORMS)), None)):
-            raise ValueError
-        parts = match.groupdict()
-        month, day = _month_and_day(parts)
-        hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
-        if half := parts.get("half"):
-            hour = hour % 12 + 12 * (half.lower() == "p")
-        moment = datetime(
-            int(parts["year"] or parts["iso_year"]), month, day, hour, minute, second, tzinfo=_offset(parts) or zone
-        )
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=_offset(parts) or zone)
         moment.astimezone(UTC)
-        return moment
-    except AmbiguousDate:
-        raise
     except (ValueError, OverflowError):
         raise ValueError(TIME_HINT) from None
+    return moment
 
 
 def looks_like_date(text: str) -> bool:
@@ -108,12 +98,12 @@ def looks_like_date(text: str) -> bool:
 
 
 def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int]:
-    """Return the numbers of the month and the day. Raises ValueError."""
+    """Return the numbers of the month and the day. Raises ValueError for a date that could be two days."""
     if first := parts.get("first"):
         numbers = int(first), int(parts["other"] or 0)
         if parts["separator"] != "." and max(numbers) <= 12 and numbers[0] != numbers[1]:
             days = " or ".join(f"{parts['year']}-{month:02}-{day:02}" for month, day in (numbers, numbers[::-1]))
-            raise AmbiguousDate(f"could be {days}: write the day that you mean")
+            raise ValueError(f"could be {days}: write the day that you mean")
         is_american = parts["separator"] != "." and numbers[1] > 12
         return numbers if is_american else (numbers[1], numbers[0])
     if name := parts.get("name") or parts.get("name_first"):
@@ -123,7 +113,7 @@ def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int]:
 
 
 def _offset(parts: dict[str, str | None]) -> tzinfo | None:
-    """Return the offset of a time, or None if it has none. Raises ValueError."""
+    """Return the offset of a time, if any. Raises ValueError."""
     if american := parts.get("american"):
         return timezone(timedelta(hours=AMERICAN[american.lower()] + (parts["kind"] in ("d", "D"))))
     if sign := parts.get("sign"):

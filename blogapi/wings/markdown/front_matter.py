@@ -1,4 +1,4 @@
-"""Read front matter in YAML or TOML. Every scalar is its text as written; `typed` returns its value."""
+"""Read front matter in YAML or TOML. Each scalar stays as written; `typed` returns its value."""
 
 import re
 import tomllib
@@ -13,21 +13,21 @@ from blogapi.documents import MAX_INTEGER
 MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # limit for a YAML number
-MAX_VALUES = 2000  # names and the ends of lists count, too
+MAX_VALUES = 2000  # including names and the ends of lists
 TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 NOT_UTF_8 = "must be UTF-8"
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
-# The line break after the delimiter is not part of the content, and neither is one blank line.
+# The line break after the delimiter and one blank line are not part of the content.
 CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
     b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
 }
-# Characters that YAML forbids (YAML 1.2, 5.1), except those that decoding refuses
+# Characters that YAML 1.2 forbids (5.1), except surrogates, which decoding refuses
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-# Parts of parsers' messages, and messages with a hint. libyaml and PyYAML word the rest differently.
+# Parts of the parsers' messages, each with our message; libyaml and PyYAML phrase the rest differently
 PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
@@ -41,8 +41,7 @@ INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
-# A number, boolean or date, which gets quotes so that it stays as written. Table headers, which look like lists, are
-# matched first.
+# A number, boolean or date, which is quoted to keep it as written. Table headers look like lists and are matched first.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
@@ -50,12 +49,12 @@ TOML_VALUE = re.compile(
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
 
-# Characters that control a terminal: controls, line separators, text direction. and unpaired surrogates
+# Characters unsafe on a terminal: controls, line separators, text direction, and unpaired surrogates
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class MarkdownError(Exception):
-    """An error in a Markdown file, described for its author, with the line if it is known."""
+    """An error in a Markdown file, described for its author, with its line if known."""
 
     def __init__(self, reason: str, line: int | None = None):
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -98,9 +97,9 @@ def typed(value: Any) -> Any:
 
 
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
-    """Return a Markdown file's front matter (its delimiter and text), its content, and the first line of the content.
+    """Return a Markdown file's delimiter, front matter, content, and the line where the content begins.
 
-    With `skip_blank`, white space may come first; the text then begins with as many empty lines.
+    With `skip_blank`, white space may come first. The front matter then begins with as many empty lines.
     """
     if b"\0" in data[:4]:
         raise MarkdownError(f"{NOT_UTF_8}: this seems to be UTF-16", 1)
@@ -127,7 +126,7 @@ def shortened(name: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a string, such as a file name, in a form that is safe to print on a terminal."""
+    """Return a string, such as a file name, that is safe to print on a terminal."""
     return NOT_SHOWN.sub("\ufffd", text)
 
 
@@ -147,7 +146,7 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # the line of each name
 
     def line(self, mark: Any) -> int:
-        """Return the line in the file, where the text begins in line 2. The parser counts more kinds of line breaks."""
+        """Return the line in the file; the text begins in line 2. The parser would count other line breaks too."""
         return bisect_left(self.breaks, mark.index) + 2
 
     def read(self) -> dict[str, Any]:
@@ -205,14 +204,14 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     except OutOfBounds as error:
         raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except yaml.MarkedYAMLError as error:
-        # An open quotation is reported where it begins, not at the end of the file.
+        # Report an open quotation where it begins, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
         mark = (is_quotation and error.context_mark) or error.problem_mark
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
 
 
 def _hinted(problem: str | None) -> str:
-    """Return a plainer message for a known problem of a parser, else the parser's own."""
+    """Return our message for a parser's problem, or else the parser's own."""
     problem = problem or ""
     return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
 
@@ -227,10 +226,8 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     except tomllib.TOMLDecodeError as error:
         reason, _, place = str(error).rpartition(" (at ")
         position = re.match(r"line (\d+)", place)
-        last = text.rstrip("\n").count("\n") + 2
-        raise MarkdownError(
-            f"not valid TOML: {_hinted(reason[:200])}", int(position[1]) + 1 if position else last
-        ) from None
+        line = int(position[1]) + 1 if position else text.rstrip("\n").count("\n") + 2
+        raise MarkdownError(f"not valid TOML: {_hinted(reason[:200])}", line) from None
     except OutOfBounds as error:
         raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except (RecursionError, ValueError):
@@ -241,7 +238,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _with_values(text: Any, value: Any) -> Any:
-    """Return a string, list or table as texts in which each number and boolean has its value."""
+    """Give the numbers and booleans in a string, list or table their values."""
     if isinstance(value, dict):
         return {name: _with_values(text[name], part) for name, part in value.items()}
     if isinstance(value, list):

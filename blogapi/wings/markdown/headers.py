@@ -1,4 +1,4 @@
-"""Read headers without delimiters: of Pelican, Nikola, Logseq, ABlog and Notion, Hexo's without `---`, Hugo's JSON."""
+"""Read headers without delimiters: those of Pelican, Nikola, Logseq, ABlog, Notion and Hexo, and Hugo's JSON."""
 
 import json
 import re
@@ -16,8 +16,7 @@ from blogapi.wings.markdown.front_matter import (
 )
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# Patterns by the `header_form` of a program. The group `headers` matches the headers; `title`, above them, stays in the
-# content.
+# Patterns by the `header_form` of a program. The group `title`, above the headers, stays in the content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -28,7 +27,9 @@ HEADER_FORMS = {
     ),
     "#": re.compile(r"(?P<title># .+\n\n)(?P<headers>(?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
-POSITIONS = re.compile("^:(?:excerpt|image):.*", re.MULTILINE)  # ABlog's options for paragraphs and images in the text
+POSITIONS = re.compile(
+    "^:(?:excerpt|image):.*", re.MULTILINE
+)  # ABlog's options that choose a paragraph or an image by number
 HEADER_LINE = re.compile(r"(?:\.\. |- |:)?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
 KNOWN_NAMES = {
     *("title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary")
@@ -40,7 +41,7 @@ DELIMITERS = "front matter must be YAML or JSON between lines of ---, or TOML be
 JAVASCRIPT = f"metadata in JavaScript cannot be read: {AS_YAML}"
 MOVABLE_TYPE = "an export of Movable Type cannot be read: import it into WordPress, and use the export of that"
 OTHER_HEADERS = "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---"
-# Front matter that is not read, as a regular expression, and what to do
+# Patterns of front matter that cannot be read, and what to do
 NOT_READ = {
     r"[;#]{3,}[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;": DELIMITERS,
     r"\{\s*:[a-z]": f"front matter in EDN cannot be read: {AS_YAML}",
@@ -53,22 +54,23 @@ NOT_READ = {
     r"#\+[A-Za-z_]+: |% .+\n%|\[\[!meta ": OTHER_HEADERS,
     r"(?:---|\+\+\+)[ \t]*\r": "line breaks must be LF or CRLF, not CR",
 }
-# Two lines that look like headers, or one with the word for a title in another language; other lines may be text
+# Two lines that look like headers, or one with the word for "title" in another language. A single other line may be
+# text.
 LIKE_HEADERS = re.compile(
     r"(?:(?i:titel|titre|título|titolo|tytuł|başlık|название|заголовок|標題|标题|題名|タイトル|제목) ?[:：].*\n"
     r"|(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?:[ \t]+\S[^\n]*\n){2,})[ \t]*(?:\n|\Z)"
 )
 LOGSEQ_DAY = re.compile(r"\[\[([A-Z]\w+ \d+[a-z]{2}, \d{4})\]\]", re.ASCII)
-JSON_START = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")  # how a JSON object begins
+JSON_START = re.compile(r"\{\s*\"(?:[^\"\\\n]|\\.)*+\"\s*:")
 JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
 
 
 def split_headers(content: str) -> tuple[bytes, str, str, int]:
-    """Return the form of the headers in a text, the headers, the content and its line. Raises MarkdownError.
+    """Return the form of the headers in a text, the headers, the content and its first line. Raises MarkdownError.
 
-    The form is the `header_form` of a program, a delimiter if only the opening one is missing, or a brace for JSON; b""
-    if the text has no headers.
+    The form is the `header_form` of a program, a delimiter if only the opening one is missing, or a brace for JSON. It
+    is b"" if the text has no headers.
     """
     head = content[:MAX_FRONT_MATTER_BYTES]
     if JSON_START.match(head):
@@ -76,37 +78,40 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
         rest = BREAKS.sub("", content[end:], count=1)
         return b"{", content[:end], rest, content.count("\n", 0, len(content) - len(rest)) + 1
     text = head.replace("\r\n", "\n")
-    if reason := next((reason for pattern, reason in NOT_READ.items() if re.match(pattern, text)), ""):
-        raise MarkdownError(reason, 1)
+    for unread, reason in NOT_READ.items():
+        if re.match(unread, text):
+            raise MarkdownError(reason, 1)
     if (match := NO_OPENING.match(text)) and HAS_KNOWN.search(match[1]):
-        # A line in place of the missing delimiter, because lines are counted from the second.
-        return b"---", match[1], _after(content, text, match.end()), text.count("\n", 0, match.end()) + 1
+        return b"---", match[1], *_after(content, text, match.end())
     for form, pattern in HEADER_FORMS.items():
         if match := pattern.match(text):
-            headers, kept = match["headers"], match.groupdict().get("title", "")
-            if form == "::":
-                headers = headers.replace("\n  ", "\n")
-            elif form == "{post}":
-                headers = f"date:{POSITIONS.sub('', headers)}"
+            headers, title = _plain(match["headers"], form), match.groupdict().get("title", "")
             if _is_known(headers, form):
-                headers = "\n" * kept.count("\n") + headers
-                line = text.count("\n", 0, match.end()) + 1
-                return form.encode(), headers, kept + _after(content, text, match.end()), line
+                rest, line = _after(content, text, match.end())
+                return form.encode(), "\n" * title.count("\n") + headers, title + rest, line
     if LIKE_HEADERS.match(text):
         raise MarkdownError("these look like headers: put them between lines of ---, or put an empty line first", 1)
     return b"", "", content, 1
 
 
 def _is_known(headers: str, form: str) -> bool:
-    """Return whether enough of the headers' names are known; a paragraph can begin with one of them."""
+    """Return whether enough of the names are known, because a paragraph can begin like a header."""
     names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
     is_dated = names == {"date"} and bool(rfc3339_or_empty(headers.partition(":")[2]))  # Blot
     return "title" in names or form == "::" or is_dated or len(names & KNOWN_NAMES) > (form in ":#")
 
 
-def _after(content: str, text: str, end: int) -> str:
-    """Return the content after a position in its beginning `text`, in which line breaks are shorter."""
-    return content[end + (text.count("\n", 0, end) if "\r\n" in content[: end + 1] else 0) :]
+def _plain(headers: str, form: str) -> str:
+    """Return headers in the form that `read_headers` reads."""
+    if form == "::":
+        return headers.replace("\n  ", "\n")
+    return f"date:{POSITIONS.sub('', headers)}" if form == "{post}" else headers
+
+
+def _after(content: str, text: str, end: int) -> tuple[str, int]:
+    """Return the content after a position in `text`, its beginning with shorter line breaks, and its first line."""
+    breaks = text.count("\n", 0, end)
+    return content[end + (breaks if "\r\n" in content[: end + 1] else 0) :], breaks + 1
 
 
 def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:

@@ -1,13 +1,13 @@
-"""Convert HTML to equivalent Markdown."""
+"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is made safe first, unlike an import's."""
 
 import re
 from html import escape, unescape
 from secrets import token_hex
 
 from turbohtml import Comment, Element, Markdown, Node, Text, parse_fragment
+from turbohtml.clean import OnDisallowed, Policy, Sanitizer
 
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.markdown.safety import without_active
 
 # Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d inside words
 UNESCAPED = re.compile(
@@ -24,26 +24,26 @@ MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, 
 MAX_ELEMENTS = 4_000_000  # parsing creates at most this many elements, which takes a few hundred MB and five seconds
 MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
 # Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
-# attributes; a tag that is not written simply counts as a kind of its own.
+# attributes; each tag with unusual attributes counts as another kind.
 REOPENED = re.compile(
     r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])"
     r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
     re.IGNORECASE,
 )
-# Characters that an address in Markdown cannot contain
+# Characters that an address in Markdown must not contain
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements that remain HTML
+# Elements that stay HTML
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
-# A table or a code block that contains one of these stays HTML.
+# A table or a code block that contains one of these also stays HTML
 NOT_IN_TABLE = ", ".join((*KEPT_TAGS, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
 NOT_IN_CODE = "a[href]:not([href^='#']), img"
 # Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
 RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # elements with the same meaning
 LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
-# What would turn the brackets before it into a link or, without footnotes, into a label such as `[^1]:`
+# Text that would turn the brackets before it into a link or, without footnotes, into a label such as `[^1]:`
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
 # WordPress does not turn bare lines next to these elements into paragraphs
@@ -57,6 +57,43 @@ PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
 LEFT_ALONE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
 BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
+
+# What safe HTML may contain. Other elements are replaced by their text.
+TEXT = (
+    "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del "
+    "details dfn div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5 h6 header hgroup hr i img input "
+    "ins kbd label legend li main mark nav nobr ol p pre q rp rt ruby s samp section small span strike strong sub "
+    "summary sup table tbody td tfoot th thead time tr tt u ul var wbr"
+)
+MEDIA = "audio picture source track video"
+FORMULAS = (
+    "math annotation menclose merror mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "
+    "mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover semantics"
+)
+ATTRIBUTES = {
+    "*": "align class colspan data-enlighter-language data-lang data-language datetime id lang rowspan title",
+    "a": "href name",
+    "audio": "controls src",
+    "details": "open",
+    "img": "alt src",
+    "input": "checked type",
+    "li": "value",
+    "ol": "reversed start type",
+    "source": "src type",
+    "video": "controls height poster src width",
+}
+ADDRESSES = ("href", "src", "poster")
+sanitizer = Sanitizer(
+    Policy(
+        tags=frozenset(f"{TEXT} {MEDIA} {FORMULAS}".split()),
+        attributes={tag: frozenset(names.split()) for tag, names in ATTRIBUTES.items()},
+        url_schemes=frozenset({"http", "https", "mailto", "tel"}),
+        allow_fragment_urls=True,
+        on_disallowed_tag=OnDisallowed.STRIP,
+        remove_with_content=frozenset({"iframe", "script", "style", "svg", "template", "textarea"}),
+        strip_comments=False,  # These name the languages of code.
+    )
+)
 
 
 def _as_html(element: Element, text: str) -> str:
@@ -77,24 +114,26 @@ TAG_CONVERTERS = dict.fromkeys(("abbr", "ins", "kbd", "mark", "sub", "sup", "u")
 STYLE = Markdown(converters=TAG_CONVERTERS)
 
 
-def markdown_of(html: str, max_elements: int = MAX_ELEMENTS, dropped: set[str] | None = None) -> str:
-    """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large.
-
-    With `dropped`, make the HTML safe, and add the names of dropped elements to that set.
-    """
-    check_size(html, max_elements)
-    text = Preparation(html, dropped).markdown()
-    if len(text) > MAX_GROWTH * len(html) + 100:
-        raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
-    return f"{text}\n" if text else ""
+def markdown_of(html: str) -> str:
+    """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large."""
+    check_size(html)
+    preparation = Preparation()
+    return preparation.markdown(parse_fragment(HTML_CARD.sub(preparation.card, html)), len(html))
 
 
 def safe_markdown_of(html: str) -> tuple[str, set[str]]:
-    """Convert HTML from a request, made safe; also return the names of dropped elements. Raises MarkdownError."""
-    dropped: set[str] = set()
+    """Convert HTML from a request without scripts, frames, forms, and addresses that a browser could run.
+
+    Also return the names of the elements that were dropped, or lost their address. Raises MarkdownError.
+    """
     if len(html) > MAX_SENT:
         raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")
-    return markdown_of(html, MAX_SENT_ELEMENTS, dropped), dropped
+    check_size(html, MAX_SENT_ELEMENTS)
+    tree, removed = sanitizer.sanitize_report_node(parse_fragment(html))
+    for image in tree.select("img:not([src])"):
+        image.replace_with(Text(image.attr("alt") or ""))
+    dropped = {removal.tag for removal in removed if removal.attribute in (None, *ADDRESSES)}
+    return Preparation().markdown(tree, len(html)), dropped
 
 
 def check_size(html: str, max_elements: int = MAX_ELEMENTS) -> None:
@@ -113,34 +152,36 @@ def image_of(label: str, address: str) -> str:
 
 
 def text_of(html: str) -> str:
-    """Return the text of short HTML, such as a title, without references to characters that do not exist."""
+    """Return the text of short HTML, such as a title, without references to nonexistent characters."""
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
 class Preparation:
-    """An HTML tree without anything that turbohtml would drop or write differently.
+    """Changes what turbohtml would drop or write differently in an HTML tree.
 
-    Text that must not be escaped is replaced by random names, and put back after the conversion.
+    Random names stand for text that must not be escaped, until the tree is converted.
     """
 
-    def __init__(self, html: str, dropped: set[str] | None):
+    def __init__(self) -> None:
         self.texts: list[str] = []
         self.name = f"x{token_hex(8)}"
-        if dropped is None:
-            html = HTML_CARD.sub(lambda match: f"<p>{self._keep(_one_block(match[1]))}</p>", html)
-        self.tree = parse_fragment(html)
-        if dropped is not None:
-            self.tree, names = without_active(self.tree)
-            dropped |= names
-        self.targets = {(link.attr("href") or "")[1:] for link in self.tree.select("a[href^='#']")} - {""}
+        self.targets: set[str] = set()  # ids that links in the tree point to
 
-    def markdown(self) -> str:
-        """Return the HTML as Markdown."""
-        self._prepare(self.tree)
-        return re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, self.tree.to_markdown(STYLE))
+    def card(self, card: re.Match[str]) -> str:
+        """Return an HTML_CARD as a paragraph, which will stay HTML."""
+        return f"<p>{self._keep(_one_block(card[1]))}</p>"
+
+    def markdown(self, tree: Element, length: int) -> str:
+        """Convert a tree, parsed from HTML of this length, to Markdown. Raises MarkdownError if it becomes too long."""
+        self.targets = {(link.attr("href") or "")[1:] for link in tree.select("a[href^='#']")} - {""}
+        self._prepare(tree)
+        text = re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, tree.to_markdown(STYLE))
+        if len(text) > MAX_GROWTH * length + 100:
+            raise MarkdownError(f"it must not become {MAX_GROWTH} times as long as its HTML")
+        return f"{text}\n" if text else ""
 
     def _kept(self, name: re.Match[str]) -> str:
-        """Return the text that a name stands for; escape its brackets if what follows would turn it into a link."""
+        """Return the text that a name stands for; escape its brackets if the following text would make it a link."""
         text = self.texts[int(name[1])]
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
@@ -151,7 +192,7 @@ class Preparation:
         return f"{self.name}{len(self.texts) - 1}x"
 
     def _block(self, html: str) -> Element:
-        """Return an element that becomes HTML in a paragraph of its own."""
+        """Return an element that becomes a paragraph of HTML."""
         return Element("div", {}, [Text(self._keep(_one_block(html)))])
 
     def _prepare(self, tree: Node) -> None:
@@ -210,7 +251,7 @@ class Preparation:
 
 
 def _one_block(html: str) -> str:
-    """Return HTML without line breaks, which would end its block in Markdown, and without links in Markdown."""
+    """Return HTML on one line, so that Markdown reads it as one block, and without links in Markdown."""
     html = html.strip().replace("](", "]&#40;")
     return html.replace("\n", "&#10;").replace("\r", "&#13;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 
@@ -243,7 +284,7 @@ def _link_parts(link: Element) -> None:
 
 
 def _language(parts: list[Element]) -> str:
-    """Return the language of a code block, as plugins and the comments of WordPress's blocks name it."""
+    """Return the language of a code block, as plugins or WordPress's comments name it."""
     before = parts[0].previous_sibling
     texts = [before.data] if isinstance(before, Comment) else []
     for part in parts:

@@ -1,6 +1,6 @@
-"""The programs whose blogs are imported: how each is recognized, and what its files mean.
+"""The programs whose blogs can be imported: how to recognize each, and what its files mean.
 
-A program's rules apply only to its own files. If none is recognized, the rules of all apply.
+A program's rules apply only to its own files. If no program is recognized, the rules of all programs apply.
 """
 
 import re
@@ -21,9 +21,9 @@ BEFORE_NAME = re.compile(rf"{DAY}-([^/]+)", re.ASCII | re.DOTALL)  # 2024-03-05-
 BEFORE_NAME_OR_ = re.compile(rf"{DAY}[-_]([^/]+)", re.ASCII | re.DOTALL)
 IN_PATH = re.compile(r"(?:.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-_/]([^/]+)", re.ASCII | re.DOTALL)  # 2024/03/05/name
 
-# Names in the order in which they are written
+# Field names in the order in which files contain them
 WRITTEN = sorted((name for name in FIELDS if FIELDS[name].place), key=lambda name: FIELDS[name].place)
-# Names for a field in every program's front matter and, except for IMPORTED, in requests
+# More names for fields, in any program's front matter and, except for IMPORTED, in requests
 OTHER_NAMES = {
     "status": ("draft", "published"),
     "tags": ("tag", "categories", "category"),
@@ -39,40 +39,40 @@ ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for its older addre
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program. Names in front matter and configurations are in lower case.
+    """A program. Names in front matter and configurations are written in lower case.
 
-    It is recognized by one of its `config_files`, which has one of the `config_names` if there are any; else by one of
-    the `post_folders`; else by all of its `own_names`, or by a `header_form`.
+    It is recognized by one of its `config_files`, which must contain one of its `config_names`, if any; otherwise by
+    one of its `post_folders`; otherwise by all of its `own_names` or its `header_form`.
     """
 
     name: str
     config_files: tuple[str, ...] = ()
     config_names: tuple[str, ...] = ()
-    own_config_files: tuple[str, ...] = ()  # need none of these names, because no other program has them
+    own_config_files: tuple[str, ...] = ()  # identify the program without `config_names`
     post_folders: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()  # names in front matter
     header_form: str = ""  # key of HEADER_FORMS
-    field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # besides NAMES_OF_FIELDS, best first
-    flattened: tuple[str, ...] = ()  # mappings whose names count like those at the top
-    creation_dates: tuple[str, ...] = ("created",)  # names for the date that do not publish a post without a status
-    date_keywords: re.Pattern[str] = NO_MATCH  # words that may replace a date
-    tag_separator: str = ","  # in a string of tags; " ": only if it has no comma; "": it is one tag
+    field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for each field, best first
+    flattened: tuple[str, ...] = ()  # mappings whose names also count at the top level
+    creation_dates: tuple[str, ...] = ("created",)  # dates that do not publish a post without a status
+    date_keywords: re.Pattern[str] = NO_MATCH  # words that may stand for a date
+    tag_separator: str = ","  # in a string; " " applies only without commas; "" for one tag
     has_linked_tags: bool = False  # whether `#tag` and `[[tag]]` are tags
-    date_and_name: re.Pattern[str] = BEFORE_NAME  # matches the day in the path of a file, and the rest
-    not_in_names: re.Pattern[str] = NO_MATCH  # matches what is removed from the name of a file
-    index_names: tuple[str, ...] = ("index",)  # files with these names are named after their folder
-    names_have_tags: bool = False  # `[bread] name.md` has the tag bread, as in Blot
-    titles_from_names: bool = False  # whether the file's name is the title if there is no other
-    permalink_pattern: str = ""  # pattern of the addresses of posts, unless the site has its own
+    date_and_name: re.Pattern[str] = BEFORE_NAME  # splits a path into the day and the name
+    not_in_names: re.Pattern[str] = NO_MATCH  # removed from file names
+    index_names: tuple[str, ...] = ("index",)  # files that take the name of their folder
+    names_have_tags: bool = False  # whether `[bread] name.md` has the tag bread, as in Blot
+    titles_from_names: bool = False  # whether a file without a title takes its name
+    permalink_pattern: str = ""  # default pattern of the addresses of posts
     permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns by name
-    data_files: tuple[str, ...] = ()  # contain values for all posts of a folder; {} is its name
-    post_data_files: tuple[str, ...] = ()  # contain values for one post; {} is its name
-    has_asset_folders: bool = False  # whether the images of a post are in a folder with its name
-    hides_underscore_folders: bool = False  # whether unknown folders that begin with "_" are not published
-    publishes_by_date: bool = True  # whether a post with a date is public; if not, a site around its folder decides
-    zone: str = ""  # time zone for times without an offset, unless the site has its own
-    languages: tuple[str, ...] = ()  # names in a configuration for the languages that can end file names (x.fr.md)
-    language_files: tuple[str, ...] = ()  # names of files that list such languages, too
+    data_files: tuple[str, ...] = ()  # files with values for all posts in a folder; {} is its name
+    post_data_files: tuple[str, ...] = ()  # files with values for one post; {} is its name
+    has_asset_folders: bool = False  # whether a folder named after a post contains its images
+    hides_underscore_folders: bool = False  # whether other folders named "_…" are not published
+    publishes_by_date: bool = True  # whether a date makes a post public; if not, a site around its folder decides
+    zone: str = ""  # default time zone for times without an offset
+    languages: tuple[str, ...] = ()  # names in a configuration for the languages in file names (x.fr.md)
+    language_files: tuple[str, ...] = ()  # files that also list these languages
 
     def __reduce__(self) -> tuple[Any, ...]:
         return program_named, (self.name,)
@@ -83,9 +83,9 @@ def program_named(name: str) -> Program:
     return next((program for program in (*PROGRAMS, OURS) if program.name == name), ANY)
 
 
-def files(name: str, extensions: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a file with each of some extensions."""
-    return tuple(f"{name}.{extension}" for extension in extensions)
+def files(extensions: tuple[str, ...], *names: str) -> tuple[str, ...]:
+    """Return each file name with each extension."""
+    return tuple(f"{name}.{extension}" for name in names for extension in extensions)
 
 
 JEKYLL_STYLES = {
@@ -96,15 +96,12 @@ JEKYLL_STYLES = {
     "none": "/:categories/:title.html",
 }
 BRIDGETOWN_STYLES = {"pretty": "/:categories/:year/:month/:day/:slug/", "simple": "/:categories/:slug/"}
-HUGO_CONFIGS = (
-    *(*files("hugo", CONFIG), *files("config", CONFIG)),
-    *(*files("config/_default/hugo", CONFIG), *files("config/_default/config", CONFIG)),
-)
-GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the folder `user`, which is often the one that is kept
+HUGO_CONFIGS = files(CONFIG, "hugo", "config", "config/_default/hugo", "config/_default/config")
+GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the folder `user`, which is often all that is kept
 NUMBERED = re.compile(r"^\d+\.(?=\D)")  # 6.name
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 
-# The first one recognized counts.
+# The first program recognized counts.
 PROGRAMS = (
     Program(
         "Hexo",
@@ -120,11 +117,11 @@ PROGRAMS = (
     Program("Hexo or Octopress", post_folders=("source/_posts", "source/_drafts"), has_asset_folders=True),
     Program(
         "Bridgetown",
-        config_files=files("bridgetown.config", ("yml", "yaml")),
+        config_files=files(("yml", "yaml"), "bridgetown.config"),
         tag_separator=" ",
         permalink_pattern="pretty",
         permalink_styles=BRIDGETOWN_STYLES,
-        data_files=files("_defaults", DATA),
+        data_files=files(DATA, "_defaults"),
         titles_from_names=True,
     ),
     Program(
@@ -150,28 +147,28 @@ PROGRAMS = (
         "Hugo",
         config_files=HUGO_CONFIGS,
         config_names=("baseurl", "timezone"),
-        own_config_files=files("hugo", CONFIG),
+        own_config_files=files(CONFIG, "hugo"),
         field_names={"cover_image": ("featuredimage", "coverimage")},
         data_files=("_index.md",),
         languages=("languages", "defaultcontentlanguage"),
-        language_files=files("config/_default/languages", CONFIG),
+        language_files=files(CONFIG, "config/_default/languages"),
     ),
-    Program("Docusaurus", config_files=files("docusaurus.config", SCRIPTS), date_and_name=IN_PATH),
-    Program("VuePress", config_files=(*files(".vuepress/config", SCRIPTS), *files(".vitepress/config", SCRIPTS))),
+    Program("Docusaurus", config_files=files(SCRIPTS, "docusaurus.config"), date_and_name=IN_PATH),
+    Program("VuePress", config_files=files(SCRIPTS, ".vuepress/config", ".vitepress/config")),
     Program("Middleman", config_files=("config.rb",), not_in_names=re.compile(r"\.html$")),
     Program("MkDocs", config_files=("mkdocs.yml",), data_files=(".meta.yml",)),
     Program("Quarto", config_files=("_quarto.yml",), data_files=("_metadata.yml",)),
-    Program("Lume", config_files=files("_config", SCRIPTS), data_files=files("_data", DATA + SCRIPTS)),
+    Program("Lume", config_files=files(SCRIPTS, "_config"), data_files=files(DATA + SCRIPTS, "_data")),
     Program(
         "Eleventy",
-        config_files=(*files(".eleventy", SCRIPTS), *files("eleventy.config", SCRIPTS)),
+        config_files=files(SCRIPTS, ".eleventy", "eleventy.config"),
         date_keywords=LAST_MODIFIED,
-        data_files=(*files("{}", ("json", "yaml", "yml")), *files("{}.11tydata", ("json", *SCRIPTS))),
-        post_data_files=("{}.json", *files("{}.11tydata", ("json", *SCRIPTS))),
+        data_files=(*files(("json", "yaml", "yml"), "{}"), *files(("json", *SCRIPTS), "{}.11tydata")),
+        post_data_files=("{}.json", *files(("json", *SCRIPTS), "{}.11tydata")),
     ),
     Program(
         "Astro",
-        config_files=files("astro.config", SCRIPTS),
+        config_files=files(SCRIPTS, "astro.config"),
         field_names={
             "published_at": ("pubdatetime",),
             "slug": ("postslug",),
@@ -180,10 +177,10 @@ PROGRAMS = (
     ),
     Program(
         "Next.js",
-        config_files=files("next.config", SCRIPTS),
+        config_files=files(SCRIPTS, "next.config"),
         field_names={"published_at": ("publishedat", "publisheddate", "publishdate"), "cover_image": ("coverimage",)},
     ),
-    Program("Nuxt", config_files=files("nuxt.config", SCRIPTS), not_in_names=NUMBERED),
+    Program("Nuxt", config_files=files(SCRIPTS, "nuxt.config"), not_in_names=NUMBERED),
     Program(
         "Grav",
         config_files=(*GRAV_CONFIGS, *(f"user/{name}" for name in GRAV_CONFIGS)),
@@ -195,14 +192,14 @@ PROGRAMS = (
         index_names=("index", "item", "post", "blog", "blog_item", "default", "docs"),
     ),
     Program("Harp", config_files=("harp.json",)),
-    Program("Gatsby", config_files=files("gatsby-config", SCRIPTS), field_names={"cover_image": ("featuredimage",)}),
-    Program("Statiq", config_files=("statiq.json",), data_files=files("_directory", DATA)),
+    Program("Gatsby", config_files=files(SCRIPTS, "gatsby-config"), field_names={"cover_image": ("featuredimage",)}),
+    Program("Statiq", config_files=("statiq.json",), data_files=files(DATA, "_directory")),
     Program("Nikola", config_files=("conf.py",), config_names=("site_url", "blog_email"), header_form=".."),
     Program("ABlog", config_files=("conf.py",), config_names=("blog_baseurl", "blog_path"), header_form="{post}"),
     Program("Pelican or MultiMarkdown", config_files=("pelicanconf.py",), header_form=":", names_have_tags=True),
     Program(
         "Quartz",
-        config_files=files("quartz.config", SCRIPTS),
+        config_files=files(SCRIPTS, "quartz.config"),
         field_names={"status": ("publish",), "published_at": ("created",)},
         has_linked_tags=True,
         titles_from_names=True,
@@ -290,11 +287,10 @@ STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's 
 def program_with_names(names: Iterable[str]) -> Program:
     """Return the program that has all of its names among these, or ANY."""
     lower = {name.lower() for name in names}
-    has_own = (program for program in PROGRAMS if program.own_names)
-    return next((program for program in has_own if lower.issuperset(program.own_names)), ANY)
+    return next((program for program in PROGRAMS if program.own_names and lower.issuperset(program.own_names)), ANY)
 
 
 @cache
 def with_date_name(program: Program, name: str) -> Program:
-    """Return the program with another name for the date, for files without one."""
+    """Return the program with this name for the date, for files without any other."""
     return replace(program, field_names={**program.field_names, "published_at": (name.lower(),)}, creation_dates=())
