@@ -18,8 +18,7 @@ from blogapi.config import Config
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
-from blogapi.storage.batches import write_each
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, write_each
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import PostDoesNotExist, Rejected
 from blogapi.storage.models import Author

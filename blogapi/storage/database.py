@@ -1,24 +1,31 @@
-"""The database: reads, and writes in transactions."""
+"""The database: reads, writes in transactions, and the batches of commands."""
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from peewee import SQL
 
 from blogapi.storage.engine import Clock, Engine, Reader, Transaction
-from blogapi.storage.errors import Busy, DiskFull, NeedsThread
+from blogapi.storage.errors import Busy, DiskFull, NeedsThread, Unavailable
 from blogapi.storage.upgrades import VERSION
 
 BUSY_SECONDS = 2.0  # longest wait for another write, and longest slow read
 LOCK_POLL_SECONDS = 0.005  # interval between checks whether another program's write has ended
+STEP_SECONDS = 0.025  # a batch takes no new items after this time; the last one and the commit come on top
+PAUSE_SECONDS = 0.01  # pause between batches, longer than the server's polling interval for the lock
+PATIENT_SECONDS = 60.0  # limit for a batch's wait for other writers
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 Write = Callable[Concatenate[Transaction, P], T]
 Read = Callable[Concatenate[Reader, P], T]
+
+give_way = partial(time.sleep, PAUSE_SECONDS)
 
 
 class Database(Reader):
@@ -117,3 +124,50 @@ def locked(lock: "threading.Lock | threading.Semaphore", until: float) -> Iterat
         yield
     finally:
         lock.release()
+
+
+# Batches: short transactions of commands, which let other clients have their turn
+
+
+def write_each(
+    database: Database,
+    write: Callable[[Transaction, Item], T],
+    items: Sequence[Item],
+    seconds: float = STEP_SECONDS,
+    pause: Callable[[], None] = give_way,
+) -> Iterator[T]:
+    """Write items in transactions of about `seconds` each; yield each result once it is on disk."""
+    done = 0
+
+    def write_some(tx: Transaction) -> list[T]:
+        until, results = time.monotonic() + seconds, []
+        for item in items[done:]:
+            results.append(write(tx, item))
+            if time.monotonic() > until:
+                break
+        return results
+
+    while done < len(items):
+        results = write_patiently(database, write_some, pause=pause)
+        done += len(results)
+        yield from results
+
+
+def write_patiently(
+    database: Database, operation: Callable[..., T], *arguments: Any, pause: Callable[[], None] = give_way
+) -> T:
+    """Run an operation in a transaction, then pause so that other clients can write.
+
+    Raises Unavailable after waiting PATIENT_SECONDS for other writers.
+    """
+    deadline = time.monotonic() + PATIENT_SECONDS
+    while True:
+        try:
+            result = database.write(operation, *arguments)
+        except Unavailable as error:
+            if error.retry_after is None or time.monotonic() > deadline:
+                raise
+            time.sleep(error.retry_after)
+        else:
+            pause()
+            return result

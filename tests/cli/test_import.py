@@ -118,7 +118,7 @@ def test_it_waits_for_a_busy_database(folder, path):
 
 
 def test_it_gives_up_on_a_database_that_stays_busy(run, folder, path, monkeypatch):
-    monkeypatch.setattr("blogapi.storage.batches.PATIENT_SECONDS", 0)
+    monkeypatch.setattr("blogapi.storage.database.PATIENT_SECONDS", 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="# A"))])

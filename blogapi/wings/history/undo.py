@@ -14,8 +14,7 @@ from blogapi import documents
 from blogapi.posts import due, proposals, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.storage import Fields
-from blogapi.storage.batches import write_each
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, write_each
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import BadKeyName, Damaged, DoesNotExist
 from blogapi.storage.keys import check_not_secret

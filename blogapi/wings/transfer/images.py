@@ -12,8 +12,7 @@ from unicodedata import normalize
 from urllib.parse import unquote
 
 from blogapi.documents import each_text
-from blogapi.storage.batches import write_patiently
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, write_patiently
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES

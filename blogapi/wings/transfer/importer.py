@@ -14,8 +14,7 @@ from blogapi.documents import MAX_FORMER_SLUGS
 from blogapi.posts import publication, slugs
 from blogapi.posts import storage as posts
 from blogapi.posts.schemas import PostInputSchema
-from blogapi.storage.batches import write_each
-from blogapi.storage.database import Database
+from blogapi.storage.database import Database, write_each
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist, Rejected
 from blogapi.storage.models import Author
