@@ -17,7 +17,7 @@ from blogapi.cli.images import given_path, given_url
 from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Engine, Transaction
+from blogapi.storage.engine import Engine
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Backup
 from blogapi.wings import copy
@@ -54,7 +54,7 @@ def time_of(name: str) -> datetime | None:
 
 
 def file_or_folder(value: str) -> Path:
-    """Return a path. Refuse that of a missing folder with a slash at its end, which Path would take for a file."""
+    """Return a path. Refuse a missing folder written with a trailing slash, which Path would take for a file."""
     path = given_path(value)
     if value.endswith("/") and not path.is_dir():
         raise click.BadParameter("must be a folder that exists, if it ends in /")
@@ -113,19 +113,16 @@ def remove_unfinished(file: Path) -> None:
 
 
 def record(engine: Engine) -> None:
-    """Record the time of a backup, for the metrics. The backup is valid even if the database cannot be written."""
+    """Record the time of a backup, for the metrics. If that fails, the backup is still valid."""
     try:
         engine.open(create=False)
         with closing(engine):
-            Database(engine).write(replace_time)
+            database = Database(engine)
+            time_of_backup = Backup.insert(id=1, made_at=database.now)
+            newest = time_of_backup.on_conflict(conflict_target=[Backup.id], preserve=[Backup.made_at])
+            database.write(lambda tx: tx.execute(newest))
     except Unavailable as error:
         click.echo(f"The backup is written, but its time is not recorded: {error}", err=True)
-
-
-def replace_time(tx: Transaction) -> None:
-    """Store the current time as the time of the last backup."""
-    tx.execute(Backup.delete())
-    tx.execute(Backup.insert(id=1, made_at=tx.now))
 
 
 def call(url: str) -> None:

@@ -25,7 +25,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName, Unavailable
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY
 
-# Imported only when called: the other commands start faster without the Markdown and HTML parsers.
+# Imported only when called, because the other commands start faster without the Markdown and HTML parsers
 LAZY = {
     "backup": "blogapi.cli.backup:backup",
     "copy": "blogapi.cli.backup:copy_database",
@@ -69,7 +69,7 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """The group of all commands. It imports those in LAZY, and reads the settings file, only if one is called."""
+    """The group of all commands. It imports those in LAZY, and reads the settings file, only when one is called."""
 
     def invoke(self, ctx: click.Context) -> Any:
         if not {*ctx.args}.intersection(ctx.help_option_names):  # The help is shown even if the file is invalid.
@@ -94,7 +94,7 @@ def command_line(config: str | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; a failure is one line and the exit status 1. No message repeats a secret."""
+    """Run the command line. A failure prints one line, never with a secret, and exits with status 1."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # It is None if it is closed.
         sys.stdout.reconfigure(errors="replace")  # A title can contain characters that the locale lacks.
     try:
@@ -111,17 +111,17 @@ def main() -> None:
 
 
 @contextmanager
-def opened(create: bool = False, upgrade: bool = False) -> Iterator[Database]:
-    """Open the database that the environment names. It is set up or upgraded as `Engine.open` says."""
+def opened(create: bool = False) -> Iterator[Database]:
+    """Open the database that the environment names, as `Engine.open` does."""
     config = Config.from_environ(os.environ)
     engine = engine_for(config.database)
-    engine.open(create, upgrade)
+    engine.open(create)
     with closing(engine):
         yield Database(engine, keeps_history=config.keep_days > 0)
 
 
 def show(text: str) -> None:
-    """Print text that is shown only once; raise OSError if that is not possible."""
+    """Print text that is shown only once. Raises OSError if that fails."""
     if sys.stdout is None:
         raise OSError("standard output is closed: nothing was changed")
     try:
@@ -132,7 +132,7 @@ def show(text: str) -> None:
 
 
 def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] = lambda: "") -> Iterator[Any]:
-    """Yield the results; show progress and what `also` returns: a bar on a terminal, otherwise a line now and then."""
+    """Yield the results, and show progress and what `also` returns: a bar on a terminal, otherwise occasional lines."""
     if sys.stderr.isatty():
         with click.progressbar(results, length, file=sys.stderr, item_show_func=lambda _: also()) as bar:
             yield from bar
@@ -145,11 +145,6 @@ def with_progress(results: Iterable[Any], length: int, also: Callable[[], str] =
 
 @command_line.command()
 def init() -> None:
-    """Set up the database, and print a first key."""
-    set_up()
-
-
-def set_up() -> None:
     """Set up the database, and print a first key if it has none."""
     with opened(create=True) as database:
         if not api_keys.listing(database, 1):  # or if an earlier first key could not be shown
@@ -170,14 +165,14 @@ def serve(host: str | None, port: str | None, existing: bool, log_level: str | N
     options |= {"BLOGAPI_LOG_LEVEL": log_level, "BLOGAPI_LOG_FORMAT": log_format}
     os.environ.update({name: value for name, value in options.items() if value is not None})
     config = Config.from_environ(os.environ)
-    refuse_taken_address(config.host, config.port)  # before a first key is shown, because it is shown only once
+    refuse_taken_address(config.host, config.port)  # before the first key, which is shown only once
     if config.create:
-        set_up()
+        click.get_current_context().invoke(init)
     url, program = config.base_url, "blogapi" if shutil.which("blogapi") else os.path.relpath(sys.argv[0])
     click.echo(f"The owner's page is {url}/settings: {program} login prints a link that opens it.", err=True)
     if is_loopback(url):
         click.echo(f"Addresses of images begin with {url}: set BLOGAPI_URL before others see them.", err=True)
-    # Replace this process: it has imported modules that gevent must patch first.
+    # Replace this process, because it has imported modules that gevent must patch first.
     os.execv(sys.executable, [sys.executable, "-P", "-c", GUNICORN, "--config", SETTINGS])
 
 
@@ -194,7 +189,7 @@ def show_config(source: tuple[str, set[str]]) -> None:
             value = "…" if NOT_A_FILE.match(value) else os.path.abspath(value)
         value = "…" if SECRET_NAME.fullmatch(name) and value != "none" else SECRET.sub(r"\1\2…", value)
         click.echo(f"{name:<28}  {origin:<{max(11, len(path))}}  {value if value.isprintable() else repr(value)}")
-    Config.from_environ(os.environ)  # its message says what is wrong
+    Config.from_environ(os.environ)  # reports invalid settings
 
 
 def _as_setting(default: object) -> str:
@@ -207,7 +202,7 @@ def _as_setting(default: object) -> str:
 def openapi() -> None:
     """Print the description of the API (OpenAPI 3.1)."""
     with TemporaryDirectory() as folder:
-        with redirect_stderr(None):  # Nobody needs to hear of this database.
+        with redirect_stderr(None):  # hides the log message about this temporary database
             app = blogapi.create_app(Config(database=Path(folder, "blog.db")))
         click.echo(app.test_client().get("/openapi.json").data)
         app.extensions["blogapi"].database.close()
@@ -259,9 +254,9 @@ def revoke_key(name: str) -> None:
 
 
 def _show_and_store(name: str, check: Callable, write: Callable) -> None:
-    """Show a new key, then store it: a key that was never shown must not be valid.
+    """Show a new key, then store it, because a key that was never shown must not be valid.
 
-    It is shown outside the transaction, which a paused terminal (Ctrl-S) would keep open.
+    It is shown before the transaction, because a paused terminal (Ctrl-S) would keep that open.
     """
     with opened() as database:
         check(database, name)

@@ -12,7 +12,6 @@ import click
 from blogapi.cli.commands import opened
 from blogapi.clock import earlier, rfc3339
 from blogapi.config import Config
-from blogapi.storage.database import Database
 from blogapi.storage.errors import BadKeyName
 from blogapi.text import counted
 from blogapi.wings.history import undo
@@ -43,8 +42,8 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     """Return every post to its state at a given time.
 
     Changed posts are reverted, deleted posts are restored, and new posts are moved to the trash. With --key, posts that
-    another key has changed since then are left alone. Posts left alone are reported with the reason. The exit
-    status is then 1, as it is if TIME is older than the history. After an interruption, repeat the command. An undo can
+    another key has changed since then are left alone. Posts left alone are reported with the reason, and the exit
+    status is 1. It is also 1 if TIME is older than the history. After an interruption, repeat the command. An undo can
     be undone.
     """
     keep_days = Config.from_environ(os.environ).keep_days
@@ -53,7 +52,10 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     kept_since = earlier(rfc3339(time.time()), timedelta(days=keep_days))
     with opened() as database:
         if key is not None:
-            check_author(database, key)
+            try:
+                undo.check_author(database, key)
+            except BadKeyName as error:
+                raise click.BadParameter(str(error), param_hint="'--key'") from None
         elif not (dry_run or yes) and sys.stdin.isatty():
             actions = Counter(undone.action for undone in undo.undo(database, since, dry_run=True))
             counts = counted({action: actions[action] for action in (*ACTIONS, *actions)})
@@ -62,14 +64,6 @@ def undo_posts(since: str, key: str | None, dry_run: bool, yes: bool) -> None:
     if since < kept_since:
         click.echo(f"History is kept since {kept_since}: earlier changes cannot be undone.", err=True)
     sys.exit(1 if left or since < kept_since else 0)
-
-
-def check_author(database: Database, key: str) -> None:
-    """Refuse a key that never existed."""
-    try:
-        undo.check_author(database, key)
-    except BadKeyName as error:
-        raise click.BadParameter(str(error), param_hint="'--key'") from None
 
 
 def print_undone(results: Iterable[undo.Undone], would_be: str) -> int:
