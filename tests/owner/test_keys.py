@@ -241,11 +241,15 @@ def test_a_webhook_is_edited_and_the_values_of_its_headers_are_never_shown(owner
     assert (webhooks.find(database, 1).header_names, webhooks.find(database, 1).url) == ([], "http://8.8.4.4/")
 
 
+def link_for(owner, host):
+    """The link that fills in the form of a webhook for a host."""
+    (link,) = [each["href"] for each in view(owner, "/settings/webhooks").soup.select(".hint a") if each.text == host]
+    return link
+
+
 @cases("host", ["Netlify", "Vercel", "Cloudflare Pages", "GitHub workflow"])
 def test_the_form_of_a_webhook_is_filled_in_for_a_host(owner, host):
-    page = view(owner, "/settings/webhooks")
-    (link,) = [each["href"] for each in page.soup.select(".hint a") if each.text == host]
-    fields = view(owner, link).form("Add webhook")[1]
+    fields = view(owner, link_for(owner, host)).form("Add webhook")[1]
     assert fields.items() >= {"preset": "rebuild", "after_seconds": "60"}.items()
     assert fields["url"].startswith("https://api.")
     assert (fields["body"], fields["headers"]) == (
@@ -263,13 +267,12 @@ def test_deliveries_name_their_post_or_tag(owner, database, client):
 
 
 def test_a_hosts_placeholder_is_refused(owner, database):
-    page = view(owner, "/settings/webhooks?for=GitHub+workflow")
-    page = page.press("Add webhook")
+    page = view(owner, link_for(owner, "GitHub workflow")).press("Add webhook")
     assert (page.status, page.all(".wrong")) == (400, ["Still has “OWNER”: put your own in its place."])
     page = page.press("Add webhook", url="https://api.github.com/repos/me/blog/dispatches")
     assert page.all(".wrong") == ["Still has “TOKEN”: put your own in its place."]
-    page = view(owner, "/settings/webhooks?for=Netlify").press("Add webhook")
+    page = view(owner, link_for(owner, "Netlify")).press("Add webhook")
     assert page.all(".wrong") == ["Still has “…”: put your own in its place."]
     assert webhooks.listing(database) == []
     page = page.press("Add webhook", url="https://api.netlify.com/build_hooks/1")
-    assert page.said[0].endswith("It is shown only once. This host does not check it: you need not keep it.")
+    assert page.said[0].endswith("It is shown only once. This host does not check it, so you can ignore it.")

@@ -34,7 +34,6 @@ PREVIEW = "/preview"  # receives the form of a post, with a token of its own
 MAX_FORM_BYTES, MAX_COPY_BYTES = 64 * 1024, 4 * 1024 * 1024
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
-MAX_TRAIL = 100  # the query lists at most this many newer pages
 NOTICE, NOTICE_SECONDS = "-notice", 60
 Undo = tuple[str, dict[str, str]]  # a form's action and fields
 FOR_WRITERS = {  # what the page says instead of API messages that begin like this
@@ -169,23 +168,8 @@ def known_tags() -> list[str]:
 
 
 def asked() -> dict[str, str]:
-    """Return the request's query, without empty values and the trail of `paging`."""
+    """Return the request's query, without empty values and the trail of newer pages."""
     return {name: value for name, value in request.args.items() if value and name != "newer"}
-
-
-def paging(before: Any) -> dict[str, Any]:
-    """Return the queries of the newer and the older page, which starts at `before`, for a template.
-
-    `newer` in a query is the trail: the starts of the pages between the first and this one.
-    """
-    query = asked()
-    trail, start = request.args.get("newer", "").split(), query.pop("before", None)
-    passed = [*trail, start][-MAX_TRAIL:] if start else []
-    return {
-        "asked": query,
-        "older": before and query | {"before": before, "newer": " ".join(passed)},
-        "newer": start and query | {"before": trail[-1] if trail else "", "newer": " ".join(trail[:-1])},
-    }
 
 
 def local_time(text: str) -> str:
@@ -261,7 +245,7 @@ def context() -> dict[str, Any]:
     """Return the names available in every template."""
     names: dict[str, Any] = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
     names |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
-    names |= {"local_time": local_time, "zone": str(request.service.config.timezone)}
+    names |= {"asked": asked(), "local_time": local_time, "zone": str(request.service.config.timezone)}
     return names | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}, "notice": read_notice()}
 
 

@@ -18,7 +18,7 @@ from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
 from blogapi.wings.images.views import delete_unused, parse_image_cursor
 from blogapi.wings.markdown.html import image_of
-from blogapi.wings.owner.frame import UPLOAD, asked, done, paging, shows_errors
+from blogapi.wings.owner.frame import UPLOAD, asked, done, shows_errors
 from blogapi.wings.owner.posts import title_by
 
 IMAGES_PER_PAGE = 12
@@ -50,7 +50,7 @@ def show_images() -> str:
     query = asked()
     name = query.pop("q", "")[:MAX_SEARCHED_NAME]
     page = images.page(request.database, IMAGES_PER_PAGE, **list_query.load(query), name=name)
-    return render_template("owner/images.html", page=page, **paging(page.next))
+    return render_template("owner/images.html", page=page)
 
 
 @views.post(UPLOAD)

@@ -15,30 +15,18 @@ from blogapi.api.request import request
 from blogapi.storage import keys
 from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import NotUnique, Rejected
-from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY, READ_ONLY, SCOPES, ApiKey, Idempotency, Webhook
+from blogapi.storage.models import SCOPES, ApiKey, Idempotency, Webhook
 from blogapi.wings.owner.frame import done, shows_errors
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema, check_address
 
 KEYS_PER_PAGE = 100
-LEAST_FIRST = (PUBLISHED_ONLY, READ_ONLY, DRAFTS_ONLY, FULL)
 SHOWN_DELIVERIES = 10  # deliveries shown for each webhook
 new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
 PRESETS = {
     "rebuild": [webhooks.SITE_CHANGED],
     "published": ["post.published"],
     "everything": [event for event in webhooks.DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
-}
-REBUILD = {"preset": "rebuild", "after_seconds": "60"}  # values of the form for all hosts
-HOSTS = {
-    "Netlify": {"url": "https://api.netlify.com/build_hooks/…"},
-    "Vercel": {"url": "https://api.vercel.com/v1/integrations/deploy/…"},
-    "Cloudflare Pages": {"url": "https://api.cloudflare.com/client/v4/pages/webhooks/deploy_hooks/…"},
-    "GitHub workflow": {
-        "url": "https://api.github.com/repos/OWNER/REPOSITORY/dispatches",
-        "body": webhooks.DISPATCH_BODY,
-        "headers": "Authorization: Bearer TOKEN",
-    },
 }
 CHOICES = {"events": webhooks.EVENTS, "bodies": webhooks.BODIES}  # in the form of a webhook
 PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
@@ -81,7 +69,7 @@ def show_keys(**shown: Any) -> str:
     peek = request.service.limiter.peek
     rows = [(key, peek(key.name, request.database.engine.hits(key.digest))) for key in known[:KEYS_PER_PAGE]]
     last = rows[-1][0].name if len(known) > KEYS_PER_PAGE else None
-    return render_template("owner/keys.html", keys=rows, last=last, scopes=LEAST_FIRST, **shown)
+    return render_template("owner/keys.html", keys=rows, last=last, **shown)
 
 
 @views.post("/keys/create")
@@ -110,15 +98,11 @@ def regenerate_key() -> Response:
 
 @views.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
-    """Show the webhooks with their latest deliveries, and a form for another, which `for` in the query fills in."""
-    known = webhooks.listing(request.database)
-    read = (webhooks.deliveries, webhooks.subjects)
-    rows = [
-        (webhook, *(listing(request.database, webhook.id, SHOWN_DELIVERIES) for listing in read)) for webhook in known
-    ]
-    if not g.form and (host := HOSTS.get(request.args.get("for", ""))):
-        shown["typed"] = MultiDict(REBUILD | host)
-    return render_template("owner/webhooks.html", webhooks=rows, hosts=HOSTS, **CHOICES, **shown)
+    """Show the webhooks with their latest deliveries, and a form for another, filled in from the query."""
+    database, read = request.database, (webhooks.deliveries, webhooks.subjects)
+    known = webhooks.listing(database)
+    rows = [(webhook, *(listing(database, webhook.id, SHOWN_DELIVERIES) for listing in read)) for webhook in known]
+    return render_template("owner/webhooks.html", webhooks=rows, **CHOICES, **shown)
 
 
 @views.post("/webhooks/create")
@@ -130,10 +114,7 @@ def create_webhook() -> Response:
     secret = webhooks.SECRET_PREFIX + b64encode(form_secret()).decode()
     existing = Webhook.select(Webhook.id).where(Webhook.secret == secret)
     request.database.write(add_once, secret, existing, webhooks.add, **fields, secret=secret)
-    text = "It is shown only once."
-    if any(fields["url"].startswith(host["url"].partition("…")[0]) for host in HOSTS.values()):
-        text += " This host does not check it: you need not keep it."
-    return done("/webhooks", text, without_password(fields["url"]), secret=secret)
+    return done("/webhooks", "It is shown only once.", without_password(fields["url"]), secret=secret)
 
 
 @views.get(f"{WEBHOOK}/edit")
@@ -141,9 +122,8 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
     """Show the form of a webhook."""
     webhook = webhooks.find(request.database, webhook_id)
     if not g.form:
-        typed = [("url", without_password(webhook.url)), ("preset", "chosen"), ("body", webhook.body)]
-        typed += [("events", event) for event in webhook.events]
-        shown["typed"] = MultiDict([*typed, ("after_seconds", str(webhook.after_seconds))])
+        fields = webhook._asdict() | {"url": without_password(webhook.url), "preset": "chosen"}
+        shown["typed"] = MultiDict(fields)
     return render_template("owner/webhook.html", webhook=webhook, **CHOICES, **shown)
 
 

@@ -28,7 +28,7 @@ from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, changed_fields, follow, typed_fields
-from blogapi.wings.owner.frame import asked, done, paging, shows_errors
+from blogapi.wings.owner.frame import asked, done, shows_errors
 from blogapi.wings.proposals.storage import posts_with_proposals
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
@@ -51,7 +51,7 @@ views = Blueprint("posts", __name__)
 @views.get("/posts")
 def show_posts() -> str:
     """Show the posts, last changed first, and how many have each status."""
-    query = asked()
+    database, query = request.database, asked()
     words = query.get("q", "")
     if words and not any(map(str.isalnum, words)):
         del query["q"]  # The page says what to type instead.
@@ -61,25 +61,23 @@ def show_posts() -> str:
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
-    page = find_page(request.database, loaded | options, client="owner")
-    values: dict[str, Any] = {"posts": page.items, "counts": counts(request.database), "now": request.database.now}
-    values |= {"unsaved": copies.posts_with_copies(request.database)} | paging(page.next)
-    values["proposed"] = posts_with_proposals(request.database)
+    values: dict[str, Any] = {"page": find_page(database, loaded | options, client="owner"), "now": database.now}
+    values |= {"counts": counts(database), "proposed": posts_with_proposals(database)}
+    values |= {"unsaved": copies.posts_with_copies(database)}
     if not query:
-        values["new"] = copies.listing(request.database, copies.OPEN, copies.ASIDE)
+        values["new"] = copies.listing(database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
-        values["late"] = publication.latest_in_future(request.database)
+        values["late"] = publication.latest_in_future(database)
     return render_template("owner/posts.html", most=MAX_COUNTED, searched=query.get("q"), **values)
 
 
 def counts(reader: Reader) -> dict[str, int]:
     """Return how many posts have each status, up to MAX_COUNTED, because counting more would take too long."""
-    return {status: reader.one(counting(status))[0] for status in STATUSES}
+    return {status: reader.one(query)[0] for status, query in COUNTS.items()}
 
 
-def counting(status: str) -> Select:
-    """Return the query that counts the posts with a status."""
-    return Select([Post.select(Post.id).where(Post.status == status).limit(MAX_COUNTED)], [fn.COUNT(SQL("*"))])
+_limited = {status: Post.select(Post.id).where(Post.status == status).limit(MAX_COUNTED) for status in STATUSES}
+COUNTS = {status: Select([query], [fn.COUNT(SQL("*"))]) for status, query in _limited.items()}
 
 
 @views.get(POST)
@@ -97,7 +95,7 @@ def show_changed(post_id: int) -> tuple[str, int]:
     versions = (revisions.find(request.database, post_id, kept.version) for kept in latest)
     old = next((version for version in versions if etag_of(version) == g.form.get("etag")), None)
     changed = differences(old, posts.find(request.database, post_id)) if old else {}
-    return show_post(post_id, is_another=True, changed=changed), 412
+    return show_post(post_id, changed=changed), 412
 
 
 def differences(old: bytes, new: bytes) -> dict[str, Lines]:
@@ -171,7 +169,7 @@ def show_history(post_id: int) -> str:
     changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
     unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
     shown = {"post": post, "page": page, "changes": changes, "unsaved": unsaved}
-    return render_template("owner/history.html", **shown, **paging(page.next))
+    return render_template("owner/history.html", **shown)
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
@@ -252,9 +250,9 @@ def show_trash() -> str:
     """Show the posts in the trash, last deleted first, or those that contain a text."""
     query = asked()
     text = query.pop("q", "")[:MAX_QUERY]
-    options = trash_query.load(query) | {"text": text}
-    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_PER_PAGE, **options)
-    return render_template("owner/trash.html", page=page, **paging(page.next))
+    options = trash_query.load(query)
+    page = request.database.read_in_thread(request.client, revisions.trash, TRASHED_PER_PAGE, **options, text=text)
+    return render_template("owner/trash.html", page=page)
 
 
 @views.get(TRASHED)

@@ -5,6 +5,7 @@ import secrets
 from typing import Any
 
 from flask import Blueprint, Response, g
+from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
@@ -15,7 +16,7 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.models import Author
 from blogapi.wings.owner import copies
 from blogapi.wings.owner.fields import as_typed, base_of
-from blogapi.wings.owner.frame import address, asked, done, paging, shows_errors
+from blogapi.wings.owner.frame import address, asked, done, shows_errors
 from blogapi.wings.owner.posts import POST, change, differences, show_post
 from blogapi.wings.proposals import storage as proposals
 from blogapi.wings.proposals.views import BEFORE
@@ -26,27 +27,23 @@ waiting_query = parameters(before=BEFORE)
 views = Blueprint("proposals", __name__)
 
 
-class ProposalChanged(Exception):
-    """A site-wide tag change has edited a proposal since the page showed it."""
-
-
 @views.app_template_filter("proposals")
-def waiting(post_id: int) -> dict[str, Any]:
-    """Return a page of the proposals for a post, newest first, each with its conflicts and what it would change."""
+def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
+    """Return a page of the proposals for a post, newest first, as `shown`, and the start of the next page, if any."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
-    ids, next_page = [int(json.loads(document)["id"]) for document in page.items], paging(page.next)
+    ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next
     del page  # Each of its documents can be a megabyte.
     now = posts.find(database, post_id)
-    return {"items": [shown(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids]} | next_page
+    return [shown(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids], start
 
 
 def shown(now: bytes, proposal: proposals.StoredProposal) -> dict[str, Any]:
-    """Return what a proposal would change, without its texts, which can be long, and its entity tag."""
-    changed = differences(now, proposed(now, proposal.changes))
-    slugs = {name: proposal.changes[name] for name in ("former_slugs",) if name in proposal.changes}
-    shown = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
-    return shown | slugs | {"changed": changed, "conflicts": proposal.conflicts(documents.load(now))}
+    """Return what a proposal would change in a post, without its whole texts, which can be long."""
+    facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
+    facts |= {"conflicts": proposal.conflicts(documents.load(now))}
+    facts |= {"former_slugs": proposal.changes.get("former_slugs")}  # None if they stay
+    return facts | {"changed": differences(now, proposed(now, proposal.changes))}
 
 
 def proposed(document: bytes, fields: posts.Fields) -> bytes:
@@ -58,20 +55,17 @@ def proposed(document: bytes, fields: posts.Fields) -> bytes:
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
     """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
     proposal = proposals.find(request.database, post_id, proposal_id)
-    try:
-        answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
-    except ProposalChanged:
-        return show_post(post_id, is_another="proposal", changed={}), 412
+    answer = change(post_id, "was changed as proposed.", apply, (proposal_id, g.form.get("proposal")))
     if isinstance(answer, Response):
         proposal.log_applied()
     return answer
 
 
 def apply(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
-    """Apply a proposal as it was shown, even over the conflicts that were shown, too. Raises ProposalChanged."""
+    """Apply a proposal, even over its conflicts. Raises PreconditionFailed unless it has the entity tag shown."""
     proposal_id, etag = shown
-    if proposals.find(tx, post_id, proposal_id).etag != etag:
-        raise ProposalChanged
+    if proposals.find(tx, post_id, proposal_id).etag != etag:  # A site-wide tag change has edited it.
+        raise PreconditionFailed
     return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
 
 

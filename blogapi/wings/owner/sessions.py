@@ -40,14 +40,6 @@ class KnownSession(NamedTuple):
     browser: str
 
 
-class KnownPreview(NamedTuple):
-    """A link to a preview. Its token is not stored."""
-
-    digest: bytes
-    created_at: str
-    ends_at: str
-
-
 def add(tx: Transaction, kind: str, days: int = 0, browser: str = "") -> str:
     """Create a session, or a link that opens one; return its token. A session lasts `days` after each use."""
     tx.execute(OwnerSession.delete().where(OwnerSession.ends_at <= tx.now))
@@ -128,11 +120,11 @@ def shared_post(reader: Reader, token: str) -> bytes:
     return posts.find(reader, *reader.get("preview", PreviewLink.select(PreviewLink.post_id).where(is_valid)))
 
 
-def previews(reader: Reader, post_id: int) -> list[KnownPreview]:
-    """Return the valid links to the preview of a post, oldest first."""
+def previews(reader: Reader, post_id: int) -> list[tuple[bytes, str, str]]:
+    """Return the digest, the creation and the end of each valid link to the preview of a post, oldest first."""
     is_valid = (PreviewLink.post_id == post_id) & (PreviewLink.ends_at > reader.now)
     query = PreviewLink.select(PreviewLink.digest, PreviewLink.created_at, PreviewLink.ends_at).where(is_valid)
-    return list(map(KnownPreview._make, reader.rows(query.order_by(PreviewLink.created_at, PreviewLink.digest))))
+    return list(reader.rows(query.order_by(PreviewLink.created_at, PreviewLink.digest)))
 
 
 def withdraw(tx: Transaction, post_id: int, digest: bytes) -> None:

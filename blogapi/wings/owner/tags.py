@@ -11,7 +11,7 @@ from blogapi.storage.engine import Transaction
 from blogapi.storage.errors import Rejected
 from blogapi.text import fold
 from blogapi.wings.history import undo
-from blogapi.wings.owner.frame import asked, done, shows_errors
+from blogapi.wings.owner.frame import done, shows_errors
 from blogapi.wings.tags import storage as tags
 from blogapi.wings.tags.views import TagChangeSchema
 
@@ -28,7 +28,7 @@ def show_tags(**shown: Any) -> str:
     page = request.database.read_in_thread(request.client, tags.page, limit, after)
     if query:
         page = Page([tag for tag in page.items if fold(query) in fold(tag.name)][:TAGS_PER_PAGE], None)
-    return render_template("owner/tags.html", page=page, asked=asked(), **shown)
+    return render_template("owner/tags.html", page=page, **shown)
 
 
 @views.post("/tags/rename")
