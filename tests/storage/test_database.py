@@ -1,16 +1,23 @@
-"""The core's database without a server that shares commits: slow operations work, too."""
+"""The core's database without a server that shares commits, and with Peewee's own queries."""
 
+import ast
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import chain
+from pathlib import Path
 
 import pytest
 from peewee import SQL
 
+import blogapi
 from blogapi.engines import engine_for
 from blogapi.paging import ListQuery
+from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.storage import models
 from blogapi.storage.database import Database
 from blogapi.storage.errors import DoesNotExist, Unavailable
-from blogapi.storage.models import Author
+from blogapi.storage.models import ApiKey, Author, BaseModel, Post, PostTag
 from blogapi.wings.search import storage as search
 
 LARGE = "fog " * 100_000
@@ -41,3 +48,74 @@ def test_a_slow_read_ends_in_time_without_threads(plain):
     numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000000)"
     with pytest.raises(Unavailable):
         plain.read_in_thread("client", lambda reader: reader.row(SQL(f"{numbers} SELECT count(*) FROM n")))
+
+
+# Peewee, as its documentation shows it: the models use the database of the application
+
+HELLO = {"title": "Hello", "content": "World", "status": "published", "tags": ["News"]}
+
+
+@pytest.fixture
+def post_id(database):
+    return database.write(posts.add, HELLO, Author("first")).id
+
+
+def test_models_find_posts_that_the_service_stored(database, post_id):
+    post = Post.get_by_id(post_id)
+    assert (post.slug, post.status) == ("hello", "published")
+    assert [tag.name for tag in PostTag.select().where(PostTag.post_id == post_id)] == ["News"]
+    assert Post.select().where(Post.slug == "nothing").first() is None
+
+
+def test_the_service_finds_posts_that_models_stored(database, client):
+    ApiKey.update(name="renamed").execute()
+    assert [key.name for key in ApiKey.select()] == ["renamed"]
+    assert client.get("/v1/posts").status_code == 200
+
+
+def test_a_column_of_another_type_is_refused(monkeypatch):
+    monkeypatch.setitem(models.DEFINITIONS, "price", "    id INTEGER NOT NULL PRIMARY KEY,\n    euros REAL NOT NULL\n")
+    with pytest.raises(ValueError, match="price has a line that is not a column:     euros REAL"):
+        models.model("price")
+
+
+def test_a_peewee_transaction_is_atomic(database, post_id):
+    with database.engine.peewee_db.atomic() as transaction:
+        Post.update(slug="other").where(Post.id == post_id).execute()
+        transaction.rollback()
+    assert Post.get_by_id(post_id).slug == "hello"
+
+
+@pytest.mark.sqlite
+def test_threads_have_their_own_connections(database):
+    """On a server with threads, requests read and write at the same time."""
+
+    def work(number):
+        outcomes = []
+        for each in range(10):
+            post = database.write(posts.add, HELLO | {"title": f"{number} {each}"}, Author("first"))
+            outcomes.append((post.id, post.document in lists.page(database, ListQuery(100)).items))
+        database.engine.close()  # this thread's connection
+        return outcomes
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(chain.from_iterable(pool.map(work, range(4)))) == [(post_id, True) for post_id in range(1, 41)]
+
+
+def names_in(source, models):
+    """The attributes of models that a module uses, and the columns that it writes by name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in models:
+            yield node.value.id, node.attr
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".insert", ".update")):
+            model = ast.unparse(node.func).partition(".")[0]
+            yield from ((model, keyword.arg) for keyword in node.keywords if keyword.arg and model in models)
+
+
+def test_every_column_that_the_code_names_exists():
+    """The models have no annotations, so mypy cannot find a misspelt column."""
+    models = {model.__name__: model for model in BaseModel.__subclasses__()}
+    files = Path(blogapi.__file__).parent.rglob("*.py")
+    names = {name for file in files for name in names_in(file.read_text(), models)}
+    assert {model for model, _ in names} >= models.keys()
+    assert [(model, name) for model, name in names if not hasattr(models[model], name)] == []

@@ -1,4 +1,4 @@
-"""The configurations of the sites that posts come from: which of them count, and what makes them unreadable."""
+"""What sites and folders say about their posts: which configurations count, and what hides a post."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ from datetime import UTC
 
 import pytest
 
+from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.programs import ANY
 from blogapi.wings.transfer.sites import Site, bound_of, site_of
 from tests.blogs import open_sources, read, run_without_rights, write_files
@@ -108,3 +109,173 @@ def test_no_parser_of_files_ends_the_process_by_200000_brackets(tmp_path):
     with open_sources(tmp_path) as sources:
         assert [item.fields["slug"] for item in sources] == ["a"]
     assert [*sources.unread_settings] == [f"{tmp_path}/_config.yml (must be nested at most 64 deep)"]
+
+
+# None that they hide is published, and no password is stored
+
+DATED = "---\ntitle: A\ndate: 2020-01-02\n---\nA"
+DRAFT = "---\ndraft: true\n---\n"
+HUGO = "cascade: [{_target: {path: '/posts/diary/**'}, draft: true}]\nbaseURL: x"
+JEKYLL = "defaults: [{scope: {path: %s, type: %s}, values: {published: false}}]"
+# Files of a site, and the posts that are public in it
+HIDDEN = {
+    "Eleventy": {"posts/posts.json": '{\n\t"draft": true\n}'},
+    "Eleventy, above": {"blog.11tydata.json": '{"eleventyExcludeFromCollections": true}'},
+    "Eleventy, in JavaScript": {"posts/posts.11tydata.js": "module.exports = { layout: 'post', draft: true };"},
+    "Eleventy, for one post": {"posts/a.json": '{"permalink": false}'},
+    "Lume": {"posts/_data.yml": "draft: true"},
+    "Bridgetown": {"posts/_defaults.yml": "published: false"},
+    "Zola": {"posts/_index.md": "+++\ndraft = true\n+++\n"},
+    "Zola, above": {"_index.md": "+++\ndraft = true\n+++\n"},
+    "Zola, the post itself": {"posts/a.md": "+++\ndate = 2020-01-02\nrender = false\n+++\nA"},
+    "Hugo": {"posts/_index.md": "---\ncascade:\n  build: {render: never}\n---\n"},
+    "Hugo, of several languages": {"posts/_index.de.md": DRAFT},
+    "Hugo, in its configuration": {"hugo.toml": "baseURL = 'x'\n[[cascade]]\ndraft = true\n"},
+    "Jekyll": {"_config.yml": JEKYLL % ("''", "posts")},
+    "Jekyll, by path": {"_config.yml": JEKYLL % ("posts/*", "''")},
+    "Jekyll, a collection": {"_config.yml": "collections: {notes: {}}", "posts/a.md": "", "_notes/b.md": DATED},
+    "Jekyll, a list of them": {"_config.yml": "collections: [notes]", "posts/a.md": "", "_notes/b.md": DATED},
+    "Hexo": {"_config.yml": "encrypt: {tags: [{name: A, password: x}]}", "posts/a.md": DATED.replace("title", "tags")},
+    "MkDocs": {"posts/.meta.yml": "draft: true"},
+    "Quarto": {"posts/_metadata.yml": "draft: true"},
+    "a whole site": {"_config.yml": "private: true"},
+    "unreadable": {"posts/posts.json": "{"},
+    "large": {"posts/posts.yaml": f"a: {'x' * 300_000}"},
+    "Nuxt": {"posts/a.md": "", "posts/b.draft.md": DATED},
+    "Jekyll and Astro": {"posts/a.md": "", "posts/_b.md": DATED},
+    "Jekyll, in no collection": {"_config.yml": "collections: [notes]", "posts/a.md": "", "_trash/b.md": DATED},
+    "Hexo, discarded": {"_config.yml": "new_post_name: a", "posts/a.md": "", "source/_discarded/b.md": DATED},
+    "Blot": {"posts/a.md": "", "posts/[Draft] b.md": DATED},
+    "Jekyll, excluded": {"_config.yml": "exclude: [posts]"},
+    "Hugo, ignored": {"hugo.toml": "baseURL = 'x'\nignoreFiles = ['posts/.*\\.md$']"},
+    "Hugo, in a mount": {"hugo.yaml": "module: {mounts: [{source: content, excludeFiles: [posts/*]}]}"},
+    "Hugo, in a newer mount": {"hugo.yaml": "module: {mounts: [{source: x, files: ['! posts/**', '**']}]}"},
+    "Hugo, a disabled language": {
+        "hugo.toml": "[languages.fr]\ndisabled = true",
+        "config/_default/languages.yaml": "de: {disabled: true}",
+        "posts/a.md": "",
+        "posts/b.fr.md": DATED,
+        "posts/c.de.md": DATED,
+    },
+    "Sphinx, excluded": {"conf.py": "blog_path = 'x'\nexclude_patterns = [\n  '_build',\n  'posts/*',\n]"},
+    "Zola, ignored": {"config.toml": "base_url = 'x'\nignored_content = ['*a.md']"},
+    "Eleventy, ignored": {".eleventyignore": "posts/"},
+    "git, ignored": {".gitignore": "# not public\n/posts/*\n!b.md"},
+    "Eleventy, in its script": {"eleventy.config.js": "c.ignores.add('posts/**')"},
+    "MkDocs, drafts": {"mkdocs.yml": "draft_docs: |\n  posts/"},
+    "Pelican, excluded": {"pelicanconf.py": "ARTICLE_EXCLUDES = ['posts']"},
+    "Pelican, by default": {"pelicanconf.py": "DEFAULT_METADATA = {\n  'status': 'draft',\n}"},
+    "Hexo, ignored": {"_config.yml": "new_post_name: a\nignore: ['**/posts']"},
+    "Quarto, not rendered": {"_quarto.yml": "project: {render: ['*.md', '!posts/']}"},
+    "Lume, ignored": {"_config.ts": "site.ignore('README.md', 'posts')"},
+    "Gatsby, ignored": {"gatsby-config.js": "options: { path: x, ignore: [`**/posts/*`] }"},
+    "Middleman, ignored": {"config.rb": "ignore '/blog/posts/*'\nignore 'posts/*'"},
+    "VitePress, excluded": {".vitepress/config.ts": "export default { srcExclude: ['posts/**'] }"},
+    "Obsidian, excluded": {".obsidian/app.json": '{"userIgnoreFilters": ["posts/"]}'},
+    "Quartz, ignored": {"quartz.config.ts": 'const c = { ignorePatterns: ["posts"] }'},
+    "Quartz, not chosen": {"quartz.config.ts": "filters: [Plugin.ExplicitPublish()]"},
+    "called a draft": {"posts/a.md": "", "posts/draft-b.md": DATED},
+    "private folder": {"posts/a.md": "", "Private/b.md": DATED},
+}  # fmt: skip
+SHOWN = {
+    "Hugo, for others": {"hugo.yaml": HUGO},
+    "Hugo, another language disabled": {"hugo.toml": "[languages.fr]\ndisabled = true\n[languages.de]\nx = 1"},
+    "Zola, for the page of the section": {"_index.md": "+++\nrender = false\n+++\n"},
+    "Hugo, for sections": {"_index.md": "---\ncascade: {_target: {kind: section}, draft: true}\n---\n"},
+    "Jekyll, for others": {"_config.yml": JEKYLL % ("private", "posts")},
+    "Jekyll, for another collection": {"_config.yml": JEKYLL % ("''", "recipes")},
+    "Jekyll, a published collection": {
+        "_config.yml": "collections: {notes: {output: true}, posts: {permalink: pretty}}",
+        "posts/a.md": "---\nslug: b\n---\nB",
+        "_notes/a.md": DATED,
+    },
+    "of the folder, overridden": {
+        "posts/posts.json": '{"draft": true}',
+        "posts/a.md": DATED.replace("A", "A\ndraft: false", 1),
+    },
+    "of another folder": {"notes/notes.json": '{"draft": true}'},
+    "Jekyll, something else excluded": {"_config.yml": "exclude: [vendor, '*.log', post]"},
+    "Pelican, overridden": {
+        "pelicanconf.py": "DEFAULT_METADATA = {'status': 'draft'}",
+        "posts/a.md": "Title: A\nDate: 2020-01-02\nStatus: published\n\nA",
+    },
+    "Quarto, rendered": {"_quarto.yml": "project: {render: ['posts/*', '!notes/']}"},
+    "git, at the top": {".gitignore": "/a.md\n"},
+    "git, but not this": {".gitignore": "posts/*\n!a.md"},
+    "a list of data": {"posts/posts.json": "[1, 2]"},
+}
+
+
+def statuses(top, **files):
+    return {item.fields["slug"]: item.fields.get("status") for item in read(top, **files)}
+
+
+def test_no_post_that_its_folder_or_its_site_hides_is_published(tmp_path):
+    for number, (name, files) in enumerate(HIDDEN.items()):
+        top = write_files(tmp_path / str(number), {"blog/posts/a.md": DATED})
+        top = write_files(top, {f"blog/{path}": text for path, text in files.items()}) / "blog"
+        assert "published" not in statuses(top).values(), name
+    for number, (name, files) in enumerate(SHOWN.items()):
+        top = write_files(tmp_path / f"shown {number}", {"posts/a.md": DATED} | files)
+        assert statuses(top)["a"] == "published", name
+
+
+def test_a_cascade_of_hugo_hides_what_its_target_names(tmp_path):
+    top = write_files(
+        tmp_path / "site", {"hugo.yaml": HUGO, "content/posts/a.md": DATED, "content/posts/diary/b.md": DATED}
+    )
+    assert statuses(top) == {"a": "published", "b": "draft"}
+
+
+def test_no_data_above_the_folder_given_is_read(tmp_path):
+    top = (
+        write_files(tmp_path, {"blog.json": '{"draft": true}', "_data.yml": "draft: true", "blog/a.md": DATED}) / "blog"
+    )
+    assert statuses(top) == {"a": "published"}
+
+
+def test_a_hidden_post_is_reported_with_the_word_and_its_password_is_not_kept(tmp_path):
+    top = write_files(tmp_path, {"a.md": "---\ntitle: A\npassword: hunter2\nextra: {pwd: x, b: 1}\n---\nA"})
+    (item,) = read(top)
+    assert (item.fields["status"], item.notes) == ("draft", {"hidden": (3, "password")})
+    assert item.fields["params"] == {"extra": {"b": 1}}
+
+
+def test_a_script_with_data_is_named(tmp_path):
+    script = {"posts/posts.11tydata.js": "module.exports = () => ({ draft: isDraft() })", "posts/a.md": DATED}
+    with open_sources(write_files(tmp_path, script)) as sources:
+        assert [item.fields["status"] for item in sources] == ["published"]
+        assert [*sources.unread_settings] == ["posts.11tydata.js (a script: only its plain values count)"]
+
+
+def test_an_ordinary_draft_is_not_reported(tmp_path):
+    for text in ("draft: true", "published: false", "status: draft"):
+        (item,) = read(write_files(tmp_path, {"a.md": f"---\ntitle: A\ndate: 2020-01-02\n{text}\n---\nA"}))
+        assert (item.fields["status"], item.notes) == ("draft", {}), text
+
+
+def test_what_an_export_wrote_comes_back_as_it_was_in_a_folder_of_drafts(tmp_path):
+    post = {"title": "A", "slug": "a", "status": "published", "content": "A", "params": {"hidden": True, "b": 1}}
+    post |= dict.fromkeys(("published_at", "created_at", "updated_at"), "2020-01-02T00:00:00Z") | {
+        "id": "1",
+        "tags": [],
+    }
+    for flat in (False, True):
+        top = write_files(tmp_path / "posts", {"posts.json": '{"draft": true}', "a.md": render(post, flat=flat)})
+        (item,) = read(top)
+        assert (item.fields["status"], item.fields["params"] | {"lastmod": 0}) == (
+            "published",
+            post["params"] | {"lastmod": 0},
+        )
+
+
+def test_a_date_of_publication_to_come_hides_a_post_under_a_name_that_its_program_does_not_read(tmp_path):
+    for number, name in enumerate(("publish_date", "publication-date", "date_published", "post_date", "releaseDate")):
+        text = f"---\ntitle: A\nstatus: published\n{{}}{name}: 2099-01-02\n---\nA"
+        top = write_files(
+            tmp_path / str(number), {"hugo.toml": "", "content/posts/a.md": text.format("date: 2020-01-02\n")}
+        )
+        (item,) = read(top)
+        assert (item.fields["status"], item.notes) == ("draft", {"hidden": (5, f"{name}: 2099-01-02")}), name
+    (item,) = read(write_files(tmp_path / "read", {"a.md": text.format("").replace("releaseDate", "publishDate")}))
+    assert (item.fields["status"], item.notes) == ("scheduled", {})
