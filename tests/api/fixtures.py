@@ -47,6 +47,11 @@ def answers(client, path):
         path = answer.headers.get("Link", "").removeprefix("<").removesuffix('>; rel="next"')
 
 
+def walk(client, path):
+    """The titles of the posts on each page."""
+    return [[post["title"] for post in answer.json] for answer in answers(client, path)]
+
+
 def listed(client, query=""):
     """The ids of the posts in a list."""
     return [post["id"] for post in client.get(f"/v1/posts?{query}").json]

@@ -1,6 +1,7 @@
-"""Importing into a database of its own."""
+"""Importing into a database of its own, also images."""
 
 from functools import partial
+from io import BytesIO
 
 import pytest
 from click.testing import CliRunner
@@ -9,7 +10,12 @@ from blogapi import cli
 from blogapi.posts import lists
 from blogapi.storage.database import Database
 from blogapi.storage.sqlite import Sqlite
+from blogapi.wings.images import storage as images
 from tests.blogs import write_files
+from tests.images.pictures import gif, jpeg, png, webp
+
+URL = "http://127.0.0.1:8000"
+LOAF, RYE, OVEN, COVER = jpeg(), png(), webp(), gif()
 
 
 @pytest.fixture
@@ -69,3 +75,18 @@ def stored(database):
 def many(folder, count):
     head = "---\ntitle: Post\ntags: [a, b]\n---\n\n"
     return folder(**{f"post-{number:05}": f"{head}Words {number}.\n" for number in range(count)})
+
+
+def image_of(content):
+    return images.identify(BytesIO(content), "a")[0]
+
+
+def address(content):
+    """The address of an image once it is stored."""
+    return URL + image_of(content).path
+
+
+def kept(content):
+    """The bytes of an image that are stored."""
+    file = BytesIO(content)
+    return b"".join(images.identify(file, "a")[1].parts(file, images.PART_BYTES))

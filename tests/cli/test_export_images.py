@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.test_import_images import COVER, LOAF, OVEN, RYE, URL, address, image_of, kept
+from tests.cli.conftest import COVER, LOAF, OVEN, RYE, URL, address, image_of, kept
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 
 from blogapi.wings.images import storage as images
 from blogapi.wings.transfer import fetch
-from tests.cli.conftest import stored
-from tests.cli.test_import_images import LOAF, RYE, address
+from tests.cli.conftest import LOAF, RYE, address, stored
 from tests.images.pictures import webp
 from tests.receiver import Receiver
 from tests.service import free_port

@@ -5,8 +5,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from blogapi.wings.transfer import folder as archives
 from tests.cases import cases
-from tests.cli.conftest import stored
-from tests.cli.test_import_images import LOAF, address
+from tests.cli.conftest import LOAF, address, stored
 
 POST = "---\ntitle: A\ndate: 2024-01-02\n---\n![](loaf.jpg)"
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-from io import BytesIO
 from random import Random
 
 import pytest
@@ -11,30 +10,12 @@ from PIL.Image import frombytes
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import Image, ImagePart
 from tests.cases import cases
-from tests.cli.conftest import stored
-from tests.images.pictures import SECRET, gif, jpeg, png, webp
-
-URL = "http://127.0.0.1:8000"
-LOAF, RYE, OVEN, COVER = jpeg(), png(), webp(), gif()
-
-
-def image_of(content):
-    return images.identify(BytesIO(content), "a")[0]
-
-
-def address(content):
-    """The address of an image once it is stored."""
-    return URL + image_of(content).path
+from tests.cli.conftest import COVER, LOAF, RYE, URL, address, image_of, kept, stored
+from tests.images.pictures import SECRET, png
 
 
 def names(storage):
     return sorted(image.name for image in images.page(storage, 100).items)
-
-
-def kept(content):
-    """The bytes of an image that are stored."""
-    file = BytesIO(content)
-    return b"".join(images.identify(file, "a")[1].parts(file, images.PART_BYTES))
 
 
 def imported(run, storage, write, content, files, *options, name="a.md"):

@@ -4,10 +4,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blogapi.text import VISIBLE
 from blogapi.wings.markdown.files import ReadOptions, block, parse, read_block, render
 from blogapi.wings.markdown.programs import OURS
 from tests.cases import cases
+from tests.markdown.texts import FIELDS, NAMES, VALUES, front
 
 POST = {
     "id": "12",
@@ -39,10 +39,6 @@ id: "12"
 
 My first post.
 """
-
-
-def front(text, content="Words.", mark="---"):
-    return f"{mark}\n{text}\n{mark}\n\n{content}".encode()
 
 
 def fields(text, mark="---"):
@@ -93,39 +89,6 @@ def test_text_is_quoted_only_if_yaml_could_read_it_as_something_else(title, writ
     assert render(POST | {"title": title}).decode().splitlines()[1:2] == [f"title: {written}"]
 
 
-# Characters that some YAML, TOML or Markdown readers change
-SPECIAL = "\t\n\r\u2028\u2029\ufeff\u00a0\u200b-.:#'\"\\[]{},&*!|>%@`~?=+ \U0001f30d"
-MARKS = ["---", "...", "+++", "=", "<<", "- ", "? a", "a: b", "# ", "\ufeff"]  # special at the start of a text
-WORDS = ["null", "~", "No", "1_000", "0x1F", "1:2", "2026-11-20"]
-LINE = "\t\n\r\u2028\u2029"
-
-
-def text(most, without=""):
-    """Any text that the service accepts."""
-    characters = st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(SPECIAL)
-    drawn = st.tuples(st.sampled_from(["", *MARKS, *WORDS]), st.text(characters)).map("".join)
-    return drawn.map(lambda value: "".join(each for each in value if each not in without)[:most])
-
-
-def visible(texts):
-    return texts.filter(lambda value: VISIBLE.search(value))
-
-
-SCALARS = st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | text(50)
-VALUES = st.recursive(
-    SCALARS,
-    lambda values: st.lists(values, max_size=4) | st.dictionaries(visible(text(64, LINE)), values, max_size=4),
-    max_leaves=8,
-)
-FIELDS = st.fixed_dictionaries(
-    {"title": visible(text(255, LINE)), "content": visible(text(1000))},
-    optional={
-        "excerpt": text(1000),
-        "tags": st.lists(visible(text(64, LINE)), max_size=4),
-        "cover_image": st.sampled_from(["https://a.example/b.png?c=d#e", "HTTP://ä.example/'\"{}:#\U0001f30d", ""]),
-        "params": st.dictionaries(visible(text(64, LINE)), VALUES, max_size=4),
-    },
-)
 TIME = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "Z")
 SLUG = st.from_regex("[a-z0-9]+(-[a-z0-9]+)*", fullmatch=True)
 STATUS = st.sampled_from(["draft", "archived"])
@@ -152,7 +115,7 @@ def test_pyyaml_reads_the_same_texts_and_params(post):
     assert written[end + 6 :] == post["content"]
 
 
-@given(st.dictionaries(visible(text(64, LINE)), VALUES, min_size=1, max_size=4))
+@given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4))
 def test_params_written_on_their_own_read_as_the_same_params(params):
     assert repr(read_block(block(params))) == repr(params)  # 1 is not True
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blogapi.wings.markdown.files import FIELD_NAMES, ReadOptions, parse
 from blogapi.wings.markdown.front_matter import MarkdownError
 from tests.cases import cases
-from tests.markdown.test_files import front
+from tests.markdown.texts import front
 
 MIB = 1024**2
 NO_DATE = "`date` must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"

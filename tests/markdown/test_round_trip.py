@@ -15,7 +15,7 @@ from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.importer import checked, store
 from tests.blogs import open_sources
 from tests.conftest import NOON, Clock
-from tests.markdown.test_files import FIELDS
+from tests.markdown.texts import FIELDS
 from tests.service import add_key
 
 pytestmark = pytest.mark.slow

@@ -21,8 +21,7 @@ from tests.outside.conftest import shell
 from tests.pages import Page
 from tests.receiver import Receiver
 from tests.service import CHECKOUT, eventually, free_port
-from tests.transfer.test_feeds import ATOM, ENTRY, TAKEOUT
-from tests.transfer.test_newsletters import MEDIUM, TABLE
+from tests.transfer.conftest import ATOM, ENTRY, MEDIUM, SUBSTACK, TAKEOUT
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +86,9 @@ def home(tmp_path):
         "takeout/Blogger/Blogs/kitchen/feed.atom": ATOM.format(more=f" xmlns:blogger='{BLOGGER}'", entries=post),
         "medium-export/posts/2019-05-04_Rye-bread-0a1b2c3d4e5f.html": MEDIUM,
         "substack-export/posts/1.rye.html": "<p>Text.</p>",
-        "substack-export/posts.csv": "".join(TABLE.splitlines(keepends=True)[:2]).replace('"Rye, bread"', "Rye rolls"),
+        "substack-export/posts.csv": "".join(SUBSTACK.splitlines(keepends=True)[:2]).replace(
+            '"Rye, bread"', "Rye rolls"
+        ),
         "feed.xml": ATOM.format(more="", entries=ENTRY),
     }
     return write_files(home, files)

@@ -4,9 +4,23 @@ from bs4 import BeautifulSoup
 from urllib3.filepost import encode_multipart_formdata
 
 from blogapi.wings.owner import sessions
+from blogapi.wings.owner.fields import MORE_FIELDS
 
 NO_SESSION = "You have no session, or it has ended. On the server, “blogapi login” prints a link that opens one."
 SECTIONS = [f"/settings/{name}" for name in ("posts", "images", "keys", "webhooks", "tags", "sessions")]
+
+
+# What is typed into a form
+FULL = {name: field.example for name, field in MORE_FIELDS.items()} | {
+    "title": "Hello",
+    "content": "First line.\n\nSecond.",
+    "excerpt": "Short.",
+    "tags": '"One, two", Three',
+    "slug": "hi",
+    "cover_image": "https://example.org/a.jpg",
+    "status": "draft",
+    "params": "author: Ada\nseries:\n  part: 2\n",
+}
 
 
 class Page:
@@ -101,3 +115,10 @@ def enter(app, database, days=0, browser="Firefox"):
     client.environ_base["HTTP_USER_AGENT"] = browser
     view(client, f"/settings/open?link={database.write(sessions.add, sessions.LINK, days)}").press("Open")
     return client
+
+
+def shown(page, label="Save draft"):
+    """The visible fields of the form."""
+    hidden = ["to", "form_token", "preview_token", "file", "etag", "base"]
+    hidden += ["copy", "number", "over", "suggested", "draft"]
+    return {name: value for name, value in page.form(label)[1].items() if name not in hidden}

@@ -11,8 +11,7 @@ from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.webhooks.storage import Event
 from tests.cases import cases
-from tests.owner.pages import Page, follow, put_copy, send, view
-from tests.owner.test_writing import FULL, shown
+from tests.owner.pages import FULL, Page, follow, put_copy, send, shown, view
 
 NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
 DAY = 24 * 3600

@@ -6,26 +6,7 @@ from blogapi.config import zone_named
 from blogapi.storage.models import Post
 from blogapi.wings.owner.fields import MORE_FIELDS
 from tests.cases import cases
-from tests.owner.pages import Page, enter, put_copy, send, view
-
-FULL = {name: field.example for name, field in MORE_FIELDS.items()} | {
-    "title": "Hello",
-    "content": "First line.\n\nSecond.",
-    "excerpt": "Short.",
-    "tags": '"One, two", Three',
-    "slug": "hi",
-    "cover_image": "https://example.org/a.jpg",
-    "status": "draft",
-    "params": "author: Ada\nseries:\n  part: 2\n",
-}
-
-
-def shown(page, label="Save draft"):
-    """The visible fields of the form."""
-    hidden = ["to", "form_token", "preview_token", "file", "etag", "base"]
-    hidden += ["copy", "number", "over", "suggested", "draft"]
-    return {name: value for name, value in page.form(label)[1].items() if name not in hidden}
-
+from tests.owner.pages import FULL, Page, enter, put_copy, send, shown, view
 
 # Creating
 

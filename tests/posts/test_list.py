@@ -9,7 +9,7 @@ from blogapi import documents, paging
 from blogapi.documents import FIELDS, STATUSES
 from blogapi.posts import lists
 from blogapi.storage.models import Post
-from tests.api.fixtures import answers
+from tests.api.fixtures import walk
 from tests.cases import cases
 from tests.conftest import message
 
@@ -31,11 +31,6 @@ def titles(client, query=""):
     answer = client.get(f"/v1/posts{query}")
     assert answer.status_code == 200, answer.text
     return [post["title"] for post in answer.json]
-
-
-def walk(client, path):
-    """The titles of the posts on each page."""
-    return [[post["title"] for post in answer.json] for answer in answers(client, path)]
 
 
 @pytest.fixture

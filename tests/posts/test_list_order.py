@@ -7,11 +7,10 @@ from itertools import product
 import pytest
 
 from blogapi.documents import STATUSES
-from tests.api.fixtures import LATER, answers, with_key
+from tests.api.fixtures import LATER, answers, walk, with_key
 from tests.cases import cases
 from tests.conftest import message
 from tests.invariants import sound_posts
-from tests.posts.test_list import walk
 
 BY_DATE = "/v1/posts?sort=published_at"
 

@@ -9,7 +9,7 @@ from blogapi.wings.history import undo
 from blogapi.wings.proposals import storage as proposals
 from tests.api.fixtures import with_key
 from tests.conftest import message
-from tests.proposals.test_proposals import POST, apply, propose, titles
+from tests.proposals.conftest import POST, apply, propose, titles
 
 BEFORE = "2026-11-20T12:00:01Z"
 

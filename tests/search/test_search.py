@@ -7,9 +7,9 @@ import pytest
 from blogapi.clock import rfc3339
 from blogapi.documents import STATUSES
 from blogapi.wings.search import storage as search
+from tests.api.fixtures import walk
 from tests.cases import cases
 from tests.conftest import NOON, message
-from tests.posts.test_list import walk
 
 FOUND = {  # queries that find post 1, post 2, and so on; see `some`
     "1": [

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.invariants import sound_posts
-from tests.server.test_broken_requests import BROKEN, exchange, statuses_of
+from tests.server.broken import BROKEN, exchange, statuses_of
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ import pytest
 from tests.blogs import write_files
 from tests.cli.conftest import path, storage, stored
 from tests.cli.conftest import run as run_here
-from tests.posts.test_status_in_every_way import FILES, NO, TABLE, given, outcome
+from tests.posts.statuses import FILES, NO, TABLE, given, outcome
 
 __all__ = ["path", "run_here", "storage"]
 

@@ -7,6 +7,20 @@ import pytest
 from tests.blogs import SAMPLES, read, write_files
 
 WXR_HEAD = (SAMPLES / "exports/wordpress.xml").read_text().partition("<item>")[0]
+ATOM = "<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom' xmlns:app='http://purl.org/atom/app#'{more}>{entries}</feed>"
+TAKEOUT = (
+    "<entry><id>tag:blogger.com,1999:blog-1.post-{number}</id><blogger:type>{kind}</blogger:type>"
+    "<blogger:status>{status}</blogger:status><published>2024-03-05T18:22:41Z</published>"
+    "<title>Post {number}</title><content type='html'>&lt;b&gt;Text&lt;/b&gt;</content>"
+    "<blogger:created>2024-03-01T00:00:00Z</blogger:created><category scheme='tag:blogger.com,1999:blog-1' term='x'/>"
+    "<blogger:filename>/2024/03/post-{number}.html</blogger:filename></entry>"
+)
+ENTRY = """<entry><title type="html">A &lt;b&gt;b&lt;/b&gt;</title><link href="https://k.example/a-b.html"/>
+<published>2024-03-05T10:00:00+01:00</published><category term="t"/>
+<author><name>Ada</name></author><summary>Sum</summary>
+<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>Hello<br/><em>you</em></p></div></content></entry>"""
+MEDIUM = (SAMPLES / "exports/medium.html").read_text()
+SUBSTACK = (SAMPLES / "exports/substack.csv").read_text()
 
 
 @pytest.fixture

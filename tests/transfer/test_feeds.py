@@ -5,9 +5,9 @@ import json
 import pytest
 
 from blogapi.wings.transfer.items import Note
-from tests.blogs import open_sources, read, write_files
+from tests.blogs import SAMPLES, open_sources, read, write_files
+from tests.transfer.conftest import ATOM, ENTRY, TAKEOUT
 
-ATOM = "<?xml version='1.0'?><feed xmlns='http://www.w3.org/2005/Atom' xmlns:app='http://purl.org/atom/app#'{more}>{entries}</feed>"
 KIND = (
     "<category scheme='http://schemas.google.com/g/2005#kind' term='http://schemas.google.com/blogger/2008/kind#{}'/>"
 )
@@ -19,13 +19,6 @@ OLD = (
     "<link rel='alternate' href='https://k.example/2024/03/rye.html'/></entry>"
 )
 DRAFT = "<app:control><app:draft>yes</app:draft></app:control>"
-TAKEOUT = (
-    "<entry><id>tag:blogger.com,1999:blog-1.post-{number}</id><blogger:type>{kind}</blogger:type>"
-    "<blogger:status>{status}</blogger:status><published>2024-03-05T18:22:41Z</published>"
-    "<title>Post {number}</title><content type='html'>&lt;b&gt;Text&lt;/b&gt;</content>"
-    "<blogger:created>2024-03-01T00:00:00Z</blogger:created><category scheme='tag:blogger.com,1999:blog-1' term='x'/>"
-    "<blogger:filename>/2024/03/post-{number}.html</blogger:filename></entry>"
-)
 
 
 def old_backup(*entries):
@@ -65,17 +58,7 @@ def test_the_feed_of_takeout_is_read(tmp_path):
         assert sources.left_out == {"post (trash)": 1, "comment": 1, "page": 1}
 
 
-RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"
-xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>K</title><item><title>Rye</title>
-<link>https://k.example/2024/rye-bread/</link><pubDate>Tue, 05 Mar 2024 18:22:41 +0100</pubDate>
-<category>bread</category><dc:creator>Ada</dc:creator><description>Short.</description>
-<content:encoded><![CDATA[<p>Flour <b>and</b> water.</p>]]></content:encoded></item>
-<item><link>https://k.example/n/17</link>
-<description>&lt;p&gt;A note. More.&lt;/p&gt;</description></item></channel></rss>"""
-ENTRY = """<entry><title type="html">A &lt;b&gt;b&lt;/b&gt;</title><link href="https://k.example/a-b.html"/>
-<published>2024-03-05T10:00:00+01:00</published><category term="t"/>
-<author><name>Ada</name></author><summary>Sum</summary>
-<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>Hello<br/><em>you</em></p></div></content></entry>"""
+RSS = (SAMPLES / "exports/feed.rss").read_text()
 FIRST = {"url": "https://k.example/x-y", "title": "X", "content_html": "<p>Hi</p>", "tags": ["a"]}
 SECOND = {"id": "2", "content_text": "Plain text.", "date_published": "2024-03-05T10:00:00Z"}
 JSON_FEED = {"version": "https://jsonfeed.org/version/1.1", "items": [FIRST | {"date_published": "2024-03-05"}, SECOND]}

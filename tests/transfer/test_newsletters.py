@@ -7,26 +7,7 @@ import time
 from blogapi.wings.transfer.items import Failure
 from tests.blogs import open_sources, read, write_files
 from tests.cases import cases
-from tests.transfer.conftest import WXR_HEAD
-
-MEDIUM = """<!DOCTYPE html><html><head><title>Rye bread</title></head><body><article class="h-entry"><header>
-<h1 class="p-name">Rye bread</h1></header><section data-field="subtitle" class="p-summary">Short.</section>
-<section data-field="body" class="e-content"><section><h3 class="graf--title">Rye bread</h3>
-<p class="graf">Rye bread is <strong>and</strong> water.</p>
-<figure><img src="https://cdn-images-1.medium.com/max/800/1*x.jpeg"><figcaption>A loaf</figcaption></figure></section>
-</section><footer><p>By <a href="https://medium.com/@ada" class="p-author h-card">Ada</a> on
-<a href="https://medium.com/p/0a1b2c3d4e5f">
-<time class="dt-published" datetime="2019-05-04T07:30:00.000Z">May 4, 2019</time></a>.</p>
-<p><a href="https://medium.com/@ada/rye-bread-0a1b2c3d4e5f" class="p-canonical">Canonical link</a></p></footer>
-</article></body>"""
-TABLE = (
-    "post_id,post_date,is_published,email_sent_at,inbox_sent_at,type,audience,title,subtitle,podcast_url\n"
-    '1.rye,2024-03-05T18:22:41.000Z,true,,,newsletter,everyone,"Rye, bread",Short.,\n'
-    "2.paid,2024-03-06T00:00:00.000Z,true,,,newsletter,only_paid,Paid,,\n"
-    "3.later,,false,,,newsletter,everyone,Later,,\n"
-    "4.gone,2024-03-06T00:00:00.000Z,true,,,newsletter,everyone,Gone,,\n"
-    "../../secret,2024-03-06T00:00:00.000Z,true,,,newsletter,everyone,Secret,,\n"
-)
+from tests.transfer.conftest import MEDIUM, SUBSTACK, WXR_HEAD
 
 
 def test_an_export_of_medium_is_read(tmp_path):
@@ -57,7 +38,7 @@ def test_an_export_of_medium_is_read(tmp_path):
 
 def test_an_export_of_substack_is_read(tmp_path):
     posts = {f"blog/posts/{name}.html": f"<p>Text of <em>{name}</em>.</p>" for name in ("1.rye", "2.paid", "3.later")}
-    top = write_files(tmp_path, posts | {"blog/posts.csv": TABLE, "secret.html": "Secret."}) / "blog"
+    top = write_files(tmp_path, posts | {"blog/posts.csv": SUBSTACK, "secret.html": "Secret."}) / "blog"
     with open_sources(top) as sources:
         found = [*sources]
         assert sources.unread == {}
