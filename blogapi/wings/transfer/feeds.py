@@ -1,45 +1,112 @@
-"""Read the posts in feeds (RSS, Atom, JSON Feed) and in exports of Blogger, which are feeds, too."""
+"""Read the posts in feeds (RSS, Atom, JSON Feed) and in exports of Blogger. Read XML safely, in bounded memory."""
 
+import io
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, tostring
+
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser, iterparse
 
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import text_of
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.xml_files import child_text, elements, local_name
+
+MAX_ITEM_BYTES = 32 * 1024 * 1024  # An item is held in memory as a whole.
+MAX_TAG_BYTES = 1024 * 1024  # limit for a tag or comment: for each piece of it, the parser starts again
+# forbidden in XML, but written by WordPress
+CONTROL_CHARACTERS = bytes({*range(0x20)} - {*b"\t\n\r"})
+
+
+class CleanFile(io.FileIO):
+    """An XML file without control characters, for its parser. Raises MarkdownError for a large item or tag."""
+
+    remaining = MAX_ITEM_BYTES
+    passed = 0  # bytes that the parser has received
+
+    def __init__(self, path: Path, parser: DefusedXMLParser):
+        super().__init__(path)
+        self.expat = parser.parser
+        if hasattr(self.expat, "SetReparseDeferralEnabled"):  # Otherwise, CurrentByteIndex lags behind.
+            self.expat.SetReparseDeferralEnabled(False)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read up to `size` bytes, fewer if some were control characters. Only the end of the file returns none."""
+        while (data := super().read(size)) and not (clean := data.translate(None, CONTROL_CHARACTERS)):
+            pass
+        self.remaining -= len(data)
+        if self.remaining < 0:
+            raise MarkdownError(f"an item must have at most {MAX_ITEM_BYTES // 1024**2} MiB")
+        if self.passed - self.expat.CurrentByteIndex > MAX_TAG_BYTES:
+            raise MarkdownError(f"a tag must have at most {MAX_TAG_BYTES // 1024**2} MiB")
+        self.passed += len(clean) if data else 0
+        return clean if data else b""
+
+
+def elements(path: Path) -> Iterator[Element]:
+    """Yield the elements in the channel of an RSS file, or in the root of Atom or RDF. Raises MarkdownError."""
+    parents: list[Element] = []
+    depth = 2
+    try:
+        parser = DefusedXMLParser(target=TreeBuilder(), forbid_dtd=True)
+        with CleanFile(path, parser) as file:
+            for event, element in iterparse(file, ("start", "end"), parser):
+                if event == "start":
+                    depth = depth if parents else 1 if local_name(element) in ("feed", "RDF") else 2
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if len(parents) == depth:
+                    yield element
+                    parents[-1].clear()
+                    file.remaining = MAX_ITEM_BYTES
+    except ParseError as error:
+        raise MarkdownError(f"not valid XML: {str(error).partition(':')[0]}", error.position[0]) from None
+    except DefusedXmlException:
+        raise MarkdownError("must not have a document type definition") from None
+    except (LookupError, ValueError):  # raised by the parser
+        raise MarkdownError("its encoding is not supported: convert it to UTF-8") from None
+
+
+def local_name(element: Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def child_text(item: Element, name: str, space: str = "") -> str:
+    """Return the text of the first child with this name whose namespace contains `space`."""
+    return next((child.text or "" for child in item.iterfind(f"{{*}}{name}") if space in child.tag), "").strip()
+
 
 KIND = "http://schemas.google.com/g/2005#kind"  # scheme of the category that says what an entry is
 
 
-def kind_of(entry: Element) -> str:
-    """Return what an entry is: "post", "page", "comment" and so on; "" if it is not from Blogger."""
+def _blogger_kind(entry: Element) -> str:
+    """Return Blogger's word for an entry, such as "post", "page" or "comment"; "" in any other feed."""
     if kind := child_text(entry, "type", "blogger"):
         return kind.lower()
     terms = [child.get("term", "") for child in entry.iterfind("{*}category") if child.get("scheme") == KIND]
     return terms[0].rpartition("#")[2] if terms else ""
 
 
-def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
-    """Return a post or a page of Blogger."""
-    status = child_text(entry, "status", "blogger").lower()
-    when = rfc3339_or_empty(child_text(entry, "published"))
-    is_draft = status not in ("", "live", "scheduled") or child_text(entry, "control/{*}draft") == "yes"
-    is_draft |= status == "scheduled" and not when
+def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
+    status, published = child_text(entry, "status", "blogger").lower(), child_text(entry, "published")
     if "trash" in status or child_text(entry, "trashed", "blogger"):
         return LeftOut(f"{kind} (trash)")
+    when = rfc3339_or_empty(published)
+    is_public = status in ("", "live") or (status == "scheduled" and bool(when))
     links = [child.get("href", "") for child in entry.iterfind("{*}link") if child.get("rel") == "alternate"]
     path = child_text(entry, "filename", "blogger") or urlsplit(next(iter(links), "")).path
     labels = [child for child in entry.iterfind("{*}category") if "google.com" not in child.get("scheme", "")]
     fields = {
         "slug": path.rpartition("/")[2].partition(".")[0],
         "title": text_of(child_text(entry, "title")),
-        "status": "draft" if is_draft else "published",
+        "status": "published" if is_public and child_text(entry, "control/{*}draft") != "yes" else "draft",
         "published_at": when,
         "tags": [child.get("term", "") for child in labels],
         "html": child_text(entry, "content"),
@@ -51,35 +118,35 @@ def read_entry(entry: Element, kind: str) -> ExportedPost | LeftOut:
         kind,
         created_at=rfc3339_or_empty(child_text(entry, "created", "blogger")) or when,
         paths=(path,),
-        date_text=child_text(entry, "published"),
+        date_text=published,
         values={"status": status or fields["status"]},
     )
 
 
 PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts
-# Numbers of items at which programs cut off a feed
+# Lengths at which programs cut off a feed
 USUAL_LENGTHS = (5, 10, 12, 15, 20, 25, 30, 40, 50, 100, 150, 200, 250, 300, 500, 1000)
 # Names in a JSON Feed
 ITEM_TEXTS = ("url", "title", "date_published", "date_modified", "content_html", "content_text", "summary", "image")
 
 
 def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts of a feed in XML, or of an export of Blogger. Raises MarkdownError."""
+    """Yield the posts of an XML feed or an export of Blogger. Raises MarkdownError."""
     count, has_next = 0, False
     for element in elements(path):
         has_next |= local_name(element) == "link" and element.get("rel") == "next"
         if local_name(element) in ("entry", "item"):
-            kind = kind_of(element)
+            kind = _blogger_kind(element)
             count += not kind
             if kind in ("post", "page"):
-                yield read_entry(element, kind)
+                yield _blogger_post(element, kind)
             else:
-                yield LeftOut(kind) if kind else _entry(element, zone)
+                yield LeftOut(kind) if kind else _feed_post(element, zone)
     if has_next or count in USUAL_LENGTHS:
         yield PARTIAL
 
 
-def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
+def _feed_post(entry: Element, zone: tzinfo) -> ExportedPost:
     links = [link for link in entry.iterfind("{*}link") if link.get("rel", "alternate") == "alternate"]
     dates = [*filter(None, (child_text(entry, name) for name in ("pubDate", "published", "date", "updated")))]
     html = child_text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
@@ -100,7 +167,7 @@ def _entry(entry: Element, zone: tzinfo) -> ExportedPost:
 
 
 def _html(element: Element | None) -> str:
-    """Return HTML, which is escaped text or elements."""
+    """Return the HTML in an element, whether it is escaped text or elements."""
     if element is None:
         return ""
     for node in element.iter():

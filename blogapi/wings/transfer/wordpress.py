@@ -15,9 +15,9 @@ from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.fields import STATUS_WORDS
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import paragraphs, text_of
+from blogapi.wings.transfer.feeds import child_text, elements
 from blogapi.wings.transfer.folder import load_json
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
-from blogapi.wings.transfer.xml_files import child_text, elements
 
 # [caption width="9" caption="Words"]<img src="…"> Words[/caption], possibly with a link around the image
 CAPTION = re.compile(
