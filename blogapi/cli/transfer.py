@@ -19,14 +19,15 @@ from blogapi.posts import due, lists
 from blogapi.storage.database import Database
 from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
+from blogapi.wings.markdown.programs import STYLES
 from blogapi.wings.search import index
-from blogapi.wings.transfer import names as post_names
 from blogapi.wings.transfer.export import export
 from blogapi.wings.transfer.fetch import Fetcher
 from blogapi.wings.transfer.folder import unpacked
 from blogapi.wings.transfer.images import IMAGE_FOLDER, ImageStore, LocalImages
 from blogapi.wings.transfer.importer import ImportResult, checked, predict, store, with_stored_images
 from blogapi.wings.transfer.report import Report
+from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
 STATIC_FOLDERS = ("", "static", "public")  # folders of a site in which addresses that begin with a slash are looked up
@@ -35,9 +36,9 @@ FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 def pattern(value: str) -> str:
     """Return a permalink pattern."""
-    if value and not post_names.is_pattern(value):
-        names = ", ".join(f":{name}" for name in sorted(post_names.PLACEHOLDERS))
-        raise click.BadParameter(f"must be one of {', '.join(post_names.STYLES)}, or have some of {names}")
+    if value and not is_pattern(value):
+        names = ", ".join(f":{name}" for name in sorted(PLACEHOLDERS))
+        raise click.BadParameter(f"must be one of {', '.join(STYLES)}, or have some of {names}")
     return value
 
 

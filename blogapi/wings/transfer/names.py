@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from datetime import time as time_of_day
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,8 +41,13 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s|(?<=[。！？])")
 DRAFT_FOLDERS = {"_drafts", "drafts", "draft", "_draft", "private", "_private", "unpublished", "hidden"}
 
 
-def name_and_date(path: Path, folders: tuple[str, ...], program: Program, zone: tzinfo) -> tuple[str, str]:
-    """Return the name of a file without a leading date, and when that day begins. `index.md` has its folder's name."""
+def name_and_date(
+    path: Path, folders: tuple[str, ...], address: str, program: Program, zone: tzinfo
+) -> tuple[str, str]:
+    """Return the name of a file without a leading date, and when the day in its path or address begins.
+
+    `index.md` has the name of its folder.
+    """
     stem, dot, language = path.stem.partition(".")
     is_index = stem in program.index_names
     name = (path.parent.name or stem) + (dot + language).replace(".", "-") if is_index else path.stem
@@ -53,7 +58,8 @@ def name_and_date(path: Path, folders: tuple[str, ...], program: Program, zone: 
             year, month, number, rest = filter(None, match.groups())
             if day := rfc3339_or_empty(f"{year}-{month}-{number}", zone):
                 return rest, day
-    return name, ""
+    in_address = DATE_IN_PATH.search(address)
+    return name, rfc3339_or_empty(in_address[1], zone) if in_address else ""
 
 
 def language_of(path: Path, values: Mapping[str, Any]) -> str:
@@ -90,26 +96,19 @@ def infer(
 
     Return the name of the file without a leading date, and notes on a title and a status.
     """
-    fields, program = file.fields, file.program
+    fields, program, notes = file.fields, file.program, []
     if program.names_have_tags and (match := TAGS_IN_NAME.match(path.stem)):
         fields["tags"] = [*fields.get("tags", ()), *TAG_IN_NAME.findall(match[0])]
         path = path.with_name(path.name[match.end() :])
-    (name, day), day_in_address = name_and_date(path, folders, program, zone), DATE_IN_PATH.search(address)
+    name, day = name_and_date(path, folders, address, program, zone)
     fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
-    notes = []
     if not fields.get("title"):
         title = "" if program.titles_from_names or any(map(str.isspace, name)) else title_from_text(fields["content"])
         fields["title"] = title or title_from_name(shown(name))
         notes.append(Note.TITLES if title else Note.TITLES_FROM_NAMES)
-    if day_in_address and not day:
-        day = rfc3339_or_empty(day_in_address[1], zone)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
-    time = file.others.get("time")  # PieCrust's time of day
-    if isinstance(time, str) and "published_at" in fields:
-        local = datetime_of(fields["published_at"]).astimezone(zone)
-        if local.time() == MIDNIGHT:
-            fields["published_at"] = rfc3339_or_empty(f"{local.date()} {time}", zone) or fields["published_at"]
+    _add_time(fields, file.others.get("time"), zone)
     if DRAFT_FOLDERS & {folder.lower() for folder in (top, *folders)} and not file.is_exported:
         fields.setdefault("status", "draft")
     elif "published_at" in fields and publish:
@@ -117,6 +116,14 @@ def infer(
     elif "published_at" in fields and "status" not in fields:
         notes.append(Note.NOT_PUBLISHED)
     return name, notes
+
+
+def _add_time(fields: dict[str, Any], time: Any, zone: tzinfo) -> None:
+    """Add a time of day to the date of a post that has none: PieCrust writes it apart."""
+    if isinstance(time, str) and "published_at" in fields:
+        local = datetime_of(fields["published_at"]).astimezone(zone)
+        if local.time() == MIDNIGHT:
+            fields["published_at"] = rfc3339_or_empty(f"{local.date()} {time}", zone) or fields["published_at"]
 
 
 NO_DATE = "~"  # sorts after every time
@@ -218,19 +225,6 @@ def _address(path: str) -> str:
     return unquote(path, errors="surrogateescape").strip("/")
 
 
-# Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
-DATE_PARTS = {
-    **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
-    **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
-    **{"hour": "%H", "minute": "%M", "second": "%S"},
-}
-PLACEHOLDERS = sorted(
-    ["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True
-)
-PLACEHOLDER = re.compile(f":({'|'.join(PLACEHOLDERS)})")
-UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
-
-
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Return the paths of a post, and its older ones, from the front matter of another program."""
     values = {name.lower(): value for name, value in others.items()}
@@ -269,62 +263,3 @@ def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]
     return "/".join(("", *(folder for folder in folders if folder not in ("src", "source")), path.stem))
-
-
-def is_pattern(text: Any) -> bool:
-    """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
-    return isinstance(text, str) and (
-        text in STYLES or bool(PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text)))
-    )
-
-
-def fill_pattern(
-    pattern: str, moment: datetime, name: str, categories: Iterable[str], styles: Mapping[str, str] = STYLES
-) -> str:
-    """Return the address of a post in a pattern or a style; `name` is its file name without date and extension."""
-    parts = {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
-    parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
-    parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
-    parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
-
-    def part(match: re.Match[str]) -> str:
-        return parts[match[1]] if match[1] in parts else moment.strftime(DATE_PARTS[match[1]])
-
-    path = PLACEHOLDER.sub(part, styles.get(pattern, pattern))
-    return re.sub("/{2,}", "/", f"/{path}")
-
-
-def address_by_pattern(
-    file: MarkdownFile, folder: Path, name: str, pattern: str, site: Path | None, program: Program, zone: tzinfo
-) -> str:
-    """Return the address that a permalink pattern, or its own front matter, gave a post; "" for drafts."""
-    if file.fields.get("status") != "published" or "published_at" not in file.fields:
-        return ""
-    values = file.values
-    own, own_slug, date = map(values.get, ("permalink", "slug", "date"))
-    above = folder.absolute().parts[len(site.parts) :] if site else ()
-    is_jekyll = "_posts" in program.post_folders
-    categories = [*above[: above.index("_posts")]] if is_jekyll and "_posts" in above else []
-    several = values.get("categories")
-    for names in (several.split() if isinstance(several, str) else several, values.get("category")):
-        names = names if isinstance(names, list) else [names]
-        categories += [name for name in names if isinstance(name, str)]
-    moment = datetime_of(date if isinstance(date, str) and date else file.fields["published_at"], zone)
-    moment = moment if zone is UTC else moment.astimezone(zone)
-    name = own_slug if isinstance(own_slug, str) else name
-    styles = STYLES | program.permalink_styles
-    return fill_pattern(str(own) if is_pattern(own) else pattern, moment, name, categories, styles)
-
-
-def pattern_of(program: Program, values: Mapping[str, Any]) -> str:
-    """Return the pattern of the addresses of posts in a site's configuration; "" for a program without one."""
-    patterns = [values.get("permalink")] if program.permalink_pattern else []
-    if "_posts" in program.post_folders:
-        try:
-            of_posts = [part["values"] for part in values.get("defaults", ()) if part["scope"].get("type") == "posts"]
-            collection = values.get("collections", {})  # otherwise, a list of names
-            of_posts[:0] = [collection["posts"]] if isinstance(collection, dict) and "posts" in collection else []
-            patterns = [part.get("permalink") for part in (*reversed(of_posts), values)]
-        except (AttributeError, LookupError, TypeError):
-            patterns = []
-    return next((str(pattern) for pattern in patterns if is_pattern(pattern)), program.permalink_pattern)

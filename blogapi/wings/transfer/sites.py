@@ -4,16 +4,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from blogapi.config import zone_named
-from blogapi.wings.markdown.programs import ANY, PROGRAMS, Program
+from blogapi.wings.markdown.dates import datetime_of
+from blogapi.wings.markdown.files import MarkdownFile
+from blogapi.wings.markdown.programs import ANY, PROGRAMS, STYLES, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
-from blogapi.wings.transfer.names import pattern_of
+from blogapi.wings.transfer.names import NO_DATE
 
 # Folders often given in place of their site, whose configuration is then in a folder above
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
@@ -41,6 +43,28 @@ class Site(NamedTuple):
         name, _, language = path.stem.rpartition(".")
         return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
+    def address_of(self, file: MarkdownFile, folder: Path, name: str, pattern: str, now: str) -> str:
+        """Return the address that its own permalink pattern, or else the given one, gave a published post; else "".
+
+        `name` is the name of its file without date and extension.
+        """
+        if not pattern or file.fields.get("status") != "published" or file.fields.get("published_at", NO_DATE) > now:
+            return ""
+        own, own_slug, date, several, one = map(
+            file.values.get, ("permalink", "slug", "date", "categories", "category")
+        )
+        above = folder.absolute().parts[len(self.folder.parts) :] if self.folder else ()
+        is_jekyll = "_posts" in self.program.post_folders
+        categories = [*above[: above.index("_posts")]] if is_jekyll and "_posts" in above else []
+        for value in (several.split() if isinstance(several, str) else several, one):
+            names = value if isinstance(value, list) else [value]
+            categories += [category for category in names if isinstance(category, str)]
+        moment = datetime_of(date if isinstance(date, str) and date else file.fields["published_at"], self.zone)
+        moment = moment if self.zone is UTC else moment.astimezone(self.zone)
+        pattern = str(own) if is_pattern(own) else pattern
+        pattern = (STYLES | self.program.permalink_styles).get(pattern, pattern)
+        return _filled(pattern, moment, own_slug if isinstance(own_slug, str) else name, categories)
+
 
 def bound_of(top: Path) -> Path:
     """Return the highest folder whose configuration counts, the given one or its site; nothing above is read."""
@@ -59,45 +83,60 @@ def roots_of(bound: Path) -> tuple[str, ...]:
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
     """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default."""
-    unread, notes = "", None  # notes: a folder of notes, which may be in a site
+    unread, notes = "", None  # notes: a folder of notes, which may be part of another program's site
     for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):
             try:
                 values = _read(config, roots_of(bound))
             except DataError as error:
                 unread = unread or f"{config} ({error})"
-                program = next((program for program in reversed(PROGRAMS) if config.name in program.config_files), ANY)
                 if config.stem in ("_config", "hugo"):  # No other program has such a file.
+                    program = next(program for program in reversed(PROGRAMS) if config.name in program.config_files)
                     return Site(program, zone, "", program.permalink_pattern, parent, config, None, True, unread)
                 continue
-            below = config.relative_to(parent).as_posix()
-            for program in (program for program in PROGRAMS if below in program.config_files):
-                names = () if below in program.own_config_files else program.config_names
-                if not names or values.keys() & names:
-                    site = _site(program, parent, config, values, zone)._replace(unread=unread)
-                    if program.publishes_by_date:
-                        return site
-                    notes = notes or site
-        if parent == parent.parent:
-            break
-    if notes:
-        return notes
-    path = f"/{folder.relative_to(bound.parent).as_posix()}/"
+            for program in _programs_of(config.relative_to(parent).as_posix(), values):
+                site = _site(program, parent, config, values, zone)._replace(unread=unread)
+                if program.publishes_by_date:
+                    return site
+                notes = notes or site
+    return notes or _site_by_folder(f"/{folder.relative_to(bound.parent).as_posix()}/", zone)._replace(unread=unread)
+
+
+def _programs_of(name: str, values: Mapping[str, Any]) -> Iterator[Program]:
+    """Yield the programs that have a configuration with this name and these values."""
+    for program in PROGRAMS:
+        if name in program.config_files:
+            names = () if name in program.own_config_files else program.config_names
+            if not names or values.keys() & names:
+                yield program
+
+
+def _site_by_folder(path: str, zone: tzinfo) -> Site:
     for program in PROGRAMS:
         if name := next((name for name in program.post_folders if f"/{name}/" in path), ""):
-            return Site(
-                program, zone, f"{program.name}, by the folder {name}", program.permalink_pattern, unread=unread
-            )
-    return Site(ANY, zone, unread=unread)
+            return Site(program, zone, f"{program.name}, by the folder {name}", program.permalink_pattern)
+    return Site(ANY, zone)
 
 
 def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any], zone: tzinfo) -> Site:
     name = values.get("timezone")
     own = zone_named(name) if isinstance(name, str) else None
-    pattern = pattern_of(program, values)
-    recognized = f"{program.name}, by {config}"
+    pattern, recognized = _pattern_of(program, values), f"{program.name}, by {config}"
     is_unknown, languages = bool(name) and not own, frozenset(_languages(program, folder, values))
     return Site(program, own or zone, recognized, pattern, folder, config, values, is_unknown, languages=languages)
+
+
+def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
+    """Return the permalink pattern in a configuration, or else that of the program; "" if it has none."""
+    places: list[Any] = [values]
+    if "_posts" in program.post_folders:  # In Jekyll, more specific settings take precedence.
+        collections = values.get("collections")
+        places += [collections.get("posts")] if isinstance(collections, dict) else []
+        for default in mappings(values.get("defaults")):
+            if any(scope.get("type") == "posts" for scope in mappings(default.get("scope"))):
+                places.append(default.get("values"))
+    patterns = [place.get("permalink") for place in reversed(mappings(places))] if program.permalink_pattern else []
+    return next(filter(is_pattern, patterns), program.permalink_pattern)
 
 
 def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Iterator[str]:
@@ -144,3 +183,34 @@ def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     for name in names if entries is None else (name for name in names if name.partition("/")[0] in entries):
         if exists(path := folder / name):
             yield path
+
+
+# Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
+DATE_PARTS = {
+    **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
+    **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
+    **{"hour": "%H", "minute": "%M", "second": "%S"},
+}
+PLACEHOLDERS = sorted(
+    ["title", "slug", "categories", "output_ext", "i_month", "i_day", *DATE_PARTS], key=len, reverse=True
+)
+PLACEHOLDER = re.compile(f":({'|'.join(PLACEHOLDERS)})")
+UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
+
+
+def is_pattern(text: Any) -> bool:
+    """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
+    return isinstance(text, str) and (
+        text in STYLES or bool(PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text)))
+    )
+
+
+def _filled(pattern: str, moment: datetime, name: str, categories: Iterable[str]) -> str:
+    """Return the address of a post by a pattern."""
+    parts = {part: moment.strftime(code) for part, code in DATE_PARTS.items()}
+    parts |= {"i_month": str(moment.month), "i_day": str(moment.day), "output_ext": ".html"}
+    parts["categories"] = "/".join(dict.fromkeys(category.lower() for category in categories))
+    parts["title"] = re.sub(r"[^\w.~!$&'()+,;=@]+", "-", name).strip("-")
+    parts["slug"] = re.sub(r"[\W_]+", "-", name).strip("-").lower()
+    path = PLACEHOLDER.sub(lambda match: parts[match[1]], pattern)
+    return re.sub("/{2,}", "/", f"/{path}")

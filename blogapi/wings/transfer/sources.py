@@ -27,7 +27,7 @@ from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, REA
 from blogapi.wings.transfer.images import LocalImages, Placement
 from blogapi.wings.transfer.inherited import HARP_DATA, inherited_by, is_settings, values_of_file
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, Note, NoteDetails
-from blogapi.wings.transfer.names import NO_DATE, SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
+from blogapi.wings.transfer.names import SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
 
 OUR_FILES = ".blogapi"  # prefix of the state files of a push or a pull
@@ -239,7 +239,7 @@ class Sources:
             return None
         folders = path.parent.parts[len(top.parts) :]
         item, name = self._inferred(file, path, top, folders, site)
-        by_pattern = self._address_by_pattern(item, path.parent, name, site)
+        by_pattern = site.address_of(file, path.parent, name, self.permalink or site.pattern, rfc3339(self.now))
         self._judge(item, place, bound, site)
         self._place_images(item, path.parent, top, path.with_suffix("") if file.program.has_asset_folders else None)
         complete(item, rfc3339(self.now), self.drop)
@@ -293,13 +293,6 @@ class Sources:
         if not self.is_movable:  # A push refuses such a file: the word may be misspelt, and the post would be hidden.
             set_status_aside(item)
         hide_unless_public(item, values, inherited, rfc3339(self.now))
-
-    def _address_by_pattern(self, item: Item, folder: Path, name: str, site: Site) -> str:
-        """Return the address that a post had by the pattern of its site."""
-        pattern, published_at = self.permalink or site.pattern, item.fields.get("published_at", NO_DATE)
-        if not pattern or published_at > rfc3339(self.now):
-            return ""
-        return names.address_by_pattern(item.file, folder, name, pattern, site.folder, site.program, site.zone)
 
     def _add_addresses(self, item: Item, by_pattern: str, by_name: str) -> None:
         """Add the old addresses of a post, and the former slugs in its aliases."""
