@@ -44,17 +44,16 @@ def for_scopes(*scopes: str) -> Callable[[View], View]:
 for_strangers = for_scopes(STRANGER)
 
 
-def is_for_strangers(request: Request) -> bool:
-    """Return whether a request needs neither a key nor a session, because of its view.
+def is_for_strangers(view: Callable) -> bool:
+    """Return whether a view needs neither a key nor a session."""
+    return STRANGER in getattr(view, "scopes", ())
 
-    With a wrong method, the views at its path decide, so that strangers get 405 rather than 401.
-    """
-    endpoints, error = {request.endpoint}, request.routing_exception
-    if isinstance(error, MethodNotAllowed):
-        routes = current_app.url_map.bind("localhost")
-        endpoints = {routes.match(request.path, method)[0] for method in error.valid_methods or ()}
-    views = [current_app.view_functions.get(endpoint or "") for endpoint in endpoints]
-    return any(STRANGER in getattr(view, "scopes", ()) for view in views)
+
+def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
+    """Return the views at the path of a request whose method none of them allows."""
+    error, routes = request.routing_exception, app.url_map.bind("localhost")
+    methods = error.valid_methods or () if isinstance(error, MethodNotAllowed) else ()
+    return [app.view_functions[routes.match(request.path, method)[0]] for method in methods]
 
 
 def protect(app: Flask) -> None:
@@ -65,7 +64,11 @@ def protect(app: Flask) -> None:
     def guard() -> None:
         request = current_request()
         request.info.endpoint = endpoint = request.endpoint
-        if not (endpoint and endpoint.startswith(self_guarded)) and not is_for_strangers(request):
+        if endpoint and endpoint.startswith(self_guarded):
+            return
+        # With a wrong method, the views at the path decide, so that strangers get 405 rather than 401.
+        views = [app.view_functions[endpoint]] if endpoint else views_for_other_methods(app, request)
+        if not any(map(is_for_strangers, views)):
             check_access(request)
 
 

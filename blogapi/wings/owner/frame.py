@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
 
-from flask import Response, g, render_template
+from flask import Response, current_app, g, render_template
 from itsdangerous import BadSignature, URLSafeSerializer
 from marshmallow import ValidationError
 from werkzeug.datastructures import MultiDict
@@ -56,7 +56,8 @@ HEADERS = {
 def check_session() -> None:
     """Require a session and, for a change, the token of its form. Without a session, the error page keeps the form."""
     g.form, request.error_page = MultiDict(), error_page
-    is_public, is_change = is_for_strangers(request), request.method not in READ_METHODS
+    is_public = is_for_strangers(current_app.view_functions[request.endpoint or ""])
+    is_change = request.method not in READ_METHODS
     if is_change and request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:
