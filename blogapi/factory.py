@@ -14,7 +14,7 @@ from blogapi import env_file
 from blogapi.api.access import protect
 from blogapi.api.operations import CONVERTERS
 from blogapi.api.request import Request
-from blogapi.api.service import EXTENSION, Service
+from blogapi.api.service import EXTENSION, SERVICE, Service
 from blogapi.config import Config
 from blogapi.posts import due_requests
 from blogapi.storage.database import Database
@@ -49,9 +49,9 @@ class Application(Flask):
     request_class = Request
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
-        config = self.extensions[EXTENSION].config
-        if config.prefix:
-            environ["PATH_INFO"] = config.without_prefix(environ["PATH_INFO"])
+        environ[SERVICE] = service = self.extensions[EXTENSION]
+        if service.config.prefix:
+            environ["PATH_INFO"] = service.config.without_prefix(environ["PATH_INFO"])
         return super().wsgi_app(environ, start_response)
 
     def ensure_sync(self, func: Callable) -> Callable:

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
@@ -15,7 +15,7 @@ from werkzeug.exceptions import BadRequest
 
 from blogapi.api.limiter import Quota
 from blogapi.api.operations import JSON, MARKDOWN, Operation
-from blogapi.api.service import EXTENSION, Service
+from blogapi.api.service import SERVICE, Service
 from blogapi.bounded import OutOfBounds, check_json, check_number
 from blogapi.documents import SET_BY_SERVICE, etags
 from blogapi.storage.database import Database
@@ -60,15 +60,10 @@ class Request(flask.Request):
     body = b""
     file: Any = None  # the MarkdownFile in the body; knows the line of each field
 
-    @cached_property
-    def service(self) -> Service:
-        """The objects of the application."""
-        return flask.current_app.extensions[EXTENSION]
-
-    @cached_property
-    def info(self) -> RequestInfo:
-        """What the server needs to know about this request."""
-        return self.environ.get(INFO) or RequestInfo()
+    def __init__(self, environ: dict[str, Any]):
+        super().__init__(environ)
+        self.service: Service = environ[SERVICE]
+        self.info: RequestInfo = environ.get(INFO) or RequestInfo()
 
     @property
     def client(self) -> bytes | str:

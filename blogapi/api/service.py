@@ -13,6 +13,7 @@ from blogapi.storage.database import Database
 from blogapi.storage.loop import Loop
 
 EXTENSION = "blogapi"  # the key of a Service in `app.extensions`
+SERVICE = "blogapi.service"  # its key in the WSGI environment
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
 
 
