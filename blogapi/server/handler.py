@@ -15,7 +15,7 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote
 
 from flask import Flask
 from gevent import monkey
@@ -231,7 +231,7 @@ class Handler:
         return {
             **self.base_environ,
             "REQUEST_METHOD": head.method,
-            "PATH_INFO": unquote_to_bytes(head.path).decode("latin-1"),
+            "PATH_INFO": unquote(head.path, "latin-1"),
             "QUERY_STRING": head.query,
             "RAW_URI": head.uri,
             "SERVER_PROTOCOL": f"HTTP/{head.version[0]}.{head.version[1]}",

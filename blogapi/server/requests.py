@@ -27,7 +27,7 @@ REMEMBERED_BYTES = 2048  # only sets up to this size are cached
 HTTP_2 = b"PRI * HTTP/2.0"  # the first line from a client that assumes HTTP/2 (RFC 9113, section 3.4)
 
 # A request line that needs no urlsplit: its method, target, path, query and minor version
-PLAIN_LINE = re.compile(rb'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
+PLAIN_LINE = re.compile(r'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
 
 Refusal = tuple[int, str]
 
@@ -95,8 +95,8 @@ class Head:
         line, end, block = data.removeprefix(b"\r\n").partition(b"\r\n")
         if line == HTTP_2:
             raise errors.InvalidHTTPVersion("HTTP/2.0")
-        if len(line) <= REMEMBERED_BYTES and (match := PLAIN_LINE.fullmatch(line)):
-            self.method, self.uri, self.path, self.query, minor = (part.decode() for part in match.groups(b""))
+        if len(line) <= REMEMBERED_BYTES and (match := PLAIN_LINE.fullmatch(line.decode("latin-1"))):
+            self.method, self.uri, self.path, self.query, minor = match.groups("")
             self.version = 1, int(minor)
         else:
             if line.count(b" ") > 1:  # needed for the log, even if the line is invalid
