@@ -1,4 +1,4 @@
 """Micropub (W3C Recommendation of 23 May 2017): posts and images from writing programs.
 
-It is outside /v1, and differs from it in two rules: `error` is a word, and unknown properties are ignored and listed.
+Two rules differ from /v1: `error` is a word, and unknown properties are ignored and listed.
 """

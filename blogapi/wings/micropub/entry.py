@@ -1,4 +1,4 @@
-"""Convert microformats entries to posts and back: their properties become fields, and vice versa."""
+"""Convert microformats entries to posts and back."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.markdown.html import NOT_IN_ADDRESS, image_of, safe_markdown_of
 from blogapi.wings.micropub.message import Submission, without_empty
 
-# Properties with a single value, and the fields they become
+# The field for each property with a single value
 FIELDS_BY_PROPERTY = {
     "name": "title",
     "content": "content",
@@ -35,7 +35,7 @@ NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
 CUT_TITLE = 80  # characters of a title made from the first line
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # at most this many characters of the content, and of a line, are searched
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # a title is searched in this many characters of the content and of a line
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
@@ -55,7 +55,7 @@ def property_names() -> Iterator[None]:
 
 
 def ignored(properties: Iterable[str]) -> list[str]:
-    """Return the names of the properties that blogapi ignores."""
+    """Return the properties that are not stored."""
     return [name for name in properties if name not in KNOWN]
 
 
@@ -92,7 +92,7 @@ def status_of(text: str) -> str:
 
 
 def as_markdown(value: Any) -> tuple[Any, set[str]]:
-    """Convert HTML content to Markdown, which may take 0.3 s; also return the names of dropped elements.
+    """Convert HTML content to Markdown; also return the names of dropped elements. May take 0.3 s.
 
     Raises ValidationError.
     """
@@ -125,9 +125,9 @@ def text(value: Any, name: str) -> str:
 
 
 def post_of(message: Submission, images: list[str], now: str, status: str = "published") -> dict[str, Any]:
-    """Return the fields of a new post, not yet validated; `images` are the URLs of its files.
+    """Return the fields of a new post, not validated yet. `images` are the URLs of its files.
 
-    `status` is its default status. Raises ValidationError.
+    `status` is the default status. Raises ValidationError.
     """
     properties = message.properties
     check_size(properties)
@@ -141,14 +141,14 @@ def post_of(message: Submission, images: list[str], now: str, status: str = "pub
 
 
 def dated(fields: dict[str, Any], status: str, now: str) -> dict[str, Any]:
-    """Return fields with a status; a published post with a time in the future is scheduled."""
+    """Return fields with a status; published with a time in the future means scheduled."""
     status = fields.get("status") or status
     is_in_future = status == "published" and (fields.get("published_at") or "") > now
     return fields | {"status": "scheduled" if is_in_future else status}
 
 
 def photos(properties: Properties, images: list[str]) -> list[str]:
-    """Return the Markdown of the photos: first from properties, then the images. Raises ValidationError."""
+    """Return the Markdown of the photos in properties, then of the images. Raises ValidationError."""
     pairs: list[tuple[str, str]] = []
     for value in properties.get("photo", []):
         alt = value.get("alt") if isinstance(value, dict) else ""
@@ -167,7 +167,7 @@ def photos(properties: Properties, images: list[str]) -> list[str]:
 
 
 def with_photos(content: str, markdown: list[str]) -> str:
-    """Append photos to the content, each in its own paragraph."""
+    """Append photos to the content, each as a paragraph."""
     if not markdown:
         return content
     before = content if content.endswith("\n") or not content else f"{content}\n"
@@ -175,10 +175,7 @@ def with_photos(content: str, markdown: list[str]) -> str:
 
 
 def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """Return the changes that an update makes to a post; "" clears a field.
-
-    Raises ValidationError.
-    """
+    """Return the changes that an update makes to a post; "" clears a field. Raises ValidationError."""
     replaced, added, deleted = parts_of(body)
     if "photo" in replaced:
         raise ValidationError("photos can be added, but not replaced: they are part of the content", "photo")
@@ -220,7 +217,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
     """Return the properties to replace, to add and to delete; None means all values of a property.
 
-    Empty values are dropped. Replacing an optional property with nothing clears it. Raises ValidationError.
+    Empty values are dropped. An optional property that is replaced with nothing is cleared. Raises ValidationError.
     """
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
@@ -243,7 +240,7 @@ def check_size(properties: Mapping[str, list[Any] | None]) -> None:
 
 
 def properties_of(post: Mapping[str, Any], url: str) -> dict[str, list[Any]]:
-    """Return a post as the properties of an entry; its content is the Markdown."""
+    """Return a post as the properties of an entry. The content stays Markdown."""
     properties = {name: [post[field]] for name, field in FIELDS_BY_PROPERTY.items() if post.get(field)}
     return properties | ({"category": post["tags"]} if post["tags"] else {}) | {"url": [url]}
 

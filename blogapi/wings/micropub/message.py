@@ -1,4 +1,4 @@
-"""Micropub requests: forms and JSON, read into one kind of message, and their keys."""
+"""Read Micropub requests, which are forms or JSON, and check their keys."""
 
 import re
 from collections import defaultdict
@@ -21,20 +21,20 @@ from blogapi.wings.images.uploads import FileForm, Upload
 
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = URLENCODED, FORM, JSON
-MAX_STRANGER_BYTES = 1024 * 1024  # limit for a form whose key is not known yet
-MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # limit for a form, not counting its files
+MAX_STRANGER_BYTES = 1024 * 1024  # limit for a form before its key is known
+MAX_FORM_BYTES = MAX_BODY_BYTES + 64 * 1024  # limit for a form without its files
 MAX_FIELDS = 200  # per form
 MAX_TOKEN_BYTES = 200  # limit for an `access_token`; longer than any key, even percent-encoded
 MAX_FILES = 10
 PARTS = re.compile(rb"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,16384}")
-# The name of a field: x[] and x[0] are x, and content[html] or photo[0][alt] are parts of an object (PHP, qs)
+# The name of a field: x[] and x[0] mean x, and content[html] or photo[0][alt] mean a part of an object (PHP, qs)
 FIELD_NAME = re.compile(r"(?P<name>[^\[\]]*)(?P<index>\[[0-9]{0,4}\])?(?:\[(?P<part>html|value|alt)\])?")
-BY_POSITION = "mp-photo-alt"  # keeps its empty values, because each belongs to the photo at the same position
+BY_POSITION = "mp-photo-alt"  # keeps its empty values: each belongs to the photo at its position
 RESERVED = ("h", "action", "url", "access_token", "q")  # form fields that are not properties
 
 
 class Submission(NamedTuple):
-    """A request to create, change or delete a post. Each property is a list of values."""
+    """A request to create, update, delete or restore a post. Each property is a list of values."""
 
     action: str  # empty to create
     url: str
@@ -51,9 +51,9 @@ def count_key(request: Request, key: KnownKey) -> None:
 
 
 def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str] = SCOPES) -> None:
-    """Check and count the key of a request once, and require one of these scopes.
+    """Check and count the key of a request, once; require one of these scopes.
 
-    A form may send the key as `access_token` (RFC 6750, section 2.2). Raises BadRequest if the request has several.
+    A form may send the key as `access_token` (RFC 6750, section 2.2). Raises BadRequest for several keys.
     """
     secrets = {*tokens} | {request.environ.get("HTTP_AUTHORIZATION", "").partition(" ")[2].strip()} - {""}
     if len(secrets) > 1:
@@ -63,7 +63,7 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
     if request.key is None:
         count_key(request)
         due_requests.publish_before_request()
-    assert request.key is not None  # because the request is authorized
+    assert request.key is not None  # because `count_key` has checked it
     if request.key.scope not in scopes:
         raise Forbidden(why_forbidden(request.key.scope))
 
@@ -72,10 +72,7 @@ authorize_writer = partial(authorize, scopes=WRITE_SCOPES)
 
 
 def read(request: Request, opened: ExitStack) -> Submission:
-    """Read a message and authorize its key; `opened` closes the files of a form.
-
-    Raises an HTTPException.
-    """
+    """Read a message and authorize its key; `opened` closes the files of a form. Raises an HTTPException."""
     if request.mimetype == FORM:
         fields, files = read_form(request, opened)
     elif request.mimetype == JSON:
@@ -110,7 +107,7 @@ def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
 
 
 def without_empty(properties: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Drop empty values, and properties without any other values."""
+    """Drop empty values, and properties that have no others."""
     filled = {name: [value for value in values if not _is_empty(value)] for name, values in properties.items()}
     return {name: properties[name] if name == BY_POSITION else values for name, values in filled.items() if values}
 
@@ -121,7 +118,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _of_json(body: dict[str, Any]) -> Submission:
-    """Return the message in a JSON body; a single value counts as a list of one."""
+    """Return the message in a JSON body. A value outside a list counts as a list of one."""
     properties = body.get("properties", {})
     kinds = body.get("type") or [""]
     kind = kinds[0] if isinstance(kinds, list) else kinds
@@ -152,7 +149,7 @@ def _urlencoded(request: Request) -> list[tuple[str, str]]:
 
 
 def unquoted(data: bytes) -> bytes:
-    """Percent-decode text part by part, because urllib takes 80 bytes of memory for each byte."""
+    """Percent-decode text part by part, because urllib needs 80 bytes of memory for each byte."""
     return b"".join(unquote_to_bytes(part[0]) for part in PARTS.finditer(data))
 
 
@@ -163,13 +160,13 @@ def read_form(request: Request, opened: ExitStack) -> tuple[list[tuple[str, str]
         form.authorize()
     form.read()
     form.authorize()
-    # For a field without a file, a browser sends an empty one.
+    # If no file was chosen, a browser sends an empty one.
     files = [file for file in form.files if file.name or file.file.tell()]
     return form.texts(), [file._replace(field=LIST_INDEX.sub("", file.field)) for file in files]
 
 
 class SubmissionForm(FileForm):
-    """A form with files, which need a key; without one, its fields must be short."""
+    """A form with files, which need a key. Without a key, the fields must be short."""
 
     def __init__(self, request: Request, opened: ExitStack):
         super().__init__(request, opened, MAX_FILES, MAX_FORM_BYTES, MAX_FIELDS)

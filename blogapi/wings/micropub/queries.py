@@ -1,4 +1,4 @@
-"""Queries: the configuration, the tags, and posts as entries; and the addresses of posts."""
+"""Answer queries: the configuration, tags, posts as entries, and images. Also find posts by their addresses."""
 
 import re
 from collections.abc import Mapping
@@ -33,12 +33,12 @@ def public(request: Request, path: str) -> str:
 
 
 def url_of(request: Request, post: Fields) -> str:
-    """Return the address of a post: on the site, or else in the API."""
+    """Return the address of a post on the site, or else in the API."""
     return request.service.config.url_on_site(post) or public(request, f"/v1/posts/{post['id']}")
 
 
 def ref_of(request: Request, url: Any) -> PostRef:
-    """Return the post that a URL leads to: on the site, or by id or slug in the API. Raises BadRequest."""
+    """Return the id or slug in the address of a post, on the site or in the API. Raises BadRequest."""
     path = re.sub(r"[?#].*", "", url if isinstance(url, str) else "", flags=re.DOTALL).rstrip("/")
     own = public(request, "/v1/posts/")
     for template in (request.service.config.post_url, f"{own}{{id}}", f"{own}by-slug/{{slug}}"):
@@ -83,7 +83,7 @@ media_query = parameters(
 
 
 def config_of(request: Request) -> Fields:
-    """Return the configuration, with an empty list of syndication targets."""
+    """Return the configuration, or just its empty list of syndication targets."""
     targets: Fields = {"syndicate-to": []}
     if request.args["q"] == "syndicate-to":
         return targets
@@ -91,16 +91,16 @@ def config_of(request: Request) -> Fields:
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
-    """Load the query without empty values and without server commands (`mp-…`), which mean nothing here.
+    """Load the query without empty values and server commands (`mp-…`), which mean nothing here.
 
-    Raises ValidationError for any other unknown parameter, which might ask for another page.
+    Raises ValidationError for any other unknown parameter, because it might select another page.
     """
     pairs = request.environ.get("QUERY_STRING", "").split("&")
     return load_query(schema, "&".join(pair for pair in pairs if not re.match("mp-|[^=]*=?$", pair)))
 
 
 def categories(request: Request) -> Fields:
-    """Return a page of the tags, or of the tags that contain a given string."""
+    """Return a page of the tags, or of those that contain a string."""
     query, status = query_of(request, category_query), "published" if request.published_only else None
     start = query.get("offset", 0)
     end = start + query["limit"]
@@ -111,7 +111,7 @@ def categories(request: Request) -> Fields:
 
 
 def tags_with(reader: Reader, text: str, status: str | None, after: str | None, count: int) -> list[str]:
-    """Return the first `count` tags after `after` whose folded name contains a string. This may read all tags."""
+    """Return up to `count` tags after `after` whose folded name contains a string. This may read all tags."""
     names: list[str] = []
     while after is not None and len(names) < count:
         page = tags.page(reader, MAX_TAGS, after, status)
@@ -121,7 +121,7 @@ def tags_with(reader: Reader, text: str, status: str | None, after: str | None, 
 
 
 def source(request: Request) -> Fields:
-    """Return the post at `url` as an entry, or some of its properties; without `url`, a page of posts."""
+    """Return the post at `url` as an entry; without `url`, a page of posts. `properties` selects some properties."""
     query = query_of(request, source_query)
     names = query.get("properties")
 
@@ -158,7 +158,7 @@ def last_of(reader: Reader, status: str | None, before: int, count: int) -> int:
 
 
 def uploaded(request: Request) -> Fields:
-    """Return a page of the images, newest first, or with `q=last` the address of the newest."""
+    """Return a page of the images, newest first; with `q=last`, the address of the newest."""
     query = query_of(request, media_query)
     start, is_last = query.get("offset", 0), query["q"] == "last"
     before = Cursor("", query["after"]) if "after" in query else None

@@ -1,4 +1,4 @@
-"""The views of Micropub: queries, creations, changes, deletions, and the media endpoint."""
+"""The views of Micropub: queries, changes, and the media endpoint."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -32,8 +32,7 @@ from blogapi.wings.search import index
 OTHER_METHODS = ["PUT", "PATCH", "DELETE", "OPTIONS"]
 ACTIONS = ("update", "delete", "undelete")
 new_post, change_of_post = PostInputSchema(), PostChangeSchema(partial=True)
-# The status and the word of an error, by its usual status. In Micropub, a key without permission gets
-# 401, and a missing post makes the request invalid.
+# The status and word of an error in Micropub, by its usual status. A missing post makes the request invalid.
 ERRORS = {
     401: (401, "unauthorized"),
     403: (401, "insufficient_scope"),
@@ -61,10 +60,9 @@ def finish(response: Response) -> Response:
 # Queries
 
 
-@views.get(MICROPUB)
-@views.get(f"{MICROPUB}/")
+@views.get(MICROPUB, strict_slashes=False)
 def answer_query() -> Response:
-    """Answer a query; show a page for people if the request has neither a query nor a key."""
+    """Answer a query; show a page to a browser, which sends neither a query nor a key."""
     request = current_request()
     asked = request.args.get("q")
     if asked is None and "HTTP_AUTHORIZATION" not in request.environ:
@@ -76,7 +74,7 @@ def answer_query() -> Response:
 
 
 def show_endpoint(request: Request) -> Response:
-    """Show a page with a link to the endpoint, so that people can enter its address in any program."""
+    """Show a page with the address to enter in a program, and a link that programs can discover."""
     page = render_template("micropub.html", endpoint=public(request, MICROPUB))
     headers = [("Link", f'<{public(request, MICROPUB)}>; rel="micropub"'), ("Content-Security-Policy", POLICY)]
     return respond(request, page.encode(), "text/html; charset=utf-8", headers=headers)
@@ -84,7 +82,7 @@ def show_endpoint(request: Request) -> Response:
 
 @for_strangers
 def refuse_xml_rpc() -> Response:
-    """Point programs that use WordPress's interface to Micropub."""
+    """Refer programs that use WordPress's interface to Micropub."""
     endpoint = public(current_request(), MICROPUB)
     raise NotFound(f"XML-RPC is not supported; choose Micropub in the program, with the address {endpoint}")
 
@@ -96,8 +94,7 @@ views.record(lambda state: state.app.add_url_rule("/xmlrpc.php", view_func=refus
 # Changes
 
 
-@views.post(MICROPUB)
-@views.post(f"{MICROPUB}/")
+@views.post(MICROPUB, strict_slashes=False)
 def change_post() -> Response:
     """Create, update, delete or restore a post."""
     request = current_request()
@@ -124,7 +121,7 @@ def change_post() -> Response:
 
 
 def convert_content(request: Request, properties: Any) -> None:
-    """Convert HTML content, if any, in a thread and outside of a transaction."""
+    """Convert HTML content, if any, in a thread, before the transaction."""
     values = properties.get("content") if isinstance(properties, dict) else None
     if isinstance(values, list) and any(isinstance(value, dict) for value in values):
         value = entry.single(properties, "content")
@@ -134,7 +131,7 @@ def convert_content(request: Request, properties: Any) -> None:
 
 
 def convert_time(request: Request, properties: Any) -> None:
-    """Convert a time, if any, to RFC 3339; one without an offset is in the zone of BLOGAPI_TIMEZONE."""
+    """Convert a time, if any, to RFC 3339. Without an offset, it is in BLOGAPI_TIMEZONE."""
     values = properties.get("published") if isinstance(properties, dict) else None
     if isinstance(values, list) and (filled := without_empty({"published": values})):
         time = entry.text(entry.single(filled, "published"), "published")
@@ -144,20 +141,22 @@ def convert_time(request: Request, properties: Any) -> None:
             raise ValidationError(str(error), "published") from None
 
 
-def created_response(request: Request, post: Fields, **more: Any) -> Response:
-    """Answer with the address of a post."""
-    url = url_of(request, post)
+def created_response(request: Request, url: str, **more: Any) -> Response:
+    """Answer with the address of a post or an image."""
     return json_response(request, {"url": url} | more, 201, [("Location", url)])
 
 
 def changed_response(request: Request, old: Fields, new: Fields, **more: Any) -> Response:
     """Answer with the address of a post if it has changed, otherwise with 204."""
-    has_moved = url_of(request, old) != url_of(request, new)
-    return created_response(request, new, **more) if has_moved else no_content(request)
+    url = url_of(request, new)
+    return created_response(request, url, **more) if url != url_of(request, old) else no_content(request)
 
 
 def create(request: Request, message: Submission) -> Response:
-    """Create a post with its photos, once even if the request is repeated. Checks everything before storing files."""
+    """Create a post with its photos, but not again if the request is repeated.
+
+    Nothing is stored before everything has been checked.
+    """
     if message.type not in ("", "h-entry"):
         raise BadRequest("h: must be entry, or left out")
     entry.refuse(message.properties)
@@ -172,11 +171,11 @@ def create(request: Request, message: Submission) -> Response:
     index.prepare(request.database, fields["content"])
     for file, (image, kept) in zip(files, images, strict=True):
         uploads.store_image(request, file, image, kept)
-    # Not the body itself, because the boundary of a form differs each time.
+    # The body itself would differ each time by the boundary of its form.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)
-    return created_response(request, documents.load(post.document), ignored=others)
+    return created_response(request, url_of(request, documents.load(post.document)), ignored=others)
 
 
 def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:
@@ -216,8 +215,7 @@ def upload() -> Response:
         if not chosen:
             raise ValidationError("missing; the form must have a part of this name", "file")
         image, _ = uploads.store_file(request, chosen[0])
-    url = public(request, image.path)
-    return json_response(request, {"url": url}, 201, [("Location", url)])
+    return created_response(request, public(request, image.path))
 
 
 @views.get(MEDIA)
@@ -230,11 +228,10 @@ def answer_media_query() -> Response:
     return json_response(request, uploaded(request))
 
 
-@views.route(MICROPUB, methods=OTHER_METHODS)
-@views.route(f"{MICROPUB}/", methods=OTHER_METHODS)
+@views.route(MICROPUB, methods=OTHER_METHODS, strict_slashes=False)
 @views.route(MEDIA, methods=OTHER_METHODS)
 def refuse_method() -> NoReturn:
-    """Refuse all other methods; without a key, answer 401."""
+    """Refuse all other methods; answer 401 without a key."""
     request = current_request()
     authorize(request)
     raise MethodNotAllowed(["GET", "HEAD", "POST"])
