@@ -1,4 +1,4 @@
-"""Images: uploads in parts, reads in pieces, and the posts that use an image."""
+"""Store images in parts, read them in pieces, and find what uses them."""
 
 import hashlib
 import re
@@ -21,11 +21,11 @@ from blogapi.storage.models import DraftCopy, Post, Proposal, Revision, model
 from blogapi.wings.images.formats import EXTENSIONS, ImageFile, read_image
 
 PART_BYTES = 256 * 1024  # bytes written per transaction
-PIECE_BYTES = 64 * 1024  # bytes read at a time
+PIECE_BYTES = 64 * 1024  # bytes per read
 DELETED_PARTS = 16  # parts deleted per transaction
 PAUSE_SECONDS = 0.001  # pause between transactions; sleep(0) would not let gevent poll the sockets
-UPLOAD_TIME = timedelta(days=1)  # the parts of an unfinished upload are deleted after this time
-PAGE_SIZE = 1000  # images read at a time
+UPLOAD_TIME = timedelta(days=1)  # after this time, the parts of an unfinished upload are deleted
+PAGE_SIZE = 1000  # images per read
 MAX_USES = 3  # at most this many uses of an image are listed
 IMAGE_ID = "[0-9a-f]{32}"
 ADDRESS = re.compile(rf"/images/({IMAGE_ID})\.".encode())
@@ -91,9 +91,9 @@ IMAGE_WITH_ID = Compiled(Image.select(*_columns).where(Image.id == Placeholder("
 def page(
     reader: Reader, limit: int, before: Cursor[str] | None = None, name: str = ""
 ) -> Page[StoredImage, Cursor[str]]:
-    """Return the images before a cursor whose names contain `name`, newest first.
+    """Return a page of the images whose names contain `name`, newest first, before a cursor.
 
-    A cursor without a time takes that of the image with its id. Raises DoesNotExist.
+    A cursor may be only the id of an image. Raises DoesNotExist.
     """
     query = Image.select(*_columns).order_by(Image.created_at.desc(), Image.id.desc()).limit(limit + 1)
     if before:
@@ -129,7 +129,7 @@ ADD_TO_TOTAL = Compiled(
 
 
 def read(reader: Reader, image: StoredImage, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes of an image from `start` to `end` in pieces. May raise Unavailable even after some pieces."""
+    """Yield the bytes of an image from `start` to `end` in pieces. May raise Unavailable even between pieces."""
     while start < end:
         number, offset = divmod(start, PART_BYTES)
         length = min(PIECE_BYTES - offset % PIECE_BYTES, end - start)
@@ -150,7 +150,7 @@ PIECE = Compiled(
 
 
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
-    """Return the image in a file, and the parts of the file to keep. Raises InvalidImage, UnsupportedImage."""
+    """Return the image in a file, with the pieces to keep. Raises InvalidImage, UnsupportedImage."""
     image, digest, size = read_image(file), hashlib.sha256(), 0
     for part in image.parts(file, PART_BYTES):
         digest.update(part)
@@ -163,9 +163,10 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
 def store(
     write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: UploadCheck = None
 ) -> StoredImage:
-    """Write an image part by part and its row last; return it, or the existing image with the same content.
+    """Write an image part by part, then its row; return it, or the existing image with the same content.
 
-    `write` runs an operation in a transaction, like `Database.write`; `check` runs in the last one. Raises Unavailable.
+    `write` runs an operation in a transaction, like `Database.write`. `check` runs in the last transaction. Raises
+    Unavailable.
     """
     stored = None
     try:
@@ -216,13 +217,13 @@ def add(tx: Transaction, image: StoredImage, check: UploadCheck = None) -> Store
 
 
 def find_fetched(reader: Reader, url: str) -> StoredImage | None:
-    """Return the image that was fetched from an address, if it is still stored."""
+    """Return the image fetched from an address, if it is still stored."""
     row = reader.row(FETCHED, url=sha256(url))
     return find_any(reader, row[0]) if row else None
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
-    """Remember the address an image was fetched from."""
+    """Record the address of a fetched image."""
     tx.execute(REMEMBER, url=sha256(url), id=image_id)
 
 
@@ -239,7 +240,7 @@ REMEMBER = Compiled("INSERT INTO fetched_image VALUES (:url, :id) ON CONFLICT (u
 
 
 def uses_of(reader: Reader, image_id: str) -> list[Use]:
-    """Return at most MAX_USES uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
+    """Return up to MAX_USES uses of an image: in posts, revisions, the trash, then in proposals and unsaved text."""
     return _find_uses(reader, image_id, POSTS_THAT_SHOW, REVISIONS_THAT_SHOW, WAITING_THAT_SHOW)
 
 
@@ -278,7 +279,7 @@ WAITING_THAT_SHOW = _uses_query(
 
 
 def used_ids(reader: Reader) -> set[str]:
-    """Return the ids of all images that posts, revisions, the trash, proposals or unsaved texts use. Raises Damaged."""
+    """Return the ids of all images in posts, revisions, the trash, proposals and unsaved text. Raises Damaged."""
     image_ids: set[str] = set()
     for column in (Post.document, Revision.document, Proposal.document, DraftCopy.fields):
         for (text,) in reader.rows(column.model.select(AsBytes(column))):
@@ -291,8 +292,7 @@ def used_ids(reader: Reader) -> set[str]:
 def delete(tx: Transaction, image_id: str, since: str) -> str:
     """Delete an image; return its upload, whose parts the caller must delete. Raises DoesNotExist.
 
-    The caller has checked that nothing used it at the time `since`. Raises Rejected if something that has changed since
-    then uses it now.
+    At the time `since`, the caller found no use of it. Raises Rejected if a change since then uses it.
     """
     image = find(tx, image_id)
     if uses := _find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since):
@@ -304,7 +304,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
 
 
 def delete_parts(tx: Transaction, upload: str) -> int:
-    """Delete some parts of an upload; return how many, or 0 if an image uses it after all."""
+    """Delete some parts of an upload; return how many, or 0 if it belongs to an image."""
     if not tx.row(UPLOAD, name=upload):
         return 0
     parts = ImagePart.select(ImagePart.number).where(ImagePart.upload == upload).limit(DELETED_PARTS)
@@ -322,7 +322,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
 
 
 def prune(tx: Transaction) -> int:
-    """Delete some parts of a day-old upload that belong to no image; return how many."""
+    """Delete some parts of an upload that was left unfinished a day ago; return how many."""
     row = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, row[0]) if row else 0
 

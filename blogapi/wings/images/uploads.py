@@ -1,4 +1,4 @@
-"""Uploads: the file in a body, received and checked in pieces, so it is never in memory as a whole."""
+"""Receive, check and store the image in a body piece by piece, so it is never in memory as a whole."""
 
 import errno
 import os
@@ -28,24 +28,24 @@ CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
 MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_IMAGE_BYTES:,} bytes"
-MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # concurrent uploads: in all, and per client
+MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # concurrent uploads: total, and per client
 
 
 class Upload(NamedTuple):
-    """An uploaded file: its form field, its own name or "", and its content."""
+    """An uploaded file: its form field, its name or "", and its content."""
 
     field: str
     name: str
     file: BinaryIO
 
 
-uploads_of_clients: Counter[Hashable] = Counter()  # concurrent ones
+uploads_of_clients: Counter[Hashable] = Counter()  # concurrent uploads
 _lock = threading.Lock()
 
 
 @contextmanager
 def slot(client: Hashable) -> Iterator[None]:
-    """Count a concurrent upload. Raises ServiceUnavailable if there are too many, in all or of the client."""
+    """Count a concurrent upload. Raises ServiceUnavailable if there are too many, in total or by the client."""
     with _lock:
         if uploads_of_clients.total() >= MAX_UPLOADS or uploads_of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
             raise exceptions.ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
@@ -82,7 +82,7 @@ def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
 
 
 def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
-    """Store an image returned by `identify`."""
+    """Store an image from `identify`; return it, and whether it is new."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
         return known, False
@@ -92,14 +92,14 @@ def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageF
             reason = f"all images together must have at most {limit:,} MiB (BLOGAPI_IMAGES_MB)" if limit else TURNED_OFF
             raise exceptions.RequestEntityTooLarge(reason)
 
-    check(database)  # checked again at the end, because others may be uploaded in the meantime
+    check(database)  # checked again at the end, because other uploads may finish meanwhile
     image = image._replace(upload=images.new_upload(database))
     stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES), check)
     return stored, stored.upload == image.upload
 
 
 def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
-    """Return the image in a file, and the parts of the file to keep. Raises an HTTPException."""
+    """Return the image in a file, with the pieces to keep. Raises an HTTPException."""
     try:
         return request.database.compute_in_thread(request.client, partial(images.identify, sent.file, sent.name))
     except InvalidImage as error:

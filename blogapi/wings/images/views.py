@@ -1,4 +1,4 @@
-"""Views of images: uploads, their list, and their public addresses."""
+"""Views of images: uploading, listing, deleting, and the public addresses."""
 
 import logging
 import re
@@ -43,7 +43,7 @@ from blogapi.wings.images.storage import IMAGE_ID, StoredImage
 log = logging.getLogger(__name__)
 
 CURSOR = re.compile(rf"(?:(?P<time>{CURSOR_TIME})_)?(?P<id>{IMAGE_ID})")
-FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # for the public address
+FILE_NAME = re.compile(rf"({IMAGE_ID})\.[a-z]+")  # in the public address
 PLAIN_NAME = re.compile(r"[ -~]+")  # stored names contain neither quotes nor backslashes
 FOREVER = "public, max-age=31536000, immutable"  # The content at an id never changes.
 PUBLIC_HEADERS = [
@@ -96,7 +96,7 @@ class UploadSchema(StrictSchema):
 
 
 def parse_image_cursor(text: str) -> Cursor[str]:
-    """Parse the cursor of a page: an image's id, or the value that Link gave."""
+    """Parse a cursor: an image's id, or the value from Link."""
     match = CURSOR.fullmatch(text)
     if not match:
         raise ValidationError("must be the id of an image, or the value that Link gave")
@@ -111,12 +111,12 @@ def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
 
 @cache
 def warn(url: str) -> None:
-    """Log a warning, once, that nobody else can open the addresses of images."""
+    """Warn once that other machines cannot open the addresses of images."""
     log.warning(f"addresses of images begin with {url}, which only this machine can open: set BLOGAPI_URL")
 
 
 def image_response(request: Request, image: StoredImage, **options: Any) -> Response:
-    """Answer with an image as JSON, and its entity tag."""
+    """Answer with an image as JSON, with its entity tag."""
     content = f"{dump(as_json(request, image))}\n".encode()
     return tagged_response(request, content, hash_of(content), **options)
 
@@ -203,7 +203,7 @@ def delete_unused(request: Request, image_id: str) -> StoredImage:
 @views.get("/images/<path:name>")
 @for_strangers
 def show_image(name: str) -> Response:
-    """Send an image, or one range of its bytes (RFC 9110, section 14), to anybody."""
+    """Send an image, or one range of its bytes (RFC 9110, section 14), without a key."""
     request = current_request()
     match = FILE_NAME.fullmatch(name)
     image = match and images.find_any(request.database, match[1])
@@ -224,19 +224,16 @@ def show_image(name: str) -> Response:
 
 
 def asked_range(request: Request, tag: str, size: int) -> tuple[int, int] | None:
-    """Return the start and the end of the requested range, if there is exactly one and If-Range holds.
+    """Return the start and end of the requested range if there is exactly one and If-Range matches.
 
     Raises RequestedRangeNotSatisfiable.
     """
-    if request.method != "GET" or "HTTP_RANGE" not in request.environ:
-        return None
-    if request.environ.get("HTTP_IF_RANGE", tag) != tag:
-        return None
-    asked = request.range
-    if not asked or asked.units != "bytes" or len(asked.ranges) != 1:
+    asked = request.range if request.method == "GET" else None
+    has_changed = request.environ.get("HTTP_IF_RANGE", tag) != tag
+    if not asked or has_changed or asked.units != "bytes" or len(asked.ranges) != 1:
         return None
     start, end = asked.ranges[0]
-    part = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # A suffix can be longer than the file.
+    part = Range("bytes", [(max(start, -size), end)]).range_for_length(size)  # A suffix may be longer than the file.
     if not part:
         raise exceptions.RequestedRangeNotSatisfiable(size, description=f"Range: it has {size:,} bytes")
     return part

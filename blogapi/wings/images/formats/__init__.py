@@ -1,7 +1,7 @@
-"""Images: detecting the type of a file by its bytes, and choosing the parts to keep.
+"""Detect the type of an image file by its bytes, and choose the parts to keep.
 
 Only the containers are read, never the pixels. Parts needed to show the picture are kept, byte for byte. Everything
-else is dropped: a photograph's location and camera, comments, thumbnails, and whatever follows the end of the image.
+else is dropped: a photograph's location and camera, comments, thumbnails, and any bytes after the image.
 """
 
 import re

@@ -1,9 +1,9 @@
-"""An image file: reading it by position, and the parts to keep."""
+"""Read an image file by position, and collect the parts to keep."""
 
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-MAX_READS = 200_000  # far more reads than any file needs, and still quick
+MAX_READS = 200_000  # far more than any file needs, and still quick
 READ_BYTES = 64 * 1024
 
 Size = tuple[int, int]  # width and height
@@ -18,7 +18,7 @@ class UnsupportedImage(Exception):
 
 
 class ImageFile(NamedTuple):
-    """An image in a file: its media type, its size as displayed, and the parts to keep, in order."""
+    """An image in a file: its media type, its size as displayed, and the pieces to keep, in order."""
 
     type: str
     width: int
@@ -26,27 +26,24 @@ class ImageFile(NamedTuple):
     pieces: list[bytes | range]  # new bytes, or the positions of bytes in the file
 
     def parts(self, file: BinaryIO, size: int) -> Iterator[bytes]:
-        """Yield the bytes that are kept, in parts of `size` bytes; the last one may be shorter."""
+        """Yield the kept bytes in parts of `size` bytes; the last one may be shorter."""
         part = bytearray()
         for piece in self.pieces:
-            position = 0
-            while position < len(piece):
-                taken = piece[position : position + size - len(part)]
-                position += len(taken)
-                if isinstance(taken, range):
-                    file.seek(taken.start)
-                    part += file.read(len(taken))
-                else:
-                    part += taken
-                if len(part) == size:
-                    yield bytes(part)
-                    part.clear()
+            for start in range(0, len(piece), size):
+                content = piece[start : start + size]
+                if isinstance(content, range):
+                    file.seek(content.start)
+                    content = file.read(len(content))
+                part += content
+                if len(part) >= size:
+                    yield bytes(part[:size])
+                    del part[:size]
         if part:
             yield bytes(part)
 
 
 class FileReader:
-    """Reads a file by position, and records which parts to keep."""
+    """Reads a file by position, and records which pieces to keep."""
 
     def __init__(self, file: BinaryIO):
         self.file = file
