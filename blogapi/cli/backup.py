@@ -17,7 +17,7 @@ from blogapi.cli.images import given_path, given_url
 from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.storage.database import Database
-from blogapi.storage.engine import Engine
+from blogapi.storage.engine import Engine, Transaction
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.models import Backup
 from blogapi.wings import copy
@@ -117,12 +117,15 @@ def record(engine: Engine) -> None:
     try:
         engine.open(create=False)
         with closing(engine):
-            database = Database(engine)
-            time_of_backup = Backup.insert(id=1, made_at=database.now)
-            newest = time_of_backup.on_conflict(conflict_target=[Backup.id], preserve=[Backup.made_at])
-            database.write(lambda tx: tx.execute(newest))
+            Database(engine).write(replace_time)
     except Unavailable as error:
         click.echo(f"The backup is written, but its time is not recorded: {error}", err=True)
+
+
+def replace_time(tx: Transaction) -> None:
+    """Store the current time as the time of the last backup."""
+    tx.execute(Backup.delete())
+    tx.execute(Backup.insert(id=1, made_at=tx.now))
 
 
 def call(url: str) -> None:

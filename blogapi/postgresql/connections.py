@@ -1,7 +1,6 @@
-"""Connections to a PostgreSQL database: opening them, keeping them, and replacing broken ones.
+"""A pool of connections to a PostgreSQL database.
 
-They use libpq's pipelines, because psycopg's are too slow (docs/decisions.md). SETTINGS make query plans independent of
-statistics.
+They use libpq's pipeline mode directly, because psycopg's pipelines are too slow (docs/decisions.md).
 """
 
 import re
@@ -26,11 +25,11 @@ from blogapi.storage.engine import NAME, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
 from blogapi.storage.loop import Loop
 
-MAX_PREPARED = 500  # connections are replaced after this many prepared statements
+MAX_PREPARED = 500  # a connection is replaced after this many prepared statements
 CONNECTION_SECONDS = 2.0  # longest wait for an idle connection
-LOOK_UP_SECONDS = 5.0  # time limit for looking up the result of a COMMIT after losing its response
+LOOK_UP_SECONDS = 5.0  # limit for finding out whether a COMMIT succeeded if its response was lost
 STATUS_POLL_SECONDS = 0.05
-STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, because other requests wait for it
+STATEMENT_TIMEOUT_SECONDS = 2.2  # limit for a query, which other requests may be waiting for
 LOCK_TIMEOUT_SECONDS = 2.0  # longest wait for the writer's lock
 DEFAULTS = {  # BLOGAPI_DATABASE can override these
     "application_name": "blogapi",
@@ -59,13 +58,13 @@ SETTINGS = f"""
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
     SELECT set_config(name, 'lz4', false) FROM pg_settings  -- much faster for large posts
     WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);
-    SELECT repeat(' ', 65536)  -- libpq's buffer stays that large: a list arrives in one piece
+    SELECT repeat(' ', 65536)  -- enlarges libpq's buffer for good, so that a list arrives in one piece
 """
-SESSION = "SELECT pg_backend_pid()"  # the server's process
-# One of several attempts to connect, in psycopg's message
+SESSION = "SELECT pg_backend_pid()"  # the process that serves the session
+# A failed attempt in psycopg's message about several hosts
 ATTEMPT = re.compile(r"^- host: '(.*?)', port: '(.*?)'.* failed: (.*)$", re.MULTILINE)
 UNLIMITED = "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-# SQLSTATEs of temporary failures: a slow query; a server that is full, stopping, starting, or now a standby
+# SQLSTATEs of temporary failures: the query was slow, or the server is full, stopping, starting or now a standby
 PASSING_STATES = {"53300", "53400", "57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "55P03", "55000"}
 
 
@@ -77,11 +76,11 @@ class Result(NamedTuple):
 
 
 class NoRow(Unavailable):
-    """No row can match: a text contains U+0000, or a key was revoked while its request was counted."""
+    """No row can match, because a value contains U+0000, or the key was revoked while its request was counted."""
 
 
 def numbered(statement: Statement) -> str:
-    """Return a statement with PostgreSQL's numbered parameters ($1)."""
+    """Return the text of a statement with numbered parameters ($1)."""
     names = statement.names
     if names is None:
         numbers = count(1)
@@ -105,13 +104,13 @@ class PostgresConnection(psycopg.Connection):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.adapters.register_dumper(int, Int8Dumper)  # else one prepared statement per integer size
+        self.adapters.register_dumper(int, Int8Dumper)  # one for all sizes, which would otherwise each be prepared
         self._adapter = Transformer(self.adapters)
-        self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of prepared statements by text and types
+        self.prepared: dict[tuple[str, tuple], bytes] = {}  # names of prepared statements, by text and parameter types
         self._new_names = map(b"%d".__mod__, count())
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators, waiting for the socket on its behalf for a limited time."""
+        """Run one of psycopg's generators, and wait for the socket in the event loop, which has a timeout."""
         if self.wait_for_socket is None:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -125,7 +124,7 @@ class PostgresConnection(psycopg.Connection):
             raise psycopg.OperationalError("the server does not answer") from None
 
     def bind(self, statement: Statement, values: Mapping[str, Any]) -> tuple:
-        """Return a statement with its values encoded. Raises NoRow if a value cannot occur in PostgreSQL's text."""
+        """Return a statement with its values encoded. Raises NoRow for text that PostgreSQL cannot store."""
         parameters = statement.values if statement.names is None else [values[name] for name in statement.names]
         try:
             dumped = self._adapter.dump_sequence(parameters, [PyFormat.AUTO] * len(parameters))
@@ -143,14 +142,14 @@ class PostgresConnection(psycopg.Connection):
             received = filter(None, self.wait(_fetch(self.pgconn, sum(counts))))
             try:
                 self.pgconn.exit_pipeline_mode()
-            except psycopg.OperationalError:  # The server closed the connection after its last answer, which is valid.
+            except psycopg.OperationalError:  # The server closed the connection after a complete response.
                 self.close()
             return [[self._read(result) for result in islice(received, number)][-1] for number in counts]
         except psycopg.Error as error:
             while len(self.prepared) > known:
                 self.prepared.popitem()
             raise self._failure(error) from error
-        except BaseException:  # after a MemoryError, any number of statements may have arrived
+        except BaseException:  # such as a MemoryError, after which the connection's state is unknown
             self.close()
             raise
 
@@ -196,7 +195,7 @@ class Connections:
         except psycopg.Error:  # The message may contain the password.
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, with libpq parameters") from None
         user, hosts, ports, database = (str(parameters.get(name, "")) for name in ("user", "host", "port", "dbname"))
-        # Otherwise the name would contain a part of the password.
+        # An unescaped @ or / in a password would make it part of the name.
         if "@" in f"{hosts}{database}" or not re.fullmatch("[0-9,]*", ports):
             raise ValueError("BLOGAPI_DATABASE: must be postgresql://USER@HOST/NAME, %40 for @, %2F for /")
         places = zip(hosts.split(","), cycle(ports.split(",")), strict=False)
@@ -209,7 +208,7 @@ class Connections:
         self._settings = SETTINGS if is_limited else f"{SETTINGS}; SET statement_timeout = 0"
 
     def connect(self) -> PostgresConnection:
-        """Open a connection in a thread, because looking up a name blocks. Raises Unavailable."""
+        """Open a connection, in a thread because resolving a host name blocks. Raises Unavailable."""
         try:
             connection = self._loop.run_in_thread(self._open)
         except (psycopg.Error, OSError, UnicodeError) as error:
@@ -223,7 +222,7 @@ class Connections:
         return connection
 
     def check_sessions(self, connection: PostgresConnection) -> None:
-        """Raise Unavailable if a pooler lets several connections share a session, which holds locks and settings."""
+        """Raise Unavailable if a pooler makes connections share a session, because locks and settings belong to it."""
         session = connection.execute(SESSION).fetchone()
         if session == (connection.info.backend_pid,):  # There is no pooler.
             return
@@ -256,7 +255,7 @@ class Connections:
             self._free.release()
 
     def committed(self, transaction_id: str) -> bool | None:
-        """Return whether a transaction was committed although the response to COMMIT was lost; None if unknown."""
+        """Return whether a transaction whose COMMIT got no response was committed; None if unknown."""
         deadline = time.monotonic() + LOOK_UP_SECONDS
         while time.monotonic() < deadline:
             with suppress(psycopg.Error, Unavailable), closing(self.connect()) as connection:
@@ -279,7 +278,7 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
     results = []
     for _ in range(2 * count + 1):  # libpq returns None after each statement's result.
         while pgconn.is_busy():
-            pgconn.consume_input()  # Reading what has arrived is faster than waiting first.
+            pgconn.consume_input()  # Usually, input is already there, and a wait would be slower.
             if pgconn.is_busy():
                 yield Wait.R
                 pgconn.consume_input()
@@ -288,6 +287,6 @@ def _fetch(pgconn: PGconn, count: int) -> PQGen[list[PGresult | None]]:
 
 
 def reason(error: Exception) -> str:
-    """Return an error's message, for each host, in one line. libpq's messages never contain the password."""
+    """Return an error's message in one line, with the cause for each host. libpq never includes the password."""
     hosts = [f"{host} port {port}: {cause}" for host, port, cause in ATTEMPT.findall(str(error))]
     return "; ".join(hosts) or str(error).strip().partition("\n")[0] or type(error).__name__

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +70,6 @@ class PostgresContents(Contents):
 
     def schema(self) -> list[str]:
         return [*super().schema(), OWN_SCHEMA]
-
-    def locked(self) -> AbstractContextManager:
-        return nullcontext()  # The open transaction has the lock.
 
     def clear_index(self) -> None:
         self.execute("TRUNCATE search")

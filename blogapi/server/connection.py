@@ -1,4 +1,4 @@
-"""A client's connection, whose reads and writes have a deadline."""
+"""A client's connection, with deadlines for its reads and writes."""
 
 import socket
 import struct
@@ -21,7 +21,7 @@ HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 IDLE_SECONDS = 75  # a connection stays open for this long after a response
-KEEP_ALIVE_SECONDS = 70  # what clients are told: less, so that they send no request while it is being closed
+KEEP_ALIVE_SECONDS = 70  # announced to clients; less, so that they send no request while it is being closed
 NOTHING = bytes(4)  # FIONREAD of a socket without unread input
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
@@ -86,7 +86,7 @@ class ClientConnection:
         self._queue(self.wait_turn)
 
     def take_places(self) -> None:
-        """Wait until the request, a change, may be carried out. Until then, the connection may be evicted.
+        """Wait until the request, a change, may run. Until then, the connection may be evicted.
 
         Raises TimeoutError if there are too many requests or large responses.
         """
@@ -96,7 +96,7 @@ class ClientConnection:
                 self._queue(self.shared.place_for_large_change)
             if not self.tier.responses.reserve(self, 0):  # over budget, and no stalled response to evict
                 raise TimeoutError
-            self.tier.responses.release(self)  # so that what is not sent at once is counted
+            self.tier.responses.release(self)  # `_send` reserves what the kernel does not take at once.
 
     def leave_places(self, *, keep: int = 0) -> None:
         """Release all places except the first `keep`."""

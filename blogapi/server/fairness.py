@@ -5,7 +5,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import gevent
 from gevent.hub import Hub
@@ -14,6 +14,9 @@ from greenlet import greenlet
 from blogapi.config import Config
 from blogapi.storage.keys import PREFIX
 
+if TYPE_CHECKING:
+    from blogapi.server.connection import ClientConnection
+
 TURN_SECONDS = 0.002  # time for requests before the loop polls the sockets again
 MB = 1024 * 1024
 KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
@@ -21,8 +24,8 @@ MAX_STREAMS = 512  # at most this many streamed responses at a time
 STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicted
 OWN_STALLED_SECONDS = 5.0  # likewise, if the client's own next change needs the room
 STALLED_POLL_SECONDS = 1.0  # interval at which a waiting change looks for such responses
-MAX_CHANGES = 24  # at most this many changes of a client at a time, until their large responses are sent
-MAX_LARGE_CHANGES = 2  # at most this many changes with large bodies in all, because each takes up to ten times its size
+MAX_CHANGES = 24  # at most this many changes per client at a time; one ends when a large response is sent
+MAX_LARGE_CHANGES = 2  # at most this many changes with large bodies at a time; each needs up to ten times its size
 MIN_WAITING = 1 / 16  # waiting connections are dropped only if they are at least this share of all
 MIN_ACCEPTED = 1 / 2  # likewise, for requests whose key was accepted
 MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
@@ -42,7 +45,7 @@ CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent t
 
 
 class Queue:
-    """Waiting greenlets, which a subclass resumes: round-robin by client, alternating known clients and strangers."""
+    """Waiting greenlets, which are resumed round-robin by client, alternating between known clients and strangers."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
@@ -131,22 +134,7 @@ class RoundRobinSemaphore(Queue):
             self._next().switch()
 
 
-class Holder(Protocol):
-    """What a budget needs to know about a connection, as ClientConnection describes it."""
-
-    client: Client
-    tier: "Tier"
-    is_idle: bool
-    is_accepted: bool
-    reading: bool
-    progress_at: float
-
-    def end(self) -> None: ...
-    def drop(self) -> None: ...
-    def has_input(self) -> bool: ...
-
-
-Victim = Callable[["Budget", Holder], Holder | None]
+Victim = Callable[["Budget", "ClientConnection"], "ClientConnection | None"]
 
 
 class Budget:
@@ -155,9 +143,9 @@ class Budget:
     def __init__(self, size: int, victim: Victim):
         self.left = size
         self.victim = victim
-        self.held: dict[Holder, int] = {}  # longest without progress first
+        self.held: dict[ClientConnection, int] = {}  # longest without progress first
 
-    def reserve(self, connection: Holder, size: int, *, needed: bool = False) -> bool:
+    def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
         """Reserve bytes for a connection. If too few are left, return False, or exceed the budget if `needed`."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
@@ -169,25 +157,25 @@ class Budget:
         connection.progress_at = time.monotonic()
         return True
 
-    def release(self, connection: Holder) -> None:
+    def release(self, connection: "ClientConnection") -> None:
         """Release the bytes of a connection."""
         self.left += self.held.pop(connection, 0)
 
-    def progress(self, connection: Holder) -> None:
+    def progress(self, connection: "ClientConnection") -> None:
         """Record that a client has read part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
 
-def oldest_head(budget: Budget, connection: Holder) -> Holder | None:
-    """Choose the oldest request whose key was not accepted yet, else one of the busiest or of the same client."""
+def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
+    """Choose the oldest request whose key was not accepted yet, else one of the busiest client, else of this client."""
     arriving = [holder for holder in budget.held if holder.reading and holder is not connection]
     heads = (holder for holder in arriving if not holder.is_accepted)
     own = (holder for holder in arriving if holder.client == connection.client)
     return next(heads, None) or oldest_of_busiest(budget, connection) or next(own, None)
 
 
-def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
+def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
     """Choose the oldest request of the busiest client, if that has at least two more than this client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
@@ -196,26 +184,26 @@ def oldest_of_busiest(budget: Budget, connection: Holder) -> Holder | None:
     return next(holder for holder in budget.held if holder.client == client and holder.reading)
 
 
-def stalled(budget: Budget, connection: Holder) -> Holder | None:
+def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
     """Choose the client that has read nothing for longest, if it has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
 
 class Tier:
-    """The budgets that all strangers share, or all known clients, whom strangers cannot evict."""
+    """The budgets shared by all strangers, or by all known clients, whom strangers cannot evict."""
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
         self.bodies = Budget(body_mb * MB, oldest_of_busiest)
         self.small = Budget(small_mb * MB, oldest_head)  # headers and small bodies
         self.responses = Budget(response_mb * MB, stalled)
-        # Connections that wait for another request; for the first one, or with a head; and with the body of a request
-        # whose key was accepted. The longest wait comes first in each.
-        self.idle: dict[Holder, None] = {}
-        self.waiting: dict[Holder, None] = {}
-        self.accepted: dict[Holder, None] = {}
+        # Connections that wait between requests, during a request, and for a body after the key was accepted. The
+        # longest wait comes first.
+        self.idle: dict[ClientConnection, None] = {}
+        self.waiting: dict[ClientConnection, None] = {}
+        self.accepted: dict[ClientConnection, None] = {}
 
-    def queue(self, connection: Holder) -> dict[Holder, None]:
+    def queue(self, connection: "ClientConnection") -> "dict[ClientConnection, None]":
         """Return where a connection waits."""
         if connection.is_idle:
             return self.idle
@@ -256,7 +244,8 @@ class SharedState:
     def make_room(self, count: int) -> None:
         """Drop one of `count` connections: an idle one, or else the longest wait, of the larger tier.
 
-        A single key can hold them all. If only a few wait, most others are about to end, and nothing is dropped.
+        That can be the known clients' tier, because one key can hold all connections. If only a few wait, nothing is
+        dropped, because most others are about to end.
         """
         waiting = max(([*tier.idle, *tier.waiting] for tier in (self.strangers, self.known)), key=len)
         if len(waiting) < count * MIN_WAITING:
@@ -266,7 +255,7 @@ class SharedState:
                 connection.drop()
                 break
 
-    def place_for_change(self, connection: Holder) -> RoundRobinSemaphore:
+    def place_for_change(self, connection: "ClientConnection") -> RoundRobinSemaphore:
         """Wait until the client may make a change; return what to release. Ends the client's own stalled responses."""
         semaphore = self._changes.get(connection.client)
         if semaphore is None:

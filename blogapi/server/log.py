@@ -1,7 +1,6 @@
-"""The log, on standard error: lines of the worker, of gunicorn and of the application, without keys.
+"""The log of gunicorn, the worker and the application on standard error, without keys.
 
-A request is one line, every other line has the process and a level (docs/running.md). systemd's journal adds its own
-times; lines that go there have none.
+docs/running.md describes the lines. Those for systemd's journal have no time, because it adds its own.
 """
 
 import atexit
@@ -29,7 +28,7 @@ MAX_WAITING = 10_000  # at most this many queued lines
 BATCH_SECONDS = 0.02  # lines that arrive within this time are written together
 EXIT_SECONDS = 1.0  # longest wait for the last lines when a process ends
 
-# The originals, even under gevent: an unread log must not block a greenlet.
+# The originals, which gevent has not patched, because an unread log must not block a greenlet
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 select = get_original("select", "select")

@@ -27,7 +27,7 @@ OTHER_WORKERS = (
 MIN_FILES = 256
 MAC_FILES = 10_240  # highest limit that macOS accepts by default
 STOP_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
-GROUP_AND_OTHERS = 0o077  # permissions of everybody except the owner
+GROUP_AND_OTHERS = 0o077  # permissions of everyone but the owner
 # struct flock: a write lock on one byte, beyond the bytes that SQLite locks (from 2**30 on)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
 LOCK_SECONDS = 3.0  # the worker outlives a killed master by a second
@@ -45,7 +45,7 @@ def on_starting(server: Any) -> None:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(database)
-        engine.open(config.create, upgrade=True)  # A failure here is one line; in the worker, a traceback.
+        engine.open(config.create, upgrade=True)  # A failure prints one line here, but a traceback in the worker.
         engine.close()
         if isinstance(database, Path):
             server.database_lock = lock(database)  # The worker of a killed server may still use the address.

@@ -77,8 +77,8 @@ class SharedDatabase(Database):
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a read in a thread. Only a few run at a time, so that other requests get CPU time.
 
-        Only one per client runs or waits, so that nobody waits for all of another client's requests. Raises Unavailable
-        after BUSY_SECONDS, or when the request ends.
+        Only one per client runs or waits, so that no client waits for all requests of another. Raises Unavailable after
+        BUSY_SECONDS, or when the request ends.
         """
         until = time.monotonic() + BUSY_SECONDS
         goes_on = threading.Event()
@@ -99,9 +99,8 @@ class SharedDatabase(Database):
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
         """Run a slow function that needs no database, while other requests are answered.
 
-        Each client runs one at a time, so that nobody waits for another's work. At most COMPUTING run in all: more
-        would share one processor, need more memory, and delay requests longer. Raises Unavailable after waiting
-        BUSY_SECONDS.
+        Each client runs one at a time, so that it does not delay others. At most COMPUTING run in total, because more
+        would need more memory and delay requests longer. Raises Unavailable after waiting BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turns[client], until), locked(self._computing, until):

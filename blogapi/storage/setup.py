@@ -6,8 +6,8 @@ import sqlite3
 import sys
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import regex
@@ -75,20 +75,16 @@ class Contents(ABC):
         """Return the statements in a SQL file, in this engine's SQL."""
 
     @abstractmethod
-    def locked(self) -> AbstractContextManager:
-        """Open a transaction that keeps other processes from setting up the database."""
-
-    @abstractmethod
     def clear_index(self) -> None:
         """Remove all words from the search index."""
 
     @abstractmethod
-    def rows(self, query: str) -> Iterable[tuple]:
-        """Run a query; yield its rows, keeping a few in memory."""
-
-    @abstractmethod
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         """Add rows to a table."""
+
+    def rows(self, query: str) -> Iterable[tuple]:
+        """Run a query; yield its rows, keeping a few in memory."""
+        return self.execute(query)
 
     def schema(self) -> list[str]:
         """Return the statements that set up an empty database."""
@@ -101,29 +97,32 @@ class Contents(ABC):
     def set_up(self, create: bool, upgrade: bool = False) -> bool:
         """Set up an empty database or upgrade an old one, and have all posts indexed again if UNICODE has changed.
 
-        Return whether it was empty. Raises Unavailable if it is not ours, is newer, is empty without `create`, or is
-        old without `create` or `upgrade`.
+        Return whether it was empty. PostgreSQL's engine holds a lock meanwhile. Raises Unavailable like `is_current`.
         """
-        if self._is_current(create, upgrade):
+        if self.is_current(create, upgrade):
             return False
-        with self.locked():
-            version = self.version  # read again, because another process may have been faster
+        version = self.version
+        if version:
+            upgrade_from(version, self.execute, self.statements)
+            self._check_tables(version)
+        else:
+            for statement in self.schema():
+                self.execute(statement)
+        self.version = VERSION
+        if self.unicode != UNICODE:
             if version:
-                upgrade_from(version, self.execute, self.statements)
-                self._check_tables(version)
-            else:
-                for statement in self.schema():
-                    self.execute(statement)
-            self.version = VERSION
-            if self.unicode != UNICODE:
-                if version:
-                    self.clear_index()
-                    self.execute("DELETE FROM search_rebuild")
-                    self.execute(REBUILD)
-                self.unicode = UNICODE
+                self.clear_index()
+                self.execute("DELETE FROM search_rebuild")
+                self.execute(REBUILD)
+            self.unicode = UNICODE
         return not version
 
-    def _is_current(self, create: bool, upgrade: bool) -> bool:
+    def is_current(self, create: bool, upgrade: bool) -> bool:
+        """Return whether it needs no change.
+
+        Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old without `create` or
+        `upgrade`.
+        """
         version = self.version
         if not version and not create:
             raise Unavailable(EMPTY)
@@ -198,19 +197,17 @@ class SqliteContents(Contents):
     def statements(self, text: str) -> list[str]:
         return STATEMENT_END.split("".join(section(text, "SQLite")).strip())
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def set_up(self, create: bool, upgrade: bool = False) -> bool:
+        if self.is_current(create, upgrade):  # without the lock, which a server may hold
+            return False
         self.execute("BEGIN IMMEDIATE")
         with self.connection:  # commits, or rolls back
-            yield
+            return super().set_up(create, upgrade)
 
     def clear_index(self) -> None:
         self.execute("DROP TABLE search")
         for statement in filter(INDEX_SETUP.search, self.statements(SCHEMA)):
             self.execute(statement)
-
-    def rows(self, query: str) -> Iterable[tuple]:
-        return self.execute(query)
 
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
         values = ", ".join("?" * len(columns))

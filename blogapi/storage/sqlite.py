@@ -1,4 +1,4 @@
-"""The SQLite engine: a database file, its connection and transactions, and the meaning of its errors."""
+"""The SQLite engine: a database file, its connection, its transactions and its errors."""
 
 import logging
 import os
@@ -48,12 +48,12 @@ class FileDatabase(SqliteDatabase):
 class Sqlite(Engine):
     """A database file with one persistent connection, or one per thread if requests run in threads.
 
-    Waiting for a lock inside SQLite would block the whole process. So SQLite only waits for `wait_seconds`, and the
+    A wait for a lock inside SQLite would block the whole process, so SQLite waits for at most `wait_seconds`, and the
     caller of `begin` retries.
     """
 
     dialect = "sqlite"
-    slow_reads = 5  # in threads; while this many clients run slow searches, others wait for theirs
+    slow_reads = 5  # each in a thread of its own
     waits_cooperatively = False
 
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
@@ -66,10 +66,6 @@ class Sqlite(Engine):
         self._reserve = Reserve(self.folder)
 
     def open(self, create: bool = True, upgrade: bool = False) -> bool:
-        """Connect, set up or upgrade the database as Engine says, and return whether it was set up.
-
-        Raises Unavailable with the reason in one line if the database cannot be used.
-        """
         try:
             check_sqlite()  # before it creates the file
             # Keys and drafts are private: SQLite copies mode 0600 to -wal and -shm.
@@ -104,10 +100,7 @@ class Sqlite(Engine):
         return reason + REMEDIES.get(code_of(error), "")
 
     def another(self, wait_seconds: float) -> Self:
-        """Return an engine with its own connection to the same database, for another thread.
-
-        Does not call `open`, because closing the file drops all of SQLite's locks on it in this process.
-        """
+        # It must not `open` the file: closing it would drop all locks that SQLite has on it in this process.
         other = type(self)(self.path, wait_seconds)
         other._files = {self.path: self._files[self.path]}
         other.peewee_db.connect()
@@ -115,7 +108,6 @@ class Sqlite(Engine):
 
     @property
     def folder(self) -> Path:
-        """The folder for incoming uploads, on the same disk as the database."""
         return self.path.resolve().parent
 
     @property
@@ -124,7 +116,6 @@ class Sqlite(Engine):
         return self.peewee_db.connection()
 
     def close(self) -> None:
-        """Close the connection. The last one to close removes the -wal."""
         if self.peewee_db.close():
             self._files.pop(self._wal, None)
         self._reserve.close()
@@ -225,14 +216,13 @@ class Sqlite(Engine):
         try:
             if not self.peewee_db.is_closed() and self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            # The next write can use pages that deletions have freed. The -wal has more pages than the file grows by.
+            # Then the next write can use pages that deletions have freed. The file grows by less than the -wal shrinks.
             if code == sqlite3.SQLITE_FULL and not self._checkpoint():
                 with self._reserve.released(room=0):
                     self._checkpoint()
             if code in DISTRUSTED:
                 self._check_files()  # If the file is gone, keep the old connection.
-                self.close()
-                self.peewee_db.connect()
+                self._reconnect()
         except (*ERRORS, Unavailable) as failure:
             log.error("cannot recover the connection to the database: %s", failure)
 
@@ -288,10 +278,12 @@ class Sqlite(Engine):
 
     def _save_wal(self) -> None:
         """Checkpoint a deleted -wal while this process still has it open; a kill would lose it."""
-        busy, _, _ = self.run(SQL("PRAGMA wal_checkpoint(TRUNCATE)"), {}).fetchone()
-        if busy:
+        if not self._checkpoint():
             raise Unavailable("the -wal of the database was deleted while another program uses it", RETRY_SECONDS)
         log.error("the -wal of the database was deleted; its contents were written into the database")
+        self._reconnect()
+
+    def _reconnect(self) -> None:
         self.close()
         self.peewee_db.connect()
 
@@ -331,7 +323,7 @@ class SqliteTransaction(Transaction):
             self.connection.execute("COMMIT")
         except ERRORS as error:
             self.engine.write_failed = True
-            # If the data was written but not synced, SQLite may recover the commit when it reopens the file.
+            # Data that was written but not synced may be recovered when SQLite reopens the file.
             if code_of(error) == sqlite3.SQLITE_FULL:
                 raise DiskFull(error) from error
             is_written = getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_IOERR_WRITE
