@@ -43,7 +43,7 @@ My first post.
 
 def fields(text, mark="---"):
     """The fields from this front matter."""
-    read = parse(front(text, mark=mark), ReadOptions(strict=True)).fields
+    read = parse(front(text, mark=mark), ReadOptions(None, keeps_others=False)).fields
     return {name: read[name] for name in read if name != "content"}
 
 
@@ -226,7 +226,7 @@ def test_everything_after_the_front_matter_is_content_byte_for_byte(data, conten
 
 def test_in_a_request_front_matter_must_come_first():
     data = b"\n---\ntitle: A\n---\n"
-    assert parse(data, ReadOptions(strict=True)).fields == {"content": data.decode()}
+    assert parse(data, ReadOptions(None, keeps_others=False)).fields == {"content": data.decode()}
 
 
 @cases(
@@ -272,7 +272,7 @@ def test_unknown_names_in_toml_are_returned_with_their_lines():
 def test_a_flat_file_keeps_names_with_a_meaning_at_the_top_level_under_params(name):
     post = {"title": "A", "slug": "a", "status": "draft", "content": "B", "tags": [], "params": {name: "x", "own": "y"}}
     post |= {"id": "1", "created_at": "2020-01-02T03:04:05Z"}
-    fields = parse(render(post, flat=True), ReadOptions(keeps_others=True)).fields
+    fields = parse(render(post, flat=True)).fields
     assert (fields["params"], fields.get("cover_image"), fields["slug"]) == ({"own": "y", name: "x"}, None, "a")
 
 

@@ -1,4 +1,4 @@
-"""Read the fields of a post from front matter, by the names that this service and other programs use."""
+"""Read the fields of a post from front matter, under the names that blogapi and other programs use."""
 
 import re
 from collections.abc import Callable
@@ -13,21 +13,21 @@ from blogapi.wings.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Pro
 
 TRUTH_VALUES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 TRUTH_NUMBERS = {"1": "true", "0": "false"}
-# Other programs' words for a status, and ours
+# Words for a status in other programs and here
 STATUS_WORDS = {
     **dict.fromkeys(("publish", "live", "public", "featured"), "published"),
     **{"future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"},
     **{status: status for status in STATUSES},
 }
-ADDRESS_NAMES = ("url", "src", "image", "path")  # names for the address of an image that has other properties
-TAG_NAMES = ("name", "title", "label", "slug")  # names for a tag that has other properties
+ADDRESS_NAMES = ("url", "src", "image", "path")  # names for the address in a mapping for an image
+TAG_NAMES = ("name", "title", "label", "slug")  # names for the tag in a mapping for a tag
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
 IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # a list in a string, as written by Bear
 EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
 
 
 def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
-    """Rename the names of another program to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
+    """Rename another program's names to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
     values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
         lifted = {key: value for key, value in values[name].items() if key.lower() in BY_LOWER_CASE}
@@ -45,7 +45,7 @@ def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
                 continue
             fields.add(field)
             names[name] = {"published_at": "date", "status": "published"}.get(field, field)
-            if field == "cover_image":  # Templates may also use it under its own name.
+            if field == "cover_image":  # Templates may also use the original name.
                 values, lines = values | {field: values[name]}, {field: lines[name]} | lines
                 names |= {name: name, field: field}
     values = {names[name]: _as_time(value) if names[name] == "date" else value for name, value in values.items()}
@@ -57,7 +57,7 @@ def _is_null(value: Any) -> bool:
 
 
 def _as_time(value: Any) -> Any:
-    """Return as text a date that is a number since 1970, or in a mapping as in MkDocs."""
+    """Return a date as text if it counts since 1970, or is in a mapping, as in MkDocs."""
     value = value.get("created", value) if isinstance(value, dict) else value
     match = EPOCH.fullmatch(value) if isinstance(value, str) else None
     return datetime.fromtimestamp(int(match[1]), UTC).isoformat() if match else value
@@ -66,9 +66,9 @@ def _as_time(value: Any) -> Any:
 def read_fields(
     values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], program: Program | None, zone: tzinfo
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields in front matter, and the name in the file for each; other values go to `others`.
+    """Return the fields in front matter, and the name in the file for each. Other values go to `others`.
 
-    Without a `program`, the front matter is from a request, where contradictions are errors.
+    Without a `program`, the file is from a request, and contradictions are errors.
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -137,7 +137,7 @@ def _tags_in(value: Any) -> list[Any]:
 
 
 def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
-    """Return tags as a program divides them, if they are in one string, and without its marks."""
+    """Divide tags in one string as the program does, and remove its marks."""
     if isinstance(value, str) and program.tag_separator == " " and len(tags) == 1:
         tags = tags[0].split()
     if isinstance(value, str) and program.tag_separator == "" and tags:
@@ -194,14 +194,14 @@ CONVERTERS: dict[Kind, Callable[..., Any]] = {
     **{"tags": _tags, "slugs": _tags, "time": _time, "url": _address, "params": _params},
 }
 FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
-# The field for each name, and the function that reads its value. A field's own name comes first.
+# The field for each name, and the function that reads its value; a field's own name comes first
 FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
     name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[FIELDS[field].kind]))
     for field, names in NAMES_OF_FIELDS.items()
     for name in names
 }
-IGNORED = ("id", "created_at")  # names that a request may contain, without effect
+IGNORED = ("id", "created_at")  # have no effect in a request
 NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
 FIELD_NAMES = tuple(field for field in NAMES_OF_FIELDS if field not in IGNORED)
-# Names with a meaning at the top level, by their lower case
+# Names with a meaning at the top level, by their lower-case form
 BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_CONVERTERS, *IGNORED)}

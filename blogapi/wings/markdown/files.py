@@ -31,9 +31,9 @@ FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language 
 PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
 TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # texts written without quotes
-LASTMOD, PERMALINK = "lastmod", "permalink"  # a flat file adds these before `created_at`, for Hugo and Eleventy
-EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # names in every file that `render` wrote
+UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # values written without quotes
+LASTMOD, PERMALINK = "lastmod", "permalink"  # added to flat files before `created_at`, for Hugo and Eleventy
+EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # in every file that `render` wrote
 # Words that YAML 1.1 or 1.2 does not read as text
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes
@@ -46,17 +46,17 @@ class MarkdownFile(NamedTuple):
 
     fields: dict[str, Any]  # fields of a post, `content` included, as in JSON; times are RFC 3339
     created_at: str | None = None  # RFC 3339
-    number: int = 0  # the `id` in the service that exported it; 0: none
-    others: Mapping[str, Any] = {}  # values of other names, as written; `fields` contains them in `params`
+    number: int = 0  # the `id` in the service that exported it, or 0
+    others: Mapping[str, Any] = {}  # values of other names, as written; `params` contains them, too
     values: Mapping[str, Any] = {}  # values of all names, as written
     sources: Mapping[str, str] = {}  # the name in the file for each field
     lines: Mapping[str, int] = {}  # the line of each name
-    content_line: int = 0  # the line where the content begins; 0 if the post has no file of its own
+    content_line: int = 0  # the line where the content begins; 0 for a post in an export
     program: Program = ANY  # the program that wrote it
-    is_exported: bool = False  # whether it contains all of EXPORTED_NAMES, so that nothing is inferred from its name
+    is_exported: bool = False  # whether it contains EXPORTED_NAMES, so nothing is inferred from its path
 
     def line_of(self, field: str) -> int | None:
-        """Return the line of a field if it is known. For the content, it is the line of the first control character."""
+        """Return the line of a field, or of the first control character in the content, if known."""
         field, _, place = field.partition(".")
         field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
         if field != "content" or not self.content_line:
@@ -67,14 +67,10 @@ class MarkdownFile(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How to read front matter: by default, as any program's.
+    """How to read front matter: by default, as any program's."""
 
-    Then unknown names go to `params`, white space may come first, and of several images or excerpts the first counts.
-    """
-
-    strict: bool = False  # The file must be written for this service, and an unknown name is an error, …
-    keeps_others: bool = False  # … unless this puts unknown names into `params`.
-    program: Program = ANY
+    program: Program | None = ANY  # None for a request, which must be written for this service
+    keeps_others: bool = True  # whether unknown names go to `params`; otherwise, they are errors
     zone: tzinfo = UTC  # time zone for times without an offset
     date_from: str = ""  # the name for the date if the file has no other
 
@@ -84,16 +80,17 @@ DEFAULT = ReadOptions()
 
 def parse(data: bytes, options: ReadOptions = DEFAULT) -> MarkdownFile:
     """Read a Markdown file. Raises MarkdownError."""
-    language = None if options.strict else FRONT_MATTER_LANGUAGE.match(data)
+    is_request = options.program is None
+    language = None if is_request else FRONT_MATTER_LANGUAGE.match(data)
     if language:
         if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # JSON is read as YAML.
             name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
             raise MarkdownError(f"front matter in {name} cannot be read: write it as YAML", 1)
         data = b"---" + data[language.end() :]
-    delimiter, text, content, line = split(data, skip_blank=not options.strict)
+    delimiter, text, content, line = split(data, skip_blank=not is_request)
     if language and language[1] == b"toml":
         delimiter = b"+++"
-    if not delimiter and not options.strict:
+    if not delimiter and not is_request:
         delimiter, text, content, line = split_headers(content)
     read = _read if len(text) <= CACHED_CHARACTERS else _read.__wrapped__
     file = read(delimiter, text, options)
@@ -105,55 +102,54 @@ def parse(data: bytes, options: ReadOptions = DEFAULT) -> MarkdownFile:
 
 @lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
 def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
-    values, lines = PARSERS.get(delimiter, read_headers)(text)
-    all_values, all_lines, program, zone = values, lines, options.program, options.zone
-    keeps_others = options.keeps_others or not options.strict
-    if not options.strict:
-        if program is ANY:
-            program = BY_HEADER_FORM.get(delimiter.decode()) or program_with_names(values)
-            zone = zone_named(program.zone) or zone
+    values, lines = all_values, all_lines = PARSERS.get(delimiter, read_headers)(text)
+    program, zone = options.program, options.zone
+    if program is ANY:
+        program = BY_HEADER_FORM.get(delimiter.decode()) or program_with_names(values)
+        zone = zone_named(program.zone) or zone
+    if program:
         program = OURS if lines.keys() >= EXPORTED_NAMES else program
         dated = with_date_name(program, options.date_from) if options.date_from else program
         values, lines = renamed(values, lines, dated)
     is_exported = lines.keys() >= EXPORTED_NAMES
-    if is_exported and keeps_others and ("status" not in values or "draft" in values):
+    if is_exported and options.keeps_others and ("status" not in values or "draft" in values):
         values = _without_added(values)
-    known = FIELD_CONVERTERS.keys() - IMPORTED if options.strict else FIELD_CONVERTERS.keys()
+    known = FIELD_CONVERTERS.keys() if program else FIELD_CONVERTERS.keys() - IMPORTED
     others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
-    if others and not keeps_others:
+    if others and not options.keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"
         ways_out = "put it into `params`, or add ?unknown=params to the address"
         raise MarkdownError(f"{shortened(name)} is unknown: {ways_out}; known: {names}", lines[name])
-    fields, sources = read_fields(values, lines, others, None if options.strict else program, zone)
-    if keeps_others and (params := typed(others) | fields.get("params", {})):
+    fields, sources = read_fields(values, lines, others, program, zone)
+    if options.keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
             raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
     created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0
     contents = fields, created_at, own_id, others, all_values | values, sources, all_lines | lines
-    return MarkdownFile(*contents, program=program, is_exported=is_exported)
+    return MarkdownFile(*contents, program=program or ANY, is_exported=is_exported)
 
 
 def _without_added(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a flat export without what it adds before `created_at`; later ones are the author's own."""
+    """Return the values of a flat export without those it added; names after `created_at` are the author's own."""
     names = [*values]
     added = {LASTMOD, PERMALINK}.intersection(names[: names.index("created_at")])
     return {name: value for name, value in values.items() if name not in added}
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
-    """Return whether a name at the top level would be read as a field of the post, or turn it into a draft."""
+    """Return whether a name at the top level would be read as a field, or turn the post into a draft."""
     is_hiding = post["status"] in ("published", "scheduled") and hides(name, post["params"][name])
     return is_hiding or name.lower() in BY_LOWER_CASE
 
 
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
-    """Write a post as a Markdown file; reading it gives the same post.
+    """Write a post as a Markdown file that reads back as the same post.
 
-    `flat` writes it for other programs: with their names for status and date, and with the names in `params` at the top
-    level, except those that would mean something else there.
+    With `flat`, other programs can read it: status and date have their usual names, and the names in `params` move to
+    the top level, except those that would mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
@@ -172,7 +168,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
 
 
 def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values at the top of a flat file; they keep Hugo and Eleventy, not Jekyll, from building drafts."""
+    """Return the fields in a flat file. Hugo and Eleventy will not build a draft, but Jekyll will."""
     status, params = values["status"], {name.lower() for name in post.get("params", {})}
     ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
     top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
@@ -194,7 +190,7 @@ def read_block(text: str) -> dict[str, Any]:
     try:
         return typed(read_yaml(text)[0])
     except MarkdownError as error:
-        # The line number counts an opening delimiter.
+        # The line number includes an opening delimiter.
         raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None
 
 
@@ -215,7 +211,7 @@ def heading(content: str) -> str:
     if not match or VISIBLE.search(content[: match.start()]):
         return ""
     text = (match[1] or "").rstrip(" \t")
-    opened = text.rstrip("#")  # a closing sequence
+    opened = text.rstrip("#")  # without a closing sequence
     return opened.strip(" \t") if opened[-1:] in ("", " ", "\t") else text
 
 

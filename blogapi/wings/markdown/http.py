@@ -17,17 +17,15 @@ from blogapi.wings.markdown.front_matter import MarkdownError
 
 POST_TYPES = (JSON, MARKDOWN)  # media types of a post
 NO_BREAK = "body: has no line break: end even a single line with one; curl keeps them with --data-binary, not with -d"
-CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # removed, because files are UTF-8 anyway
+CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # ignored, because files are always UTF-8
 
 
 def parse_file(request: Request) -> dict[str, Any]:
-    """Return the fields in a file sent as the body, not validated yet. Raises BadRequest."""
+    """Return the fields in the file in the body, not validated yet. Raises BadRequest."""
     if lost_line_breaks(request):
         raise BadRequest(NO_BREAK)
     try:
-        options = ReadOptions(
-            strict=True, keeps_others="unknown" in request.query, zone=request.service.config.timezone
-        )
+        options = ReadOptions(None, "unknown" in request.query, request.service.config.timezone)
         request.file = parse(request.body, options)
     except MarkdownError as error:
         raise BadRequest(f"body: {error}") from None
@@ -35,7 +33,7 @@ def parse_file(request: Request) -> dict[str, Any]:
 
 
 def lost_line_breaks(request: Request) -> bool:
-    """Return whether curl seems to have removed the line breaks of a file. Another program may send only a heading."""
+    """Return whether curl has probably removed the line breaks. From another program, one line may be all."""
     body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
     is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")
     beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")
@@ -43,7 +41,7 @@ def lost_line_breaks(request: Request) -> bool:
 
 
 def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()) -> Response:
-    """Answer with a post as JSON or, if the client prefers that, as a Markdown file with an ETag of its own."""
+    """Answer with a post as JSON or, if the client prefers it, as a Markdown file with another ETag."""
     if not prefers_markdown(request):
         return post_response(request, document, headers=headers, vary="Accept")
     fields = json.loads(document)

@@ -1,7 +1,8 @@
 """Decide whether a post in a file of any program was public, and find the passwords in it.
 
 One list of names serves all programs. A post is public unless one of these names, at any depth, has a value not known
-to mean public. So a misunderstood name makes a draft, which the report lists; it never publishes what was hidden.
+to mean public. So a misunderstood name at worst makes a draft, which the report lists, and never publishes a hidden
+post.
 """
 
 import re
@@ -21,8 +22,8 @@ OFF = {"false", "no", "off", "0", "n", "never", "none"}
 PUBLIC = ON | {"public", "publish", "published", "visible", "listed", "live", "open", "default", "featured", "always"}
 PUBLIC |= {"everyone", "everybody", "anyone", "all", "world", "scheduled", "future", "archived"}
 PASSWORD = re.compile(".*pass(word|wd|phrase|code|key).*|pass|pwd|pw|encrypt(ed|ion)?(key)?|cipher(text)?")
-MAY_BE_PASSWORD = {"secret", "protect", "protected", "private", "lock"}  # unless their value is a word listed here
-# Parts of names that hide a post, and of values that do
+MAY_BE_PASSWORD = {"secret", "protect", "protected", "private", "lock"}  # unless the value is a word from this module
+# Parts of names and values that hide a post
 HIDING = re.compile(
     "draft|priv(at|ad|é)|hid(e|den|ing)|unlist|delist|unpublish(ed|$)|secret|confidential|protect|restrict|embargo"
     "|unfinished|inprogress|pending|deleted|trash|inactive|disabled|headless|exclude|members?(only|$)|subscriber"
@@ -30,38 +31,38 @@ HIDING = re.compile(
     "|^((is)?(wip|removed|internal|sent|todo)|(ignored?|skip)(post|page)?|lock(ed)?|(requires?)?auth(entication|required)?)$"
     "|entwurf|brouillon|borrador|bozza|rascunho|szkic|черновик|下書き|草稿"
 )
-# Names of this service and of other programs for parts of a page: `hide_title`, `cover.hidden`
+# Parts of names that hide only a part of a page: `hide_title`, `cover.hidden`
 OF_A_PART = re.compile(
     "toc|title|cover|image|thumb|author|comment|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
     "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe$"
     "|newsletter$|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget|search|meta"
 )
-# Mappings in which a name means the same as at the top, and words in front of names
+# Mappings whose names mean the same at the top level, and words in front of names
 NEUTRAL = re.compile(
     "(params|extra|custom|metadata|meta|frontmatter|data|options|access|post|page|article|entry|content|document"
     "|publish(ing)?(?=st)|publication(?=st)|is|as|dg|do|to)(?=.)"
 )
-# Names for the date of publication. A future one hides a post whose program does not read that name as the date.
+# Names for the date of publication; a future date hides the post even if its program uses another name
 PUBLICATION = re.compile(
     "(publish|publication|post(ed|ing)?|release)(date|time)|date(published|publish|posted|released)"
 )
-# Titles of posts that are not finished: `[DRAFT] Rye`, `WIP: Rye`, `Rye (draft)`
+# Titles of unfinished posts: `[DRAFT] Rye`, `WIP: Rye`, `Rye (draft)`
 DRAFT_TITLE = re.compile(
     r"\s*([\[({<](draft|wip|private|unlisted|hidden)[\])}>].*|(draft|wip) ?:.*|.*[\[(](draft|wip)[\])]\s*)", re.DOTALL
 )
 HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # Nikola, Obsidian
-# Reasons for a draft that an author expects
+# Reasons that do not surprise the author of a draft
 PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
 LATEST = "~"  # sorts after every time
 
 
 class Inherited(NamedTuple):
-    """What a post inherits from its path, a file in its folders or its site: values, or a reason to hide it."""
+    """Values that a post inherits from its path, a file in its folders or its site, or a reason to hide it."""
 
     source: str  # the name of the file
     values: Mapping[str, Any] = {}
     is_default: bool = True  # whether the post's own value takes precedence
-    why: str = ""  # what hides the post if not a value: `exclude in _config.yml`
+    why: str = ""  # the reason to hide the post: `exclude in _config.yml`
 
 
 def _hides(value: str, now: str) -> bool:
@@ -88,8 +89,8 @@ def _is_to_come(value: str, now: str) -> bool:
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
-# Names, in lower case and with letters and digits only, and whether a value hides a post, given the present time.
-# Any row whose names match counts; names with HIDING in them are one more.
+# Names, as lower-case letters and digits, and whether a value hides a post at the present time. Every row whose names
+# match counts; names that contain HIDING are another row.
 NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
     (PASSWORD, _hides),
     (
@@ -108,7 +109,7 @@ NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
         ),
         _says_hidden,
     ),
-    # In Jekyll, `none` is a style of addresses, and a post without a layout.
+    # In Jekyll, `none` is a permalink style, and means no layout.
     (re.compile("permalink|layout"), lambda value, now: value != "none" and _says_hidden(value, now)),
     (re.compile("(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)"), _is_over),
     (
@@ -122,21 +123,23 @@ NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
 
 
 def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> str:
-    """Return what hides a post, such as `draft: true in posts.json`; "" if it may be published.
+    """Return the reason to hide a post, such as `draft: true in posts.json`; "" if it may be published.
 
-    `values` are those of its file or, in an export, of the post. `inherited` are those of its folders, nearest first,
-    and of its site. A time without an offset counts as UTC; `now` is in RFC 3339.
+    `values` are those of its file or, in an export, of the post. `inherited` lists its folders, nearest first, and its
+    site. A time without an offset counts as UTC; `now` is in RFC 3339.
     """
-    own, why = {_plain(name) for name in values}, next(_reasons(values, now), "")
-    for source, data, is_default, reason in inherited if not why else ():
+    if reason := next(_reasons(values, now), ""):
+        return reason
+    own = {_plain(name) for name in values}
+    for source, data, is_default, why in inherited:
         counting = {name: value for name, value in data.items() if not (is_default and _plain(name) in own)}
-        if why := reason or next((f"{entry} in {source}" for entry in _reasons(counting, now)), ""):
-            break
-    return why
+        if reason := why or next((f"{entry} in {source}" for entry in _reasons(counting, now)), ""):
+            return reason
+    return ""
 
 
 def publication_to_come(params: Mapping[str, Any], now: str) -> str:
-    """Return a date of publication in the future, as `name: value`, among values that no field was read from, or ""."""
+    """Return a future date of publication in `params`, as `name: value`, or ""."""
     for name, value in params.items():
         if PUBLICATION.fullmatch(_plain(name)) and _is_to_come(str(value).strip()[:1000], now):
             return shown(f"{name}: {str(value)[:40]}")
@@ -144,7 +147,7 @@ def publication_to_come(params: Mapping[str, Any], now: str) -> str:
 
 
 def hides(name: str, value: Any) -> bool:
-    """Return whether a value under this name hides a post, now or at a later time: an expiry date always does."""
+    """Return whether a value under this name hides a post now or later, as an expiry date does."""
     return any(_reasons({name: value}, LATEST)) or bool(publication_to_come({name: value}, LATEST))
 
 
@@ -169,7 +172,7 @@ def _plain(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
-    """Return the functions that tell whether a value under this name hides a post."""
+    """Return the tests for a value under this name."""
     plain = _plain(name)
     while match := NEUTRAL.match(plain):
         plain = plain[match.end() :]
@@ -178,7 +181,7 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
 
 
 def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[str]:
-    """Yield what hides a post, as `name: value`; a password is not shown. `above` is the path of its mapping."""
+    """Yield reasons to hide a post, as `name: value` without passwords. `above` is the path of the mapping."""
     for name, value in values.items():
         if len(name) > MAX_PARAM_NAME:  # Params do not keep it.
             continue
