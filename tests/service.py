@@ -11,15 +11,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from blogapi.engines import engine_for
 from blogapi.storage import keys
-from blogapi.storage.database import Database
+from tests.databases import opened
 
 CHECKOUT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -120,10 +119,8 @@ class Server:
 
     def write(self, operation, *arguments):
         """Run a function on the database in this process, which takes less time than a command."""
-        engine = engine_for(self.database)
-        engine.open()
-        with closing(engine):
-            return operation(Database(engine), *arguments)
+        with opened(self.database) as database:
+            return operation(database, *arguments)
 
     def blogapi(self, *arguments, timeout=60):
         """Run a command next to the server; kill it after `timeout` seconds."""

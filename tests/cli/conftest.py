@@ -8,10 +8,9 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.posts import lists
-from blogapi.storage.database import Database
-from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.images import storage as images
 from tests.blogs import write_files
+from tests.databases import opened
 from tests.images.pictures import gif, jpeg, png, webp
 
 URL = "http://127.0.0.1:8000"
@@ -23,18 +22,14 @@ def path(tmp_path, monkeypatch):
     """The file of a database that has been set up."""
     path = tmp_path / "blog.db"
     monkeypatch.setenv("BLOGAPI_DATABASE", str(path))
-    engine = Sqlite(path)
-    engine.open()
-    engine.close()
-    return path
+    with opened(path):
+        return path
 
 
 @pytest.fixture
 def storage(path):
-    engine = Sqlite(path)
-    engine.open()
-    yield Database(engine)
-    engine.close()
+    with opened(path) as database:
+        yield database
 
 
 @pytest.fixture

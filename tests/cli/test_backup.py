@@ -1,8 +1,6 @@
 """`blogapi backup DIR --keep`: names, what is removed, and what happens after success."""
 
 import os
-import sqlite3
-from contextlib import closing
 from datetime import datetime, timedelta
 
 from click.testing import CliRunner
@@ -10,6 +8,7 @@ from click.testing import CliRunner
 from blogapi.cli import command_line
 from blogapi.cli.backup import BACKUP_NAME, superfluous, time_of
 from blogapi.storage.errors import Unavailable
+from tests.databases import execute
 from tests.receiver import Receiver
 from tests.service import free_port
 
@@ -53,8 +52,7 @@ def test_a_backup_into_a_folder_is_named_checked_and_announced(run, storage, wri
     assert (status, error) == (0, [])
     assert line == f"wrote {new}, {new.stat().st_size:,} bytes; removed 2 old ones"
     assert {path.name for path in folder.iterdir()} == {new.name, "mine.db", at("2020-01-03"), at("2020-01-04")}
-    with closing(sqlite3.connect(new)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert execute(new, "PRAGMA integrity_check") == [("ok",)]
 
 
 def test_what_a_killed_backup_left_is_removed_once_it_has_not_grown_for_an_hour(run, storage, write):
@@ -68,9 +66,8 @@ def test_what_a_killed_backup_left_is_removed_once_it_has_not_grown_for_an_hour(
 
 def test_the_time_of_a_backup_is_stored_if_the_database_can_be_written(run, path, storage, tmp_path):
     assert run("backup", tmp_path / "a.db")[0] == 0
-    with closing(sqlite3.connect(path)) as connection, connection:
-        assert connection.execute("SELECT count(*) FROM backup WHERE made_at > '2026'").fetchone() == (1,)
-        connection.execute("PRAGMA user_version = 11")
+    assert execute(path, "SELECT count(*) FROM backup WHERE made_at > '2026'") == [(1,)]
+    execute(path, "PRAGMA user_version = 11")
     status, _, error = run("backup", tmp_path / "b.db")
     assert (status, error[0][:55]) == (0, "The backup is written, but its time is not recorded: ca")
 

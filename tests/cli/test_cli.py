@@ -3,22 +3,19 @@
 import os
 import re
 import socket
-import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing, contextmanager
 
 import pytest
 from click.testing import CliRunner
 
 from blogapi import cli
 from blogapi.storage import keys
-from blogapi.storage.database import Database
 from blogapi.storage.models import SCOPES
-from blogapi.storage.sqlite import Sqlite
 from tests.cases import cases
 from tests.cli.conftest import invoke
+from tests.databases import execute, opened
 from tests.service import BIN, CHECKOUT, Server, unmeasured
 
 KEY = re.compile(r"blog_[A-Za-z0-9_-]{43}\n")
@@ -36,22 +33,14 @@ def run(missing):
     return invoke
 
 
-@contextmanager
-def opened(path):
-    engine = Sqlite(path)
-    engine.open(create=False)
-    yield Database(engine)
-    engine.close()
-
-
 def names(path):
     """The names of all keys."""
-    with opened(path) as database:
+    with opened(path, create=False) as database:
         return [key.name for key in keys.listing(database)]
 
 
 def is_valid(path, key):
-    with opened(path) as database:
+    with opened(path, create=False) as database:
         return keys.authenticate(database, keys.digest_of(key.strip())) is not None
 
 
@@ -137,8 +126,7 @@ def prints_or_changes_nothing(run, path, *commands):
         assert status == 1
         assert re.fullmatch("blogapi: .*nothing was changed\n", error)
         assert (is_valid(path, old), names(path)) == (True, ["old"])
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
+        assert execute(path, "SELECT count(*) FROM owner_session") == [(0,)]
 
 
 @pytest.mark.smoke

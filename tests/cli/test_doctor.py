@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from click.testing import CliRunner
 
 from blogapi import cli
 from tests.cases import cases
+from tests.databases import execute
 from tests.service import BIN, CHECKOUT, free_port, without_rights
 
 
@@ -41,8 +41,7 @@ def test_it_knows_the_server_port_in_another_terminal(server):
 def test_each_fault_has_a_line(path, run, folder):
     os.chmod(path, 0o644)
     run("import", folder(a="---\nstatus: published\n---\n# A"))
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE post SET published_at = replace(published_at, '20', '29')")
+    execute(path, "UPDATE post SET published_at = replace(published_at, '20', '29')")
     status, found = checks(BLOGAPI_URL="http://blog.invalid:1")
     assert status == 1
     assert found["permissions"] == f"WRONG: other users can read the database: chmod 600 {path}"
@@ -74,16 +73,14 @@ def test_it_says_that_a_database_is_new_or_has_no_key(path, run, folder):
     assert checks()[1]["contents"] == "ok, 1 post"
     run("import", folder(b="B"))
     assert checks()[1]["contents"] == "ok, 2 posts"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM api_key")
+    execute(path, "DELETE FROM api_key")
     assert checks()[1]["contents"].startswith("WRONG: 2 posts, without any key: ")
 
 
 def test_damage_and_a_missing_index_are_found(path, run, folder):
     run("keys", "create", "mine")
     run("import", folder(a="A" * 500_000))
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP INDEX post_status")
+    execute(path, "DROP INDEX post_status")
     assert checks()[1]["database"].startswith("WRONG: the index post_status is missing: ")
     with open(path, "r+b") as file:
         file.seek(-100 * 4096, os.SEEK_END)

@@ -10,9 +10,8 @@ import pytest
 
 from blogapi import env_file
 from blogapi.storage import keys
-from blogapi.storage.database import Database
-from blogapi.storage.sqlite import Sqlite
 from tests.cli.conftest import invoke
+from tests.databases import opened
 from tests.pages import Page
 from tests.service import BIN, add_key, slowness
 
@@ -37,11 +36,9 @@ def run(environ):
 @pytest.fixture
 def key_in_current_folder(environ, tmp_path):
     """The default database, blog.db, with a key called phone."""
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    add_key(Database(engine), "phone")
-    yield Database(engine)
-    engine.close()
+    with opened(tmp_path / "blog.db") as database:
+        add_key(database, "phone")
+        yield database
 
 
 # What systemd 252 reads; each name is HOST

@@ -8,15 +8,14 @@ from click.testing import CliRunner
 from blogapi import documents
 from blogapi.cli import command_line
 from blogapi.clock import earlier
-from blogapi.engines import engine_for
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
-from blogapi.storage.database import Database
 from blogapi.storage.models import Author
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.storage import StoredImage
+from tests.databases import opened
 
 CONTENT = b"a" * images.PART_BYTES + b"b"
 
@@ -65,12 +64,9 @@ def test_a_backup_and_a_copy_contain_images(run, add, tmp_path):
     for command in ("backup", "copy"):
         path = tmp_path / f"{command}.db"
         assert run(command, path)[0] == 0
-        engine = engine_for(path)
-        engine.open(create=False)
-        database = Database(engine)
-        image = images.find(database, f"{1:032x}")
-        assert b"".join(images.read(database, image, 0, image.bytes)) == CONTENT
-        engine.close()
+        with opened(path, create=False) as database:
+            image = images.find(database, f"{1:032x}")
+            assert b"".join(images.read(database, image, 0, image.bytes)) == CONTENT
 
 
 # The address of the service has changed

@@ -22,6 +22,7 @@ from blogapi.wings.transfer.items import Item
 from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.storage import Event
 from tests.cli.conftest import many, stored
+from tests.databases import busy, execute
 from tests.invariants import sound_posts
 from tests.service import BIN, eventually
 
@@ -49,8 +50,7 @@ def test_an_import_calls_webhooks_only_on_request(run, folder, storage):
 def test_a_damaged_post_is_refused_and_the_others_are_imported(run, folder, path):
     top = folder(a="# A", b="# B")
     run("import", top)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE post SET document = '{' WHERE slug = 'a'")
+    execute(path, "UPDATE post SET document = '{' WHERE slug = 'a'")
     folder(a="# New", b="# New")
     assert run("import", top) == (1, ["made 0, changed 1, unchanged 0, refused 1"], [f"{top}/a.md: a post is damaged"])
 
@@ -108,19 +108,16 @@ def test_an_interrupted_import_leaves_complete_posts_and_can_be_continued(run, f
 
 @pytest.mark.slow
 def test_it_waits_for_a_busy_database(folder, path):
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with busy(path):
         process = start(folder(a="# A"))
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(4)  # longer than a request waits
-        other.execute("ROLLBACK")
     assert process.communicate(timeout=60)[0] == "made 1, changed 0, unchanged 0, refused 0\n"
 
 
 def test_it_gives_up_on_a_database_that_stays_busy(run, folder, path, monkeypatch):
     monkeypatch.setattr("blogapi.storage.database.PATIENT_SECONDS", 0)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with busy(path):
         result = CliRunner().invoke(cli.command_line, ["import", str(folder(a="# A"))])
     assert str(result.exception) == "database is locked"
     assert result.stdout == "made 0, changed 0, unchanged 0, refused 0\n"
@@ -135,9 +132,8 @@ def test_a_stopped_terminal_holds_no_transaction_open(folder, path):
         return struct.unpack("i", fcntl.ioctl(process.stderr, termios.FIONREAD, bytes(4)))[0]
 
     eventually(lambda: unread() > 60_000, 30)
-    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        other.execute("ROLLBACK")
+    with busy(path):
+        pass
     assert process.poll() is None
     output, error = process.communicate(timeout=60)
     assert (output, len(error.splitlines())) == ("made 1, changed 0, unchanged 0, refused 500\n", 500)
@@ -163,8 +159,7 @@ def test_every_post_is_exported_and_a_second_export_writes_nothing(run, folder, 
     assert run("export", tmp_path / "out") == (0, ["written 120, unchanged 0, deleted 0"], [])
     assert run("export", tmp_path / "out") == (0, ["written 0, unchanged 120, deleted 0"], [])
     assert len(list((tmp_path / "out").iterdir())) == 120
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM post WHERE slug = 'post-00007'")
+    execute(path, "DELETE FROM post WHERE slug = 'post-00007'")
     assert run("export", tmp_path / "out")[1] == ["written 0, unchanged 119, deleted 0"]
     assert run("export", tmp_path / "out", "--delete")[1] == ["written 0, unchanged 119, deleted 1"]
     assert not (tmp_path / "out/post-00007.md").exists()
@@ -191,8 +186,7 @@ def test_a_scheduled_post_that_is_due_is_exported_as_published(run, storage, tmp
 def test_a_damaged_post_is_named_and_its_file_is_kept(run, folder, path, tmp_path):
     run("import", folder(a="# A", b="# B", c="# C"))
     run("export", tmp_path / "out")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE post SET document = '{' WHERE slug IN ('a', 'c')")
+    execute(path, "UPDATE post SET document = '{' WHERE slug IN ('a', 'c')")
     (tmp_path / "out/b.md").unlink()
     result = CliRunner().invoke(cli.command_line, ["export", str(tmp_path / "out"), "--delete"])
     assert str(result.exception) == "these posts are damaged: 3, 1; all others were read"

@@ -9,9 +9,8 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from blogapi.posts import storage as posts
-from blogapi.storage.database import Database
 from blogapi.storage.models import Author
-from blogapi.storage.sqlite import Sqlite
+from tests.databases import opened
 from tests.invariants import sound_posts
 from tests.pages import Page
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer
@@ -66,12 +65,9 @@ def test_the_blocks_on_moving_and_backups_work(shell, page_server, tmp_path):
         output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, output
 
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    database = Database(engine)
-    add_key(database, "mine")
-    database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]}, Author("first"))
-    database.close()
+    with opened(tmp_path / "blog.db") as database:
+        add_key(database, "mine")
+        database.write(posts.add, {"title": "A", "content": "x", "status": "published", "tags": ["a"]}, Author("first"))
     page_server.execute("DROP DATABASE blogapi")
     run(MOVE)
     dump, restore = BACKUP.splitlines()

@@ -8,14 +8,13 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
-from contextlib import closing
 
 import pytest
 import yaml
 
 from tests.blogs import SAMPLES, write_files
+from tests.databases import execute
 from tests.images.pictures import jpeg
 from tests.outside.conftest import shell
 from tests.pages import Page
@@ -261,8 +260,7 @@ def test_the_pages_on_health_metrics_and_backups_work(sh, service, tmp_path):
     backup = BACKUP.replace('"blog-', f'"{tmp_path}/blog-')
     assert sh(backup) == ""
     (copy,) = tmp_path.glob("blog-*.db")
-    with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("SELECT slug FROM post").fetchall() == [("sourdough",)]
+    assert execute(copy, "SELECT slug FROM post") == [("sourdough",)]
 
     metrics = sh(f"curl -f http://{target}/metrics --oauth2-bearer {service.key}", "")
     (group,) = yaml.safe_load(ALERTS)["groups"]

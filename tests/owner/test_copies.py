@@ -1,8 +1,6 @@
 """Unsaved text: copies of what is typed into forms, and forms that are shown again after an error."""
 
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -11,6 +9,7 @@ from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.copies import Copy, Sent
 from blogapi.wings.webhooks.storage import Event
 from tests.cases import cases
+from tests.databases import execute
 from tests.owner.pages import FULL, Page, follow, put_copy, send, shown, view
 
 NEW, EDIT = ("/settings/posts/new", "Save draft"), ("/settings/posts/1/edit", "Save draft")
@@ -314,12 +313,10 @@ def test_a_stranger_cannot_write_and_the_size_of_the_returned_form_is_limited(ow
 
 def test_if_the_database_fails_the_form_is_kept_until_it_works(config, owner, client):
     page = view(owner, "/settings/posts/new")
-    rename = "ALTER TABLE {} RENAME TO {}"
-    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute(rename.format("owner_session", "away"))
-        page = page.press("Save draft", **FULL)
-        assert (page.status, page.all(".problem h2")) == (503, ["Not saved, but nothing is lost"])
-        other.execute(rename.format("away", "owner_session"))
+    execute(config.database, "ALTER TABLE owner_session RENAME TO away")
+    page = page.press("Save draft", **FULL)
+    assert (page.status, page.all(".problem h2")) == (503, ["Not saved, but nothing is lost"])
+    execute(config.database, "ALTER TABLE away RENAME TO owner_session")
     page = page.press("Save draft")
     assert (page.status, page.all(".problem p")[1]) == (403, "Press the button again.")
     assert page.press("Save draft").status == 200

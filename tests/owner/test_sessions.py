@@ -1,8 +1,6 @@
 """The sessions of the owner's page, the links that open them, and the protection of its forms."""
 
 import re
-import sqlite3
-from contextlib import closing
 
 import pytest
 import urllib3
@@ -12,6 +10,7 @@ from blogapi.wings.owner import sessions
 from blogapi.wings.owner.posts import counts
 from blogapi.wings.owner.sessions import OwnerSession
 from tests.cases import cases
+from tests.databases import busy, execute
 from tests.owner.pages import NO_SESSION, SECTIONS, Page, enter, send, view
 from tests.service import Server
 
@@ -54,8 +53,7 @@ def test_a_link_works_once(app, database, stranger):
 
 
 def test_a_link_that_is_not_valid_writes_nothing(config, stranger):
-    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")  # A write would be 503.
+    with busy(config.database):  # A write would be 503.
         assert open_session(stranger, "blog_link_x").status_code == 404
 
 
@@ -133,8 +131,7 @@ def test_the_command_line_prints_a_link_or_a_code_and_ends_all_sessions(tmp_path
         assert status(service, cookie) == 200
         assert service.blogapi("login", "--end").stdout == ""
         assert status(service, cookie) == 403
-        with closing(sqlite3.connect(service.database)) as connection:
-            assert connection.execute("SELECT count(*) FROM owner_session").fetchone() == (0,)
+        assert execute(service.database, "SELECT count(*) FROM owner_session") == [(0,)]
         path = unused.strip().removeprefix("http://127.0.0.1:81")
         assert status(service, cookie, path) == 404
         service.stop()
@@ -224,8 +221,7 @@ def test_an_unknown_path_is_answered_with_a_page(owner):
 @pytest.mark.usefixtures("impatient")
 def test_a_busy_database_is_answered_with_a_page(config, owner):
     action, fields = view(owner, "/settings/keys").form("Create key")
-    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with busy(config.database):
         page = Page(owner, send(owner, action, fields | {"name": "laptop"}))
     assert (page.status, page.headers["Retry-After"]) == (503, "1")
     assert page.said[0].startswith("The database is busy; nothing was changed")
@@ -253,10 +249,9 @@ def test_a_notice_waits_until_its_own_page_is_shown(owner, config):
     send(owner, action, fields | {"name": "laptop"})
     for path in ("/settings/nothing", "/settings/posts", "/settings/webhooks"):
         assert view(owner, path).all(".new, .notice") == []
-    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute("ALTER TABLE api_key RENAME TO away")
-        assert view(owner, "/settings/keys").status == 503
-        other.execute("ALTER TABLE away RENAME TO api_key")
+    execute(config.database, "ALTER TABLE api_key RENAME TO away")
+    assert view(owner, "/settings/keys").status == 503
+    execute(config.database, "ALTER TABLE away RENAME TO api_key")
     assert owner.head("/settings/keys").status_code == 200
     assert view(owner, "/settings/keys").all(".new h2") == ["Copy the key laptop now"]
 

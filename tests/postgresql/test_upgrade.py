@@ -1,30 +1,23 @@
 """Upgrading PostgreSQL databases of earlier releases."""
 
-import sqlite3
-from contextlib import closing
-from functools import partial
-
 import psycopg
 import pytest
 
 from blogapi.engines import engine_for
 from blogapi.storage import keys
-from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.copy import copy
+from tests.databases import execute, opened
 from tests.service import add_key
-from tests.storage.test_upgrade import (
+from tests.storage.releases import (
+    KEPT,
     OLDER,
     RELEASES,
-    WEBHOOKS,
+    UNRELEASED,
     due_posts_are_published,
-    proposals_are_kept,
-    query,
     unpacked,
     unsaved_text_is_kept,
-    webhooks_are_kept,
-    what_waits_is_kept,
 )
 
 # Turns a new PostgreSQL database into one of an earlier version
@@ -112,12 +105,13 @@ def test_every_upgrade_since_1_3_0_can_be_undone_here():
     assert missing == [], "add what undoes the upgrade, and let the next lower version begin with it"
 
 
+# What turns a new database into one of each release; 10 was never released.
+DOWNGRADES = {"1.0.0": TO_VERSION_1, "1.1.1": TO_VERSION_5, "1.2.0": TO_VERSION_6, "1.2.1": TO_VERSION_7}
+DOWNGRADES |= {"10": TO_VERSION_10, "1.3.0": TO_VERSION_11}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "downgrade",
-    [TO_VERSION_1, TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_10, TO_VERSION_11],
-    ids=["1.0.0", "1.1.1", "1.2.0", "1.2.1", "10", "1.3.0"],
-)
+@pytest.mark.parametrize("downgrade", DOWNGRADES.values(), ids=DOWNGRADES)
 def test_a_postgresql_database_is_upgraded(url, downgrade):
     state = (
         "SELECT table_name, column_name, data_type, is_nullable, column_default, collation_name"
@@ -125,55 +119,31 @@ def test_a_postgresql_database_is_upgraded(url, downgrade):
         "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1",
         "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint ORDER BY 1, 2",
     )
-    engine = engine_for(url)
-    engine.open()
-    add_key(Database(engine), "old")
-    engine.close()
+    with opened(url) as database:
+        add_key(database, "old")
     with psycopg.connect(url, autocommit=True) as connection:
         before = [connection.execute(query).fetchall() for query in state]
         connection.execute(downgrade)
         with pytest.raises(Unavailable, match=OLDER):
             engine_for(url).open(create=False)
-        engine = engine_for(url)
-        engine.open()
-        add_key(Database(engine), "agent", "drafts-only")
-        assert [key.name for key in keys.listing(Database(engine))] == ["agent", "old"]
-        engine.close()
+        with opened(url) as database:
+            add_key(database, "agent", "drafts-only")
+            assert [key.name for key in keys.listing(database)] == ["agent", "old"]
         assert [connection.execute(query).fetchall() for query in state] == before
         assert connection.execute("SELECT version FROM blogapi").fetchone() == (VERSION,)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sample", "downgrade", "tables", "check"),
-    [
-        ("blog-10.db.gz", TO_VERSION_10, ["draft_copy"], proposals_are_kept),
-        ("blog-11.db.gz", TO_VERSION_11, ["draft_copy", "proposal", "idempotency"], what_waits_is_kept),
-        *(
-            (
-                RELEASES[release][0],
-                downgrade,
-                ["webhook", "webhook_options"],
-                partial(webhooks_are_kept, release=release),
-            )
-            for release, downgrade in zip(
-                WEBHOOKS, (TO_VERSION_5, TO_VERSION_6, TO_VERSION_7, TO_VERSION_11), strict=True
-            )
-        ),
-        ("blog-7.db.gz", TO_VERSION_7, ["draft_copy"], unsaved_text_is_kept),
-    ],
-    ids=["10", "1.3.0", *(f"{release}-webhooks" for release in WEBHOOKS), "unsaved"],
-)
-def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, sample, downgrade, tables, check):
-    path = unpacked(sample, tmp_path)
-    rows = {table: query(path, f"SELECT * FROM {table}") for table in tables}
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for table in tables:
-            connection.execute(f"DELETE FROM {table}")
+@pytest.mark.parametrize(("release", "check", "tables"), [*KEPT, ("1.2.1", unsaved_text_is_kept, ["draft_copy"])])
+def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, release, check, tables):
+    path = unpacked((RELEASES | UNRELEASED)[release], tmp_path)
+    rows = {table: execute(path, f"SELECT * FROM {table}") for table in tables}
+    for table in tables:
+        execute(path, f"DELETE FROM {table}")
     with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         copy(engine_for(path), engine_for(url))
-        cursor.execute(downgrade)
+        cursor.execute(DOWNGRADES[release])
         for table in tables:
             values = ", ".join(["%s"] * len(rows[table][0]))
             cursor.executemany(f"INSERT INTO {table} VALUES ({values})", rows[table])
@@ -184,5 +154,5 @@ def test_a_postgresql_upgrade_keeps_what_waits(url, tmp_path, sample, downgrade,
 def test_the_first_read_after_a_copy_to_postgresql_publishes_what_is_due(url, tmp_path):
     with psycopg.connect(url) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    copy(engine_for(unpacked("blog-7.db.gz", tmp_path)), engine_for(url))
+    copy(engine_for(unpacked(7, tmp_path)), engine_for(url))
     due_posts_are_published(url)

@@ -1,8 +1,5 @@
 """The life of a post: read, changed, scheduled, archived; its dates; conditional requests."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from blogapi.posts import publication
@@ -11,6 +8,7 @@ from blogapi.storage.models import Post
 from tests.api.fixtures import EARLIER, LATER, NOW, listed
 from tests.cases import cases
 from tests.conftest import NOON, message
+from tests.databases import busy
 
 LATER_SECONDS = NOON + 3600
 
@@ -253,8 +251,7 @@ def test_a_request_publishes_a_batch_and_the_next_second_another(client, post, c
 @pytest.mark.usefixtures("scheduled")
 def test_a_due_post_that_cannot_be_written_is_read_as_scheduled_and_tried_once_a_second(client, config, clock, due):
     clock.now = LATER_SECONDS
-    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with busy(config.database):
         assert seen(client) == (["2"], ["1"], "scheduled")
     assert client.get("/v1/posts/1").json["status"] == "scheduled"
     clock.now += 1

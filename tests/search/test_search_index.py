@@ -1,8 +1,6 @@
 """The search index: when it is updated, and that a search never finds too little."""
 
 import random
-import sqlite3
-from contextlib import closing
 
 import pytest
 from peewee import SQL
@@ -17,6 +15,7 @@ from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 from blogapi.wings.tags import storage as tags
 from tests.conftest import message
+from tests.databases import execute
 from tests.invariants import sound_posts
 from tests.storage.fixtures import locked
 
@@ -299,9 +298,8 @@ def test_a_damaged_post_does_not_stop_the_index(database, found, outdated):
 def test_an_index_of_another_unicode_version_is_rebuilt(config, database, client, found, post):
     post(title="Fog")
     database.close()
-    with closing(sqlite3.connect(config.database, isolation_level=None)) as other:
-        other.execute("UPDATE search_made SET unicode = '1.0'")
-        other.execute("UPDATE search SET text = 'left'")
+    execute(config.database, "UPDATE search_made SET unicode = '1.0'")
+    execute(config.database, "UPDATE search SET text = 'left'")
     with pytest.raises(Unavailable, match="blogapi init"):
         database.engine.open(create=False)
     assert database.engine.open() is False

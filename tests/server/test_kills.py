@@ -3,13 +3,12 @@
 import os
 import random
 import signal
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
 from blogapi.clock import rfc3339
+from tests.databases import execute
 from tests.invariants import sound_posts
 from tests.server.workers import EVENTS, FAR, Editor, Renamer, Undoer, all_at_work, check, settle, told
 from tests.service import Server, eventually, free_port
@@ -23,15 +22,13 @@ def unfinished(service):
         SELECT (SELECT count(*) FROM delivery WHERE webhook_id = 1 AND state = 'pending')
         + (SELECT count(*) FROM post WHERE status = 'scheduled' AND published_at < ?)
     """
-    with closing(sqlite3.connect(service.database)) as connection:
-        return connection.execute(query, [rfc3339(time.time() + FAR / 2)]).fetchone()[0]
+    return execute(service.database, query, rfc3339(time.time() + FAR / 2))[0][0]
 
 
 def restorations(service):
     """How often each post came back from the trash, if all its versions are kept."""
     query = "SELECT CAST(post_id AS TEXT), sum(state = 'restored') FROM revision GROUP BY 1 HAVING count(*) < 50"
-    with closing(sqlite3.connect(service.database)) as connection:
-        return dict(connection.execute(query))
+    return dict(execute(service.database, query))
 
 
 def test_after_kills_it_serves_again_within_4_s_and_has_everything_it_acknowledged(tmp_path, receiver, scale):

@@ -3,11 +3,9 @@
 import errno
 import os
 import resource
-import sqlite3
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +14,7 @@ from blogapi.cli import command_line
 from blogapi.storage.errors import Unavailable
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.copy import backup
+from tests.databases import execute, opened
 from tests.invariants import sound_posts
 
 pytestmark = pytest.mark.sqlite
@@ -79,8 +78,7 @@ def test_a_backup_needs_no_hard_links(database, tmp_path, monkeypatch, number):
     monkeypatch.setattr(os, "link", link)
     target = tmp_path / "copy.db"
     backup(database.engine, target)
-    with closing(sqlite3.connect(target)) as connection:
-        assert connection.execute("SELECT count(*) FROM post").fetchone() == (0,)
+    assert execute(target, "SELECT count(*) FROM post") == [(0,)]
     assert [each.name for each in tmp_path.glob("copy*")] == ["copy.db"]
     target.write_text("precious")
     with pytest.raises(FileExistsError):
@@ -97,15 +95,13 @@ def test_a_backup_of_a_missing_database_is_refused_and_nothing_is_written(tmp_pa
 
 
 def test_a_backup_of_an_unreleased_version_works_and_leaves_it_alone(tmp_path, monkeypatch):
-    engine = Sqlite(tmp_path / "blog.db")
-    engine.open()
-    engine.close()
-    with closing(sqlite3.connect(tmp_path / "blog.db")) as old:
-        old.executescript("PRAGMA user_version = 4; ALTER TABLE post_tag DROP COLUMN name")
+    with opened(tmp_path / "blog.db"):
+        pass
+    for change in ("PRAGMA user_version = 4", "ALTER TABLE post_tag DROP COLUMN name"):
+        execute(tmp_path / "blog.db", change)
     monkeypatch.setenv("BLOGAPI_DATABASE", str(tmp_path / "blog.db"))
     assert CliRunner().invoke(command_line, ["backup", str(tmp_path / "copy.db")]).exit_code == 0
     refused = CliRunner().invoke(command_line, ["keys", "list"])
     assert str(refused.exception).endswith("export its posts with the old program, and import them with this one")
     for name in ("blog.db", "copy.db"):
-        with closing(sqlite3.connect(tmp_path / name)) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+        assert execute(tmp_path / name, "PRAGMA user_version") == [(4,)]

@@ -2,7 +2,6 @@
 
 import ast
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -10,24 +9,21 @@ import pytest
 from peewee import SQL
 
 import blogapi
-from blogapi.engines import engine_for
 from blogapi.paging import ListQuery
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
 from blogapi.storage import models
-from blogapi.storage.database import Database
 from blogapi.storage.errors import DoesNotExist, Unavailable
 from blogapi.storage.models import ApiKey, Author, BaseModel, Post, PostTag
 from blogapi.wings.search import storage as search
+from tests.databases import opened
 
 LARGE = "fog " * 100_000
 
 
 @pytest.fixture
 def plain(config):
-    engine = engine_for(config.database)
-    engine.open()
-    with closing(Database(engine)) as database:
+    with opened(config.database) as database:
         yield database
 
 

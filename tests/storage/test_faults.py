@@ -3,15 +3,14 @@
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import without_id
+from tests.databases import execute
 from tests.service import BIN, Server, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
@@ -154,8 +153,7 @@ def test_a_backup_of_a_damaged_database_is_refused(service, tmp_path):
     service.stop()
     sound = service.database.read_bytes()
     query = "SELECT rootpage FROM sqlite_master WHERE name = 'post_status'"
-    with closing(sqlite3.connect(service.database)) as connection:
-        (index,) = connection.execute(query).fetchone()
+    ((index,),) = execute(service.database, query)
     with service.database.open("r+b") as file:
         file.seek((index - 1) * 4096 + 4000)
         file.write(b"\xff" * 90)

@@ -16,11 +16,7 @@ from blogapi.storage.setup import APPLICATION_ID
 from blogapi.storage.sqlite import Sqlite
 from blogapi.storage.upgrades import VERSION
 from blogapi.wings.copy import tables
-
-
-def query(path, sql):
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(sql).fetchall()
+from tests.databases import execute
 
 
 def set_up(path):
@@ -36,7 +32,7 @@ def test_a_missing_or_empty_database_is_set_up(path, exists):
     if exists:
         path.touch()
     assert set_up(path) is True
-    assert query(path, "SELECT * FROM pragma_application_id, pragma_user_version") == [(APPLICATION_ID, VERSION)]
+    assert execute(path, "SELECT * FROM pragma_application_id, pragma_user_version") == [(APPLICATION_ID, VERSION)]
     assert set_up(path) is False
 
 
@@ -66,7 +62,7 @@ def test_a_copy_has_the_tables_of_all_models():
     ],
 )
 def test_a_database_of_another_program_is_left_alone(path, mark):
-    sqlite3.connect(path).execute(mark).connection.close()
+    execute(path, mark)
     before = path.read_bytes()
     with pytest.raises(Unavailable, match="it belongs to another program"):
         set_up(path)
@@ -116,7 +112,7 @@ def test_a_database_of_another_version_is_refused_and_left_alone(path, change, m
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(change)
     schema = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
-    before = query(path, schema)
+    before = execute(path, schema)
     with pytest.raises(Unavailable, match=message):
         set_up(path)
-    assert query(path, schema) == before
+    assert execute(path, schema) == before
