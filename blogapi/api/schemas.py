@@ -29,7 +29,6 @@ TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 )
 NOT_NULL: dict[str, Any] = {"null": "must not be null"}
-EMPTY: tuple[Any, ...] = (None, "", {}, [])  # values that may count as left out
 MAX_PAGE_SIZE = 1000  # posts, or tags
 CURSOR_TIME = "[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z"
 
@@ -231,8 +230,7 @@ class InputSchema(StrictSchema):
     def load(self, data: Any, **kwargs: Any) -> Any:
         """Load a body without the fields that count as left out."""
         if isinstance(data, dict):
-            left_out = [name for name in data if data[name] in EMPTY and self.is_left_out(name, data[name])]
-            data = {name: data[name] for name in data if name not in left_out}
+            data = {name: value for name, value in data.items() if value or not self.is_left_out(name, value)}
         return super().load(data, **kwargs)
 
 

@@ -1,6 +1,7 @@
 """The effects of a post change on history, slugs, tags, the search index and events.
 
-Every write to a post goes through here once, before its row is written, because the history copies the old row.
+They run once for each change, before its row is written, because the history copies the old row. Only a damaged due
+post loses its time without any.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from blogapi.wings.webhooks import storage as webhooks
 Fields = dict[str, Any]
 # unchanged: a no-op PATCH, which still sends its event; published: at its scheduled time; purged: with its history
 Kind = Literal["created", "updated", "unchanged", "published", "deleted", "purged"]
-EVENTS = {
+EVENT_TYPES = {
     "created": "post.created",
     "updated": "post.updated",
     "unchanged": "post.updated",
@@ -100,7 +101,7 @@ def run_for_tag(
 
 def _events(change: Change) -> list[str]:
     """Return the types of the events of a change, in order."""
-    events = [EVENTS[change.kind]] if change.kind in EVENTS else []
+    events = [EVENT_TYPES[change.kind]] if change.kind in EVENT_TYPES else []
     was_published, is_published = (post.get("status") == "published" for post in (change.old, change.new))
     if is_published and not was_published:
         events.append("post.published")

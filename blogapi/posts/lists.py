@@ -62,7 +62,7 @@ def created_query(status: str | None, by_tag: bool) -> Compiled:
         if status is None and not by_tag:
             return query.where(Post.id < Placeholder("before")).order_by(newest_first).limit(Placeholder("limit"))
         listed = [_listed(listed_status, by_tag) for listed_status in ([status] if status else documents.STATUSES)]
-        lists = [posts.select(key).where(key < Placeholder("before")) for posts, key in listed]
+        lists = [rows.select(key).where(key < Placeholder("before")) for rows, key in listed]
         return query.where(Post.id.in_(_union(dialect, lists, SQL("1").desc()))).order_by(newest_first)
 
     return Compiled(sqlite=posts("sqlite"), postgresql=bounded(posts("postgresql")))
