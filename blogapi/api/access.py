@@ -17,7 +17,6 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.keys import READ_SCOPES, KnownKey
 from blogapi.storage.models import DRAFTS_ONLY, FULL, PUBLISHED_ONLY
 
-TAG_PATHS = "/v1/tags/"
 # The path of a request target, which may be an absolute URL, up to its first percent-encoded slash
 BEFORE_ENCODED_SLASH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*+://[^/?]*+)?+([^?]*?)%2[Ff]")
 BEARER: Any = ["Bearer"]  # WWWAuthenticate would add a space to a challenge without parameters.
@@ -136,18 +135,16 @@ def check_access(request: Request, key: KnownKey) -> None:
 
 
 def check_path(request: Request) -> None:
-    """Raise NotFound for a path that the router would misread: not UTF-8, or with a percent-encoded slash.
-
-    Tags may contain slashes.
-    """
+    """Raise NotFound for a path that the router would misread: not UTF-8, or with a percent-encoded slash."""
     try:
         request.environ["PATH_INFO"].encode("latin-1").decode()
     except UnicodeDecodeError:
         raise NotFound from None
     start = BEFORE_ENCODED_SLASH.match(request.environ.get("RAW_URI", ""))
-    if start:
+    if start and request.url_rule:
         path = request.service.config.without_prefix(unquote(start[1]))
-        if not f"/{path.lstrip('/')}".startswith(TAG_PATHS):
+        before_tag, has_tag, _ = request.url_rule.rule.partition("<tag:")
+        if not (has_tag and f"/{path.lstrip('/')}".startswith(before_tag)):  # Tags may contain slashes.
             raise NotFound
 
 

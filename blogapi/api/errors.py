@@ -9,9 +9,10 @@ from flask import Blueprint, current_app
 from marshmallow import ValidationError
 from werkzeug import exceptions
 
-from blogapi.api.access import TAG_PATHS, why_forbidden
-from blogapi.api.request import JSON, Request, current_request
-from blogapi.api.responses import POSTS, Response, respond
+from blogapi.api.access import why_forbidden
+from blogapi.api.operations import JSON
+from blogapi.api.request import Request, current_request
+from blogapi.api.responses import POSTS_PATH, Response, respond
 from blogapi.api.schemas import sentences
 from blogapi.documents import dump, is_slug
 from blogapi.storage.errors import RETRY_SECONDS, BadKeyName, DoesNotExist, NotPermitted, Rejected, Unavailable
@@ -19,8 +20,6 @@ from blogapi.storage.models import DRAFTS_ONLY
 
 MAX_MESSAGE = 500
 HTML = "text/html; charset=utf-8"
-TAG_HINT = "; in a path, write # in its name as %23, ? as %3F, and / as %2F"
-RESOURCES = ("posts", "tags", "trash", "images", "webhooks")
 # What clients write before the name of a resource: /api/v1/posts, /v2/posts
 BEFORE_RESOURCE = re.compile("/*(?:(?:api|v[0-9])/+)*", re.IGNORECASE)
 MESSAGES = {404: "no such path", 500: "internal error; the log says more"}
@@ -62,11 +61,11 @@ def error_response(error: exceptions.HTTPException) -> Response:
 
 def message_for(request: Request, error: exceptions.HTTPException) -> str:
     """Return the message for an error that the router raised."""
-    name = request.path.removeprefix(POSTS).removesuffix(".md").lower()  # curl -T appends the file's name
+    name = request.path.removeprefix(POSTS_PATH).removesuffix(".md").lower()  # curl -T appends the file's name
     if error.code == 404 and (path := meant_path(request)):
         return f"no such path; did you mean {request.address(path)}?"
-    if error.code == 404 and request.path.startswith(POSTS) and is_slug(name) and not name.isdigit():
-        address = request.address(f"{POSTS}by-slug/{name}")
+    if error.code == 404 and request.path.startswith(POSTS_PATH) and is_slug(name) and not name.isdigit():
+        address = request.address(f"{POSTS_PATH}by-slug/{name}")
         return f"no such path: a post's id is a number; by its slug, a post is at {address}"
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
         return f"this path allows {', '.join(error.valid_methods)}"
@@ -76,7 +75,8 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
 def meant_path(request: Request) -> str:
     """Return the path that the client probably meant if it did not begin with /v1, added a slash or misspelled one."""
     first, *others = BEFORE_RESOURCE.sub("", request.path, count=1).rstrip("/").split("/")
-    for resource in get_close_matches(first[:20].lower(), RESOURCES, n=1, cutoff=0.75):
+    resources = {rule.rule.split("/")[2] for rule in current_app.url_map.iter_rules() if rule.rule.startswith("/v1/")}
+    for resource in get_close_matches(first[:20].lower(), sorted(resources), n=1, cutoff=0.75):
         path = "/".join(["/v1", resource, *others])
         try:
             if path != request.path and current_app.url_map.bind("localhost").match(path, request.method):
@@ -102,8 +102,7 @@ def invalid(error: ValidationError) -> Response:
 @errors.app_errorhandler(DoesNotExist)
 def not_found(error: DoesNotExist) -> Response:
     """Answer 404."""
-    hint = TAG_HINT if current_request().path.startswith(TAG_PATHS) else ""
-    return error_response(exceptions.NotFound(f"{error}{hint}"))
+    return error_response(exceptions.NotFound(str(error)))
 
 
 @errors.app_errorhandler(Rejected)

@@ -9,10 +9,11 @@ import flask
 from werkzeug import datastructures
 from werkzeug.http import HTTP_STATUS_CODES
 
-from blogapi.api.request import JSON, READ_METHODS, Request
+from blogapi.api.operations import JSON
+from blogapi.api.request import READ_METHODS, Request
 from blogapi.documents import dump, etag_of, hash_of
 
-POSTS = "/v1/posts/"
+POSTS_PATH = "/v1/posts/"
 Pairs = Iterable[tuple[str, str]]
 STATUS_LINES = {code: f"{code} {name.upper()}" for code, name in HTTP_STATUS_CODES.items()}
 PRIVATE = "private, no-cache"  # Only the client may cache it, and it must revalidate on each use.
@@ -86,8 +87,9 @@ def post_response(request: Request, document: bytes, **options: Any) -> Response
 
 
 def created_response(request: Request, post_id: int, document: bytes) -> Response:
-    """Answer with a new post."""
-    return post_response(request, document, status=201, headers=[("Location", request.address(f"{POSTS}{post_id}"))])
+    """Answer 201 with a new post."""
+    location = ("Location", request.address(f"{POSTS_PATH}{post_id}"))
+    return post_response(request, document, status=201, headers=[location])
 
 
 def list_response(

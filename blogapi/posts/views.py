@@ -10,7 +10,7 @@ from werkzeug import exceptions
 from blogapi.api.access import scoped_query
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
-from blogapi.api.responses import POSTS, created_response, list_response, no_content, post_response
+from blogapi.api.responses import POSTS_PATH, created_response, list_response, no_content, post_response
 from blogapi.api.schemas import choice, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import is_slug, slug_in
@@ -112,7 +112,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
     precondition(request)(document)
     headers = []
     if isinstance(post, str) and post != (slug := slug_in(document)):
-        headers.append(("Content-Location", request.address(f"{POSTS}by-slug/{slug}")))
+        headers.append(("Content-Location", request.address(f"{POSTS_PATH}by-slug/{slug}")))
     return post_or_file_response(request, document, headers)
 
 
@@ -150,7 +150,7 @@ def put_post(request: Request, post: str) -> Response:
     """
     if not is_slug(post):
         meant = post.removesuffix(".md")  # curl -T appends the file's name
-        hint = f"; did you mean {request.address(f'{POSTS}by-slug/{meant}')}?" if is_slug(meant) else A_SLUG
+        hint = f"; did you mean {request.address(f'{POSTS_PATH}by-slug/{meant}')}?" if is_slug(meant) else A_SLUG
         raise exceptions.NotFound(f"no such path{hint}")
     fields = load_post(request)
     if fields.pop("slug", post) != post:

@@ -24,7 +24,8 @@ from gunicorn.http.unreader import SocketUnreader
 
 from blogapi import create_app
 from blogapi.api.errors import error_body, with_id
-from blogapi.api.request import INFO, JSON, READ_METHODS, RequestInfo
+from blogapi.api.operations import JSON
+from blogapi.api.request import INFO, READ_METHODS, RequestInfo
 from blogapi.api.responses import PRIVATE
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config

@@ -157,6 +157,7 @@ def test_a_percent_encoded_slash_is_part_of_a_tag_and_does_not_split_the_path(se
     for path in (f"/v1/posts%2F{post['id']}", f"/v1%2fposts/{post['id']}", f"/v1/posts/by-slug%2F{post['slug']}"):
         assert server.request("DELETE", path)[0] == 404
     assert server.request("DELETE", "/v1%2Ftags/a%2Fb")[0] == 404
+    assert server.request("PUT", "/v1/tags/a%2Fb")[0] == 405
     assert server.request("GET", f"http://{server.host}/v1/tags/a%2Fb")[0] == 200
     assert server.request("DELETE", "//v1/tags/a%2Fb")[0] == 204
     assert server.request("DELETE", f"/v1/posts/{post['id']}?x=%2F")[0] == 400

@@ -15,8 +15,7 @@ from flask import Flask
 from marshmallow import fields
 from werkzeug.routing import Rule
 
-from blogapi.api.operations import Operation
-from blogapi.api.request import MARKDOWN
+from blogapi.api.operations import MARKDOWN, Operation
 from blogapi.api.schemas import Names, StrictSchema
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, SET_BY_SERVICE, STATUSES
 from blogapi.storage.keys import may

@@ -9,7 +9,8 @@ from flask import Blueprint, Response, current_app
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from blogapi.api.access import for_scopes, for_strangers
-from blogapi.api.request import JSON, request
+from blogapi.api.operations import JSON
+from blogapi.api.request import request
 from blogapi.api.responses import json_response, redirect, respond, tagged_response
 from blogapi.documents import hash_of
 from blogapi.storage.keys import READ_SCOPES

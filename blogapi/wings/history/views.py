@@ -11,7 +11,7 @@ from werkzeug import exceptions
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, current_request, precondition
-from blogapi.api.responses import POSTS, list_response, no_content, post_response
+from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, parse_id, parsed_by
 from blogapi.api.views import Views
 from blogapi.documents import EXAMPLE_WITHOUT_CONTENT, ID, WITHOUT_CONTENT, dump
@@ -80,7 +80,7 @@ def list_revisions(request: Request, post: posts.PostRef) -> Response:
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
     content = kept_json(page.items, lambda revision: {"revision": str(revision.version), "replaced_at": revision.until})
-    return list_response(request, content, page.next, path=f"{POSTS}{post_id}/revisions")
+    return list_response(request, content, page.next, path=f"{POSTS_PATH}{post_id}/revisions")
 
 
 @views.operation(

@@ -9,7 +9,8 @@ from werkzeug.datastructures import MIMEAccept
 from werkzeug.exceptions import BadRequest
 from werkzeug.http import parse_accept_header
 
-from blogapi.api.request import JSON, MARKDOWN, Request
+from blogapi.api.operations import JSON, MARKDOWN
+from blogapi.api.request import Request
 from blogapi.api.responses import Pairs, post_response, tagged_response
 from blogapi.documents import etags
 from blogapi.wings.markdown.files import ReadOptions, parse, render

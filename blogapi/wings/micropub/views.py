@@ -11,7 +11,8 @@ from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 
 from blogapi import documents
 from blogapi.api.access import SelfGuarded, for_strangers
-from blogapi.api.request import JSON, Request, current_request
+from blogapi.api.operations import JSON
+from blogapi.api.request import Request, current_request
 from blogapi.api.responses import json_response, no_content, respond
 from blogapi.posts import idempotency, slugs
 from blogapi.posts import storage as posts

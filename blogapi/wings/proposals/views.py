@@ -10,7 +10,7 @@ from werkzeug import exceptions
 from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import JSON_TYPES, Request, load_body, precondition
-from blogapi.api.responses import POSTS, list_response, no_content, post_response, tagged_response
+from blogapi.api.responses import POSTS_PATH, list_response, no_content, post_response, tagged_response
 from blogapi.api.schemas import StrictSchema, Time, cursor, doc, matching, page_size, parameters, query_flag
 from blogapi.api.views import Views
 from blogapi.documents import ID
@@ -76,7 +76,7 @@ def propose_change(request: Request, post: posts.PostRef) -> Response:
     proposal, is_new = request.database.write(proposals.add, post, changes, request.author, check)
     if not is_new:
         return answer(request, proposal)
-    path = request.address(f"{POSTS}{proposal.post_id}/proposals/{proposal.id}")
+    path = request.address(f"{POSTS_PATH}{proposal.post_id}/proposals/{proposal.id}")
     return answer(request, proposal, status=201, headers=[("Location", path)])
 
 

@@ -3,8 +3,10 @@
 from flask import Response
 from marshmallow import fields
 from marshmallow.validate import Range
+from werkzeug.exceptions import NotFound
 
 from blogapi.api.access import scoped_query
+from blogapi.api.errors import error_response
 from blogapi.api.operations import Answer
 from blogapi.api.request import Request, load_body
 from blogapi.api.responses import json_response, list_response, no_content
@@ -14,7 +16,7 @@ from blogapi.documents import MAX_TAG, STATUSES, dump
 from blogapi.paging import Page
 from blogapi.posts.schemas import parse_tag
 from blogapi.posts.views import LIST_HEADERS
-from blogapi.storage import errors
+from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
 
@@ -66,7 +68,7 @@ def get_tag(request: Request, tag: str) -> Response:
     """Get a tag, with the number of posts that carry it."""
     query = scoped_query(request)
     if query is None:
-        raise errors.DoesNotExist("tag")
+        raise DoesNotExist("tag")
     return json_response(request, request.database.read_in_thread(request.client, tags.find, tag, **query)._asdict())
 
 
@@ -89,3 +91,9 @@ def delete_tag(request: Request, tag: str) -> Response:
     """
     request.database.write_in_thread(tags.delete, tag, request.author)
     return no_content(request)
+
+
+@views.errorhandler(DoesNotExist)
+def tag_not_found(error: DoesNotExist) -> Response:
+    """Answer 404, and say how to write a tag in a path."""
+    return error_response(NotFound(f"{error}; in a path, write # in its name as %23, ? as %3F, and / as %2F"))
