@@ -44,12 +44,6 @@ def test_setting_the_clock_far_back_starts_a_new_window(clock):
     assert window.count("a")[1:4] == (0, 180, 60)
 
 
-def test_looking_at_the_quota_counts_nothing(clock):
-    window = FixedWindow(5, clock)
-    assert [window.peek("a").remaining for _ in range(3)] == [5, 5, 5]
-    assert window.count("a").remaining == 4
-
-
 class Key:
     """A key that lets other threads run whenever it is looked up."""
 

@@ -140,12 +140,13 @@ def test_a_regenerated_key_or_a_link_that_cannot_be_printed_is_not_created(run, 
     prints_or_changes_nothing(run, path, *commands, "settings >/dev/full")
 
 
-def test_init_creates_a_first_key_only_with_the_database(run, missing):
+def test_init_creates_a_first_key_only_with_the_database_which_is_for_its_owner_only(run, missing):
     status, output, _ = run("init")
     assert status == 0
     assert output.startswith(f"{missing} is ready")
     assert "    curl http://127.0.0.1:8000/v1/posts -H" in output
     assert is_valid(missing, KEY.search(output)[0])
+    assert stat.S_IMODE(missing.stat().st_mode) == 0o600
     assert run("init") == (0, "", "")
     assert len(names(missing)) == 1
 
@@ -157,12 +158,7 @@ def test_a_first_key_that_could_not_be_printed_is_created_by_the_next_init(run, 
     assert is_valid(missing, KEY.search(output)[0])
 
 
-def test_the_database_is_for_its_owner_only(run, missing):
-    run("init")
-    assert stat.S_IMODE(missing.stat().st_mode) == 0o600
-
-
-@cases("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts"])
+@cases("command", ["keys list", "keys create new", "keys revoke old", "import .", "export posts", "backup copy.db"])
 def test_commands_do_not_create_a_missing_database(run, missing, command, monkeypatch):
     hint = "run blogapi init, or set BLOGAPI_DATABASE to an existing one"
     assert run(*command.split()) == (1, "", f"there is no database {missing}: {hint}")

@@ -202,15 +202,6 @@ def test_large_versions_of_a_post_deleted_for_good_are_deleted_some_at_a_time(
     assert (count(Revision), kept(other)) == (1, [(1, "first")])
 
 
-@pytest.mark.sqlite
-def test_a_damaged_post_that_is_deleted_keeps_no_versions(database, add, change, delete, count):
-    post_id = add()
-    change(post_id, content="two")
-    database.write(lambda tx: tx.execute(SQL("UPDATE post SET document = ''")))
-    delete(post_id, permanent=True)
-    assert count(Revision) == 0
-
-
 # Plans
 
 

@@ -178,13 +178,6 @@ def search_query(engine, **query):
     return asked.queries[-1]
 
 
-def rows_of(plan, table):
-    """How many rows of a table the steps of a plan read, including those they discard."""
-    names = [name for name in plan if name == "Actual Rows" or name.startswith("Rows Removed")]
-    own = sum(plan[name] for name in names) * plan["Actual Loops"] if plan.get("Relation Name") == table else 0
-    return own + sum(rows_of(step, table) for step in plan.get("Plans", []))
-
-
 def rows_read(plan):
     """The largest number of rows that a step of a plan returns."""
     return max(plan["Actual Rows"] * plan["Actual Loops"], *(rows_read(step) for step in plan.get("Plans", [])), 0)

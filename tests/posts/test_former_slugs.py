@@ -2,8 +2,6 @@
 
 import pytest
 
-from blogapi.posts import storage as stored
-from blogapi.posts.slugs import HOLDER
 from blogapi.storage.models import FormerSlug
 from tests.api.fixtures import LATER, with_key
 from tests.cases import cases
@@ -256,9 +254,3 @@ def test_a_scheduled_post_keeps_them_when_it_is_published(client, post, clock):
     client.patch("/v1/posts/1", json={"status": "scheduled", "published_at": LATER})
     clock.now += 7200
     assert client.patch("/v1/posts/1", json={"slug": "c"}).json["former_slugs"] == ["a", "b"]
-
-
-@pytest.mark.sqlite
-def test_finding_a_post_by_a_slug_uses_indexes_only(plan):
-    for query in (HOLDER, stored.ANY[str], stored.PUBLISHED[str], stored.TO_CHANGE[str]):
-        assert not [step for step in plan(query) if step.startswith("SCAN")]

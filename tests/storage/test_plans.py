@@ -3,6 +3,7 @@
 from blogapi.documents import STATUSES
 from blogapi.posts import lists
 from blogapi.posts import storage as posts
+from blogapi.posts.slugs import HOLDER
 from blogapi.wings.search import storage as search
 from blogapi.wings.webhooks import sender
 from blogapi.wings.webhooks import storage as webhooks
@@ -11,7 +12,8 @@ from tests.cases import cases
 
 EACH = [None, *STATUSES]
 DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
-INDEXED = [posts.HAS_DUE, posts.NEXT_DUE, *posts.PUBLISHED.values(), *posts.TO_CHANGE.values(), DELIVERIES]
+INDEXED = [posts.HAS_DUE, posts.NEXT_DUE, HOLDER, DELIVERIES]
+INDEXED += [query for queries in (posts.ANY, posts.PUBLISHED, posts.TO_CHANGE) for query in queries.values()]
 INDEXED += [webhooks.REMOVE_EVENT, sender.FIRST_MESSAGES, sender.TIMED_MESSAGES]
 INDEXED += [
     lists.time_query("published_at", status, by_tag, of_second)

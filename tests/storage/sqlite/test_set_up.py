@@ -76,11 +76,6 @@ def test_a_file_that_is_not_a_database_is_left_alone(path):
     assert path.read_text() == "Dear diary," * 100
 
 
-def test_a_folder_is_not_a_database(tmp_path):
-    with pytest.raises(Unavailable, match="Is a directory"):
-        set_up(tmp_path)
-
-
 def test_a_sqlite_without_fts5_is_reported_and_leaves_no_file(path, monkeypatch):
     class WithoutFts5(sqlite3.Connection):
         def __init__(self, *args, **kwargs):
