@@ -58,7 +58,6 @@ def trash(
 
 
 def _page(reader: Reader, limit: int, condition: Any, order: list[Ordering], cursor: Callable) -> Page[KeptPost, Any]:
-    """Return a page of `KeptPost`s."""
     is_postgresql = reader.dialect == "postgresql"
     document = Revision.document if is_postgresql else _document
     columns = Revision.post_id, document, Revision.until, Revision.version, Revision.replaced_by
@@ -161,6 +160,5 @@ def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) ->
 
 
 def authors(reader: Reader) -> set[str]:
-    """Return the names of all authors in the history."""
     columns = Post.author, Revision.author, Revision.replaced_by, Retagging.author
     return {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())} - {""}

@@ -218,7 +218,6 @@ def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fie
 
 
 def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
-    """Yield the changes to a post since a given time."""
     columns = Revision.version, Revision.since, Revision.author, Revision.until, Revision.replaced_by, Revision.state
     query = Revision.select(*columns).where(Revision.post_id == post_id).order_by(Revision.version)
     versions = list(reader.rows(query))

@@ -79,7 +79,6 @@ def find(reader: Reader, image_id: str) -> StoredImage:
 
 
 def find_any(reader: Reader, image_id: str) -> StoredImage | None:
-    """Return an image, or None."""
     row = reader.row(IMAGE_WITH_ID, id=image_id)
     return StoredImage._make(row) if row else None
 
@@ -116,7 +115,6 @@ def every(reader: Reader) -> Iterator[StoredImage]:
 
 
 def total_bytes(reader: Reader) -> int:
-    """Return the total size of all images in bytes."""
     row = reader.row(TOTAL)
     return row[0] if row else 0
 
@@ -186,7 +184,6 @@ def new_upload(reader: Reader) -> str:
 
 
 def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:
-    """Write a part of an upload."""
     if number == 0:
         tx.execute(BEGIN_UPLOAD, name=upload)
     tx.execute(ADD_PART, upload=upload, number=number, content=content)
@@ -223,12 +220,10 @@ def find_fetched(reader: Reader, url: str) -> StoredImage | None:
 
 
 def remember_fetched(tx: Transaction, url: str, image_id: str) -> None:
-    """Record the address of a fetched image."""
     tx.execute(REMEMBER, url=sha256(url), id=image_id)
 
 
 def sha256(text: str) -> bytes:
-    """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).digest()
 
 
@@ -251,7 +246,6 @@ def _find_uses(reader: Reader, image_id: str, *queries: Compiled, since: str = "
 
 
 def in_use_error(uses: Iterable[Use]) -> Rejected:
-    """Return the error for an image that cannot be deleted."""
     return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
 
 

@@ -104,7 +104,6 @@ def parse_image_cursor(text: str) -> Cursor[str]:
 
 
 def as_json(request: Request, image: StoredImage) -> dict[str, Any]:
-    """Return an image as JSON."""
     url = request.service.config.base_url + image.path
     return {"id": image.id, "url": url} | {name: getattr(image, name) for name in ImageSchema.example if name != "url"}
 

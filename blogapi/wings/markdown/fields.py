@@ -96,7 +96,6 @@ def read_fields(
 
 
 def _read_field(name: str, value: Any, line: int, program: Program | None, zone: tzinfo) -> tuple[str, Any]:
-    """Return the field for a name, and its value."""
     is_day = name == "published" and isinstance(value, str) and value[:1].isdigit() and value not in TRUTH_NUMBERS
     field, convert = FIELD_CONVERTERS["published_at" if is_day else name]
     if program:

@@ -121,7 +121,6 @@ def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, in
 
 
 def shortened(name: str) -> str:
-    """Return a name for a message."""
     return f"`{name}`" if len(name) <= 40 else f"`{name[:40]}…`"
 
 
@@ -150,7 +149,6 @@ class YamlReader:
         return bisect_left(self.breaks, mark.index) + 2
 
     def read(self) -> dict[str, Any]:
-        """Read the names with their values."""
         self.next()  # the stream begins
         if isinstance(self.next(), yaml.StreamEndEvent):
             return {}

@@ -146,7 +146,6 @@ def check_size(html: str, max_elements: int = MAX_ELEMENTS) -> None:
 
 
 def image_of(label: str, address: str) -> str:
-    """Return an image in Markdown."""
     label = re.sub(r"[\[\]\\]", r"\\\g<0>", label)
     return f"![{label}]({address})"
 

@@ -79,7 +79,6 @@ class Program:
 
 
 def program_named(name: str) -> Program:
-    """Return a program by its name."""
     return next((program for program in (*PROGRAMS, OURS) if program.name == name), ANY)
 
 

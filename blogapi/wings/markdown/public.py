@@ -172,7 +172,6 @@ def _plain(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
-    """Return the tests for a value under this name."""
     plain = _plain(name)
     while match := NEUTRAL.match(plain):
         plain = plain[match.end() :]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from marshmallow import ValidationError
 
@@ -41,6 +41,14 @@ MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-
 Properties = Mapping[str, list[Any]]
 
 
+class Update(NamedTuple):
+    """The properties that an update replaces, adds and deletes; None deletes all values of a property."""
+
+    replaced: dict[str, list[Any]]
+    added: dict[str, list[Any]]
+    deleted: Mapping[str, list[Any] | None]
+
+
 @contextmanager
 def property_names() -> Iterator[None]:
     """Replace field names with property names in the errors that the block raises."""
@@ -71,19 +79,15 @@ def fields_of(properties: Properties) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, field in FIELDS_BY_PROPERTY.items():
         if name in properties:
-            fields[field] = _converted(name, single(properties, name))
+            words = text(single(properties, name), name)
+            fields[field] = status_of(words) if field == "status" else words
+    if fields.get("slug"):
+        fields["slug"] = slug_of(fields["slug"])
     if "category" in properties:
         fields["tags"] = [text(value, "category") for value in properties["category"]]
     if single(properties, "visibility") not in ("", "public"):
         raise ValidationError("must be public: private posts are refused, so that none is ever published", "visibility")
     return fields
-
-
-def _converted(name: str, value: Any) -> str:
-    words = text(value, name)
-    if name == "post-status":
-        return status_of(words)
-    return slug_of(words) if name == "mp-slug" and words else words
 
 
 def status_of(text: str) -> str:
@@ -174,21 +178,19 @@ def with_photos(content: str, markdown: list[str]) -> str:
     return (f"{before}\n" if before else "") + "\n\n".join(markdown) + "\n"
 
 
-def changes_of(body: Mapping[str, Any], old: Mapping[str, Any], now: str) -> dict[str, Any]:
+def changes_of(update: Update, old: Mapping[str, Any], now: str) -> dict[str, Any]:
     """Return the changes that an update makes to a post; "" clears a field. Raises ValidationError."""
-    replaced, added, deleted = parts_of(body)
-    if "photo" in replaced:
+    if "photo" in update.replaced:
         raise ValidationError("photos can be added, but not replaced: they are part of the content", "photo")
-    changes = fields_of(replaced)
-    changes |= _added(added, {**old, **changes})
-    changes |= _deleted(deleted, old, changes.get("tags", old["tags"]))
+    changes = fields_of(update.replaced)
+    changes |= _added(update.added, {**old, **changes})
+    changes |= _deleted(update.deleted, old, changes.get("tags", old["tags"]))
     if {"status", "published_at"} & changes.keys():
         changes = dated(changes, old["status"], now)
     return changes
 
 
 def _added(added: Properties, post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes that the `add` part of an update makes to a post."""
     for name, field in FIELDS_BY_PROPERTY.items():
         if name in added and post.get(field):
             raise ValidationError("has a value already; replace it", name)
@@ -214,10 +216,10 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
     return changes
 
 
-def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[str, list[Any] | None]]:
-    """Return the properties to replace, to add and to delete; None means all values of a property.
+def update_of(body: Mapping[str, Any]) -> Update:
+    """Return the update in a JSON body, without empty values. Raises ValidationError.
 
-    Empty values are dropped. An optional property that is replaced with nothing is cleared. Raises ValidationError.
+    An optional property that is replaced with nothing is cleared.
     """
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
@@ -229,7 +231,7 @@ def parts_of(body: Mapping[str, Any]) -> tuple[Properties, Properties, Mapping[s
     for properties in (replaced, added, deleted):
         check_size(properties)
     cleared: dict[str, list[Any]] = {name: [] for name in (*CLEARED, "category") if name in replaced}
-    return cleared | without_empty(replaced), without_empty(added), deleted
+    return Update(cleared | without_empty(replaced), without_empty(added), deleted)
 
 
 def check_size(properties: Mapping[str, list[Any] | None]) -> None:

@@ -90,7 +90,6 @@ def read(request: Request, opened: ExitStack) -> Submission:
 
 
 def _properties(fields: Iterable[tuple[str, str]]) -> dict[str, list[Any]]:
-    """Return the properties in the fields of a form."""
     properties: dict[str, list[Any]] = defaultdict(list)
     objects: dict[tuple[str, str], dict[str, str]] = {}
     for field, value in fields:

@@ -57,7 +57,6 @@ def parse_offset(text: str) -> int:
 
 
 def parse_status(text: str) -> str:
-    """Parse a status. Raises ValidationError."""
     status = entry.status_of(text)
     if status not in documents.STATUSES:
         raise ValidationError(f"must be one of {', '.join(documents.STATUSES)}")

@@ -25,7 +25,7 @@ from blogapi.wings.history import revisions
 from blogapi.wings.images import uploads
 from blogapi.wings.markdown.dates import rfc3339_of
 from blogapi.wings.micropub import entry
-from blogapi.wings.micropub.message import Submission, authorize, read, read_form, without_empty
+from blogapi.wings.micropub.message import Submission, authorize, read, read_form
 from blogapi.wings.micropub.queries import MEDIA, MICROPUB, QUERIES, public, ref_of, uploaded, url_of
 from blogapi.wings.pages import POLICY
 from blogapi.wings.search import index
@@ -101,10 +101,8 @@ def change_post() -> Response:
     request = current_request()
     with ExitStack() as opened, entry.property_names():
         message = read(request, opened)
-        for properties in (message.properties, *map(message.body.get, ("replace", "add"))):
-            convert_content(request, properties)
-            convert_time(request, properties)
         if not message.action:
+            convert(request, message.properties)
             return create(request, message)
     if message.action not in ACTIONS:
         raise BadRequest(f"action: must be one of {', '.join(ACTIONS)}, or left out to create a post")
@@ -117,25 +115,22 @@ def change_post() -> Response:
     if not message.body:
         raise BadRequest("body: an update must be JSON")
     with entry.property_names():
-        old, new = request.database.write(update, ref, message.body, request.author)
-    return changed_response(request, old, new, ignored=entry.ignored(chain(*entry.parts_of(message.body))))
+        parts = entry.update_of(message.body)
+        convert(request, parts.replaced)
+        convert(request, parts.added)
+        old, new = request.database.write(update, ref, parts, request.author)
+    return changed_response(request, old, new, ignored=entry.ignored(chain(*parts)))
 
 
-def convert_content(request: Request, properties: Any) -> None:
-    """Convert HTML content, if any, in a thread, before the transaction."""
-    values = properties.get("content") if isinstance(properties, dict) else None
-    if isinstance(values, list) and any(isinstance(value, dict) for value in values):
+def convert(request: Request, properties: dict[str, list[Any]]) -> None:
+    """Convert HTML content to Markdown in a thread, and a time to RFC 3339; its default zone is BLOGAPI_TIMEZONE."""
+    if any(isinstance(value, dict) for value in properties.get("content", ())):
         value = entry.single(properties, "content")
         content, dropped = request.database.compute_in_thread(request.client, partial(entry.as_markdown, value))
         properties["content"] = [content]
         properties.update({f"content.html: {name}": ["dropped"] for name in sorted(dropped)})  # lists them as ignored
-
-
-def convert_time(request: Request, properties: Any) -> None:
-    """Convert a time, if any, to RFC 3339. Without an offset, it is in BLOGAPI_TIMEZONE."""
-    values = properties.get("published") if isinstance(properties, dict) else None
-    if isinstance(values, list) and (filled := without_empty({"published": values})):
-        time = entry.text(entry.single(filled, "published"), "published")
+    if "published" in properties:
+        time = entry.text(entry.single(properties, "published"), "published")
         try:
             properties["published"] = [rfc3339_of(time, request.service.config.timezone)]
         except ValueError as error:
@@ -185,10 +180,10 @@ def add(tx: Transaction, fields: Fields, author: Author) -> StoredPost:
     return posts.add(tx, fields | slug, author, allow_future_draft=True)
 
 
-def update(tx: Transaction, ref: PostRef, body: Fields, author: Author) -> tuple[Fields, Fields]:
+def update(tx: Transaction, ref: PostRef, parts: entry.Update, author: Author) -> tuple[Fields, Fields]:
     """Update a post in one revision; return it before and after."""
     old = documents.load(posts.find_to_change(tx, ref).document)
-    changes = change_of_post.load(entry.changes_of(body, old, tx.now))
+    changes = change_of_post.load(entry.changes_of(parts, old, tx.now))
     if all(value == old.get(name) for name, value in changes.items()):
         return old, old
     return old, documents.load(posts.change(tx, ref, changes, author, allow_future_draft=True))

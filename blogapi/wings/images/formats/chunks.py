@@ -175,7 +175,6 @@ def keep_frame(reader: FileReader, start: int, end: int) -> Iterator[tuple[bytes
 
 
 def webp_size(head: bytes) -> Size:
-    """Return the size of a picture from the first bytes of its chunk."""
     if head[3:6] == b"\x9d\x01\x2a" and len(head) == 10:
         return tuple(side & 0x3FFF for side in unpack_from("<HH", head, 6))
     if head[:1] == b"\x2f" and len(head) >= 5:

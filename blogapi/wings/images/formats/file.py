@@ -66,7 +66,6 @@ class FileReader:
             raise InvalidImage("it has too many parts")
 
     def keep(self, start: int, end: int) -> None:
-        """Keep these bytes of the file."""
         last = self.pieces[-1] if self.pieces else None
         if isinstance(last, range) and last.stop == start:
             self.pieces[-1] = range(last.start, end)

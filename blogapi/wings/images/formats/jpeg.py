@@ -52,7 +52,6 @@ def next_marker(reader: FileReader, position: int) -> tuple[int, int]:
 
 
 def segment_end(reader: FileReader, start: int) -> int:
-    """Return the position after a segment."""
     end = start + 2 + unpack_from(">H", reader.read(start + 2, 2))[0]
     reader.require(end)
     if end < start + 4:
@@ -102,7 +101,6 @@ def orientation_in(segment: bytes) -> int:
 
 
 def exif_segment(orientation: int) -> bytes:
-    """Return an Exif segment that contains an orientation and nothing else."""
     entry = pack(">HHIHH", ORIENTATION, 3, 1, orientation, 0)
     content = b"Exif\0\0MM\0*" + pack(">IH", 8, 1) + entry + pack(">I", 0)
     return b"\xff\xe1" + pack(">H", len(content) + 2) + content
