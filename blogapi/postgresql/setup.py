@@ -18,38 +18,29 @@ TRANSLATED = {
     "INTEGER": "bigint",
     "BLOB": "bytea",
 }
-# Not information_schema, which hides what this user has no rights to, as if the database were empty.
-FIND_TABLES = """
-SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v')
-"""
 FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
 
 
 class PostgresContents(Contents):
     """The contents of a PostgreSQL database, over a connection with an open transaction."""
 
+    # Not information_schema, which hides what this user has no rights to, as if the database were empty.
+    find_tables = (
+        "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'v')"
+    )
+    find_unicode = "SELECT unicode FROM blogapi"
+    store_version = "UPDATE blogapi SET version = {}"
+    store_unicode = "UPDATE blogapi SET unicode = ?"
+
     def __init__(self, connection: Any):
         self.connection = connection
         self.execute = lambda statement, values=None: connection.execute(statement.replace("?", "%s"), values)
 
-    @property
     def version(self) -> int:
         tables = self.tables()
         if tables and "blogapi" not in tables:
             raise Unavailable(FOREIGN)
         return self.execute("SELECT version FROM blogapi").fetchone()[0] if tables else 0
-
-    @version.setter
-    def version(self, version: int) -> None:
-        self.execute("UPDATE blogapi SET version = ?", [version])
-
-    @property
-    def unicode(self) -> str:
-        return self.execute("SELECT unicode FROM blogapi").fetchone()[0]
-
-    @unicode.setter
-    def unicode(self, unicode: str) -> None:
-        self.execute("UPDATE blogapi SET unicode = ?", [unicode])
 
     @property
     def last_ids(self) -> dict[str, int]:
@@ -59,9 +50,6 @@ class PostgresContents(Contents):
     def last_ids(self, ids: dict[str, int]) -> None:
         for name, last in ids.items():
             self.execute("UPDATE counter SET last = ? WHERE name = ?", [last, name])
-
-    def tables(self) -> set[str]:
-        return {name for (name,) in self.execute(FIND_TABLES)}
 
     def statements(self, text: str) -> list[str]:
         shared, own = section(text, "PostgreSQL")

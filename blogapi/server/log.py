@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -33,22 +34,14 @@ SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 select = get_original("select", "select")
 
+IN_JOURNAL = False  # whether standard error is the journal (systemd.exec, JOURNAL_STREAM)
+with suppress(OSError):  # if standard error is closed
+    IN_JOURNAL = os.environ.get("JOURNAL_STREAM") == f"{os.fstat(2).st_dev}:{os.fstat(2).st_ino}"
+
 
 def sleep(seconds: float) -> None:
     """Sleep. Unlike time.sleep, this works with a broken clock, so that the log can report it."""
     select([], [], [], seconds)
-
-
-def _is_in_journal() -> bool:
-    """Return whether standard error is the journal (systemd.exec, JOURNAL_STREAM)."""
-    try:
-        standard_error = os.fstat(2)
-    except OSError:  # standard error is closed
-        return False
-    return os.environ.get("JOURNAL_STREAM") == f"{standard_error.st_dev}:{standard_error.st_ino}"
-
-
-IN_JOURNAL = _is_in_journal()
 
 
 def mask(text: str) -> str:

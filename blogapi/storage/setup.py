@@ -62,13 +62,17 @@ class Contents(ABC):
     """The contents of a database of any version, which this can set up, upgrade and copy."""
 
     execute: Execute
-    version: int  # of its tables; 0 if it is empty. Raises Unavailable if they belong to another program
-    unicode: str  # what UNICODE was when all words were indexed; "" before that
     last_ids: dict[str, int]  # the highest id ever used in each table; new ids follow it
+    # Queries for the names of tables and views, and for the UNICODE that all words were indexed with
+    find_tables: str
+    find_unicode: str
+    # Statements that store the version of the tables, in place of {}, and UNICODE
+    store_version: str
+    store_unicode: str
 
     @abstractmethod
-    def tables(self) -> set[str]:
-        """Return the names of its tables and views."""
+    def version(self) -> int:
+        """Return the version of its tables, or 0 if it is empty. Raises Unavailable if they are another program's."""
 
     @abstractmethod
     def statements(self, text: str) -> list[str]:
@@ -76,7 +80,7 @@ class Contents(ABC):
 
     @abstractmethod
     def clear_index(self) -> None:
-        """Remove all words from the search index."""
+        """Remove all words and the UNICODE from the search index."""
 
     @abstractmethod
     def add(self, table: str, columns: list[str], rows: Iterable[tuple]) -> None:
@@ -90,6 +94,10 @@ class Contents(ABC):
         """Return the statements that set up an empty database."""
         return self.statements(SCHEMA)
 
+    def tables(self) -> set[str]:
+        """Return the names of its tables and views."""
+        return {name for (name,) in self.execute(self.find_tables)}
+
     def columns(self, table: str) -> list[str]:
         """Return the names of a table's columns."""
         return [name for name, *_ in self.execute(f"SELECT * FROM {table} LIMIT 0").description]
@@ -101,20 +109,20 @@ class Contents(ABC):
         """
         if self.is_current(create, upgrade):
             return False
-        version = self.version
+        version = self.version()
         if version:
             upgrade_from(version, self.execute, self.statements)
             self._check_tables(version)
         else:
             for statement in self.schema():
                 self.execute(statement)
-        self.version = VERSION
-        if self.unicode != UNICODE:
+        self.execute(self.store_version.format(VERSION))
+        if not self._is_indexed():
             if version:
                 self.clear_index()
                 self.execute("DELETE FROM search_rebuild")
                 self.execute(REBUILD)
-            self.unicode = UNICODE
+            self.execute(self.store_unicode, (UNICODE,))
         return not version
 
     def is_current(self, create: bool, upgrade: bool) -> bool:
@@ -123,7 +131,7 @@ class Contents(ABC):
         Raises Unavailable if it is not ours, is newer, is empty without `create`, or is old without `create` or
         `upgrade`.
         """
-        version = self.version
+        version = self.version()
         if not version and not create:
             raise Unavailable(EMPTY)
         if version and "name" not in self.columns("post_tag"):  # versions 1 to 5 of development
@@ -132,10 +140,13 @@ class Contents(ABC):
             raise Unavailable(NEWER.format(version))
         if version == VERSION:
             self._check_tables(version)
-        is_current = version == VERSION and self.unicode == UNICODE
+        is_current = version == VERSION and self._is_indexed()
         if not is_current and not (create or upgrade):
             raise Unavailable(INDEX_OUTDATED if version == VERSION else OLDER)
         return is_current
+
+    def _is_indexed(self) -> bool:
+        return list(self.execute(self.find_unicode)) == [(UNICODE,)]
 
     def _check_tables(self, version: int) -> None:
         if missing := {name for statement in self.schema() for name in TABLE.findall(statement)} - self.tables():
@@ -152,31 +163,21 @@ class Contents(ABC):
 class SqliteContents(Contents):
     """The contents of a SQLite database, over a connection in autocommit mode."""
 
+    find_tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    find_unicode = "SELECT unicode FROM search_made"
+    store_version = "PRAGMA user_version = {}"
+    store_unicode = "INSERT INTO search_made VALUES (?)"
+
     def __init__(self, connection: sqlite3.Connection):
         self.connection = connection
         self.execute = connection.execute
 
-    @property
     def version(self) -> int:
         application_id, version = self.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()
         is_ours = application_id == APPLICATION_ID and version
         if not is_ours and (application_id or version or self.tables()):
             raise Unavailable(FOREIGN)
         return version
-
-    @version.setter
-    def version(self, version: int) -> None:
-        self.execute(f"PRAGMA user_version = {version}")
-
-    @property
-    def unicode(self) -> str:
-        ((unicode,),) = self.execute("SELECT coalesce(max(unicode), '') FROM search_made")
-        return unicode
-
-    @unicode.setter
-    def unicode(self, unicode: str) -> None:
-        self.execute("DELETE FROM search_made")
-        self.execute("INSERT INTO search_made VALUES (?)", (unicode,))
 
     @property
     def last_ids(self) -> dict[str, int]:
@@ -191,9 +192,6 @@ class SqliteContents(Contents):
         for name, last in ids.items():
             self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (last, name))
 
-    def tables(self) -> set[str]:
-        return {name for (name,) in self.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
-
     def statements(self, text: str) -> list[str]:
         return STATEMENT_END.split("".join(section(text, "SQLite")).strip())
 
@@ -206,6 +204,7 @@ class SqliteContents(Contents):
 
     def clear_index(self) -> None:
         self.execute("DROP TABLE search")
+        self.execute("DELETE FROM search_made")
         for statement in filter(INDEX_SETUP.search, self.statements(SCHEMA)):
             self.execute(statement)
 

@@ -45,7 +45,7 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
     `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
     """
     with snapshot(source) as contents, filling(target) as filled:
-        version, stored_tables = contents.version, contents.tables()  # An older version has fewer tables.
+        version, stored_tables = contents.version(), contents.tables()  # An older version has fewer tables.
         if not version:
             raise Unavailable(f"cannot copy the database {source.name}: {EMPTY}")
         for table in [table for table in tables() if table in stored_tables]:
@@ -135,7 +135,7 @@ def fill_file(path: Path) -> Iterator[SqliteContents]:
 def write_backup(file: Path, path: Path) -> None:
     """Write a consistent copy of a database to a new file. Raises Unavailable, and the errors of `new_file`."""
     with read_file(file) as contents:
-        if not contents.version:
+        if not contents.version():
             raise Unavailable(f"cannot back up {file}: {EMPTY}")
         try:
             with new_file(path) as part:
