@@ -1,5 +1,6 @@
 """Options and arguments that the commands refuse."""
 
+import json
 import os
 import subprocess
 from datetime import date, timedelta
@@ -92,6 +93,10 @@ def test_the_help_of_every_command_names_the_exit_statuses(run):
 
     check(command_line)
     assert "Exit status: 0 for success" in " ".join(run("--help")[1])
+
+
+def test_openapi_prints_the_description_of_the_service(run, stranger):
+    assert json.loads("".join(run("openapi")[1])) == stranger.get("/openapi.json").json
 
 
 def test_a_shell_completes_commands_and_options():

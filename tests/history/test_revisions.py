@@ -113,7 +113,7 @@ def test_a_post_deleted_for_good_is_gone_with_its_revisions(client, changed, pos
         ("GET", "/v1/trash?before=7", "before: must be the value that Link gave for this list"),
         ("GET", "/v1/trash?before=title_7", "before: must be the value that Link gave for this list"),
         ("GET", "/v1/trash/1?limit=1", '"limit": unknown parameter; known: none'),
-        ("DELETE", "/v1/posts/1?permanent=yes", "permanent: must be true or false"),
+        *(("DELETE", f"/v1/posts/1?permanent={flag}", "permanent: must be true or false") for flag in ("yes", "True")),
     ],
 )
 def test_a_bad_parameter_is_named(client, changed, method, path, wrong):

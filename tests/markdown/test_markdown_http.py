@@ -242,3 +242,12 @@ def test_times_in_front_matter_without_an_offset_are_in_the_zone_of_the_service(
             path = f"/v1/posts/by-slug/{name.partition('/')[2].lower()}-{number}"
             put = app.test_client().put(path, data=data, content_type="text/markdown", headers=key)
             assert (put.status_code, put.json["published_at"]) == (201, expected[name])
+
+
+@pytest.mark.in_process
+def test_the_example_of_a_file_can_be_sent_again_and_to_any_slug(client, stranger):
+    paths = stranger.get("/openapi.json").json["paths"]
+    for method, path in [("post", "/v1/posts")] * 2 + [("put", "/v1/posts/by-slug/a"), ("put", "/v1/posts/by-slug/b")]:
+        template = path if method == "post" else "/v1/posts/by-slug/{post}"
+        example = paths[template][method]["requestBody"]["content"]["text/markdown"]["example"]
+        assert client.open(path, method=method, data=example, content_type="text/markdown").status_code == 201

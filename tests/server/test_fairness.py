@@ -51,8 +51,7 @@ def handler(tmp_path):
     handler.service.database.close()
 
 
-def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_requests(handler):
-    key = add_key(handler.service.database, "a")
+def test_a_valid_key_is_known_until_it_is_revoked_whatever_it_requests(handler, key):
     request = "GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + key + "\r\n\r\n"
     for target in ("/v1/posts", "/healthz", "/v1/nothing", "/docs"):
         send(handler, request.format(target))

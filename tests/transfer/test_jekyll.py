@@ -1,4 +1,4 @@
-"""Jekyll blogs: their tags, and the former addresses of their posts."""
+"""Jekyll blogs: their tags; and the former addresses of posts, also of other programs."""
 
 import pytest
 
@@ -78,6 +78,20 @@ def test_addresses_that_differ_only_in_the_slug_are_former_slugs(write, item, co
     write({"_config.yml": config} if config else {})
     found = item(text, name or "_posts/2020-01-02-new.md", **options)
     assert found.fields.get("former_slugs") == former
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "old_paths"),
+    [
+        ("aliases: [/old/a, other]", "a.md", ("/old/a",)),
+        ("aliases: [A name, B]", "a.md", ()),
+        ("redirect_from: /old/\npermalink: /2019/a/", "a.md", ("/2019/a/", "/old/")),
+        ("slug: my_post", "a.md", ("/my_post",)),
+        ("", "2020-01-02-Some_Title.md", ("/Some_Title",)),
+    ],
+)
+def test_former_addresses_are_kept(item, text, name, old_paths):
+    assert item(f"title: A\n{text}", name).old_paths == old_paths
 
 
 ZONED = "2020-07-01T23:00:00Z"

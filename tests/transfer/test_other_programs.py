@@ -187,6 +187,24 @@ def test_text_that_only_looks_like_an_image_stays(item, content):
     assert "relative images" not in found.notes
 
 
+@pytest.mark.parametrize(
+    ("text", "content", "made"),
+    [
+        ("image: /b.png", "![a](/c.png)", "![a](https://a.example/x/c.png)"),
+        ("image: ../b.png", '<img src="c.png">\n`![a](b)`', '<img src="https://a.example/x/posts/c.png">\n`![a](b)`'),
+        ("image: https://a.example/x/b.png", "[a]: ./c.png", "[a]: https://a.example/x/posts/c.png"),
+    ],
+)
+def test_relative_images_become_absolute_below_a_base_url(item, text, content, made):
+    fields = item(f"title: A\n{text}", "posts/a.md", content, site="https://a.example/x").fields
+    assert (fields["content"], fields["cover_image"]) == (made, "https://a.example/x/b.png")
+
+
+def test_a_cover_that_is_not_an_address_is_dropped_with_a_base_url(item):
+    fields = item("image: 'x://['", site="https://a.example").fields
+    assert ("cover_image" in fields, fields["params"]) == (False, {"image": "x://["})
+
+
 # WordPress and Ghost
 
 

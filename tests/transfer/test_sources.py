@@ -331,35 +331,3 @@ def test_hostile_content_is_read_quickly(item, content):
     began = time.process_time()
     item("title: A", content=content)
     assert time.process_time() - began < 2
-
-
-@pytest.mark.parametrize(
-    ("text", "content", "made"),
-    [
-        ("image: /b.png", "![a](/c.png)", "![a](https://a.example/x/c.png)"),
-        ("image: ../b.png", '<img src="c.png">\n`![a](b)`', '<img src="https://a.example/x/posts/c.png">\n`![a](b)`'),
-        ("image: https://a.example/x/b.png", "[a]: ./c.png", "[a]: https://a.example/x/posts/c.png"),
-    ],
-)
-def test_relative_images_become_absolute_below_a_base_url(item, text, content, made):
-    fields = item(f"title: A\n{text}", "posts/a.md", content, site="https://a.example/x").fields
-    assert (fields["content"], fields["cover_image"]) == (made, "https://a.example/x/b.png")
-
-
-def test_a_cover_that_is_not_an_address_is_dropped_with_a_base_url(item):
-    fields = item("image: 'x://['", site="https://a.example").fields
-    assert ("cover_image" in fields, fields["params"]) == (False, {"image": "x://["})
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "old_paths"),
-    [
-        ("aliases: [/old/a, other]", "a.md", ("/old/a",)),
-        ("aliases: [A name, B]", "a.md", ()),
-        ("redirect_from: /old/\npermalink: /2019/a/", "a.md", ("/2019/a/", "/old/")),
-        ("slug: my_post", "a.md", ("/my_post",)),
-        ("", "2020-01-02-Some_Title.md", ("/Some_Title",)),
-    ],
-)
-def test_former_addresses_are_kept(item, text, name, old_paths):
-    assert item(f"title: A\n{text}", name).old_paths == old_paths
