@@ -106,20 +106,22 @@ class Config:
         for variable, value in environ.items():
             if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS, env_file.VARIABLE):
                 raise ValueError(f"{variable}: unknown setting; {_suggestion(variable, value, list(variables))}")
-        settings = {variable: setting for variable, setting in variables.items() if variable in environ}
-        values: dict[str, Any] = {
-            setting.name: _convert(variable, environ[variable], setting) for variable, setting in settings.items()
-        }
+        values: dict[str, Any] = {}
+        for variable, setting in variables.items():
+            try:
+                if variable in environ:
+                    values[setting.name] = _convert(setting, environ[variable])
+            except ValueError as error:
+                raise ValueError(f"{variable}: {error}") from None
         if values.get("web_concurrency", 1) != 1 and not isinstance(values.get("database"), str):
-            raise ValueError(
-                "WEB_CONCURRENCY: must be 1 or left out with SQLite: two workers would double the rate limit"
-            )
+            raise ValueError("WEB_CONCURRENCY: must be 1 with SQLite: two workers would double the rate limit")
         return cls(**values)
 
     @classmethod
     def variables(cls) -> dict[str, Field]:
         """Return the settings by the names of their environment variables."""
-        return {("" if field.name in UNPREFIXED else PREFIX) + field.name.upper(): field for field in fields(cls)}
+        settings = {setting.name: setting for setting in fields(cls)}
+        return {name.upper() if name in UNPREFIXED else PREFIX + name.upper(): settings[name] for name in settings}
 
 
 def _suggestion(variable: str, value: str, variables: list[str]) -> str:
@@ -130,55 +132,52 @@ def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     return f"did you mean {names[close[0]]}?" if close else f"known: {', '.join(variables)}"
 
 
-def _convert(variable: str, text: str, setting: Field) -> str | int | bool | Path | Networks | Origins | tzinfo:
+def _convert(setting: Field, text: str) -> str | int | bool | Path | Networks | Origins | tzinfo:
     if setting.type is int:
-        return _whole_number(variable, text, *setting.metadata["bounds"])
+        return _whole_number(text, *setting.metadata["bounds"])
     if setting.type is bool:
-        return _one_of(variable, text, ("true", "false")) == "true"
+        return _one_of(("true", "false"), text) == "true"
     if choices := setting.metadata.get("choices"):
-        return _one_of(variable, text, choices)
+        return _one_of(choices, text)
     if setting.type == Networks:
-        return tuple(_network(variable, item.strip()) for item in text.split(",") if text)
-    if not text or "\0" in text:
-        raise ValueError(f"{variable}: must not be empty")
+        return _networks(text)
+    if not text:
+        raise ValueError("must not be empty")
     if setting.type == Origins:
-        return _origins(variable, text)
+        return _origins(text)
     if setting.type == tzinfo:
-        return _time_zone(variable, text)
+        return _time_zone(text)
     if setting.name == "url":
         return _base_url(text.rstrip("/"))
     if setting.name == "post_url":
-        return _post_url(variable, text)
+        return _post_url(text)
     if setting.name == "host":
-        return text[1:-1] if text.startswith("[") and text.endswith("]") else text
+        return text.removeprefix("[").removesuffix("]")
     if setting.name == "database" and not text.startswith(POSTGRESQL):
         if NOT_A_FILE.match(text):
-            raise ValueError(f"{variable}: must be a file or postgresql://USER@HOST/NAME")
+            raise ValueError("must be a file or postgresql://USER@HOST/NAME")
         return Path(text)
     return text
 
 
-def _whole_number(variable: str, text: str, lowest: int, highest: int) -> int:
+def _whole_number(text: str, lowest: int, highest: int) -> int:
     is_number = text.isascii() and text.isdigit() and len(text) < 10
     if not is_number or not lowest <= int(text) <= highest:
-        raise ValueError(f"{variable}: must be a whole number from {lowest} to {highest}, not {text[:40]!r}")
+        raise ValueError(f"must be a whole number from {lowest} to {highest}, not {text[:40]!r}")
     return int(text)
 
 
-def _one_of(variable: str, text: str, choices: tuple[str, ...]) -> str:
+def _one_of(choices: tuple[str, ...], text: str) -> str:
     if text not in choices:
-        raise ValueError(f"{variable}: must be {', '.join(choices[:-1])} or {choices[-1]}, not {text[:40]!r}")
+        raise ValueError(f"must be {', '.join(choices[:-1])} or {choices[-1]}, not {text[:40]!r}")
     return text
 
 
-def _time_zone(variable: str, text: str) -> tzinfo:
-    zone = UTC if text == "UTC" else zone_named(text)
-    if zone is None:
-        near = _zones_near(text[:40])
-        raise ValueError(
-            f"{variable}: must be the IANA name of a time zone, such as {', '.join(near)}, not {text[:40]!r}"
-        )
-    return zone
+def _time_zone(text: str) -> tzinfo:
+    if zone := UTC if text == "UTC" else zone_named(text):
+        return zone
+    near = ", ".join(_zones_near(text[:40]))
+    raise ValueError(f"must be the IANA name of a time zone, such as {near}, not {text[:40]!r}")
 
 
 def _zones_near(text: str) -> list[str]:
@@ -203,45 +202,44 @@ def _base_url(url: str) -> str:
     match = BASE_URL.fullmatch(url)
     if not match or int(match[2] or 0) > 65535:
         raise ValueError(
-            "BLOGAPI_URL: must be http:// or https://, a host, and optionally a port and a path, "
+            "must be http:// or https://, a host, and optionally a port and a path, "
             f"such as https://blog.example.org or https://example.org/blog, not {url.rpartition('@')[2][:80]!r}"
         )
     if OWN_PATH.search(match[3]):
         raise ValueError(
-            "BLOGAPI_URL: must be the address of the service, not of its API or a page; its path must not begin with "
+            "must be the address of the service, not of its API or a page; its path must not begin with "
             "/v1, /docs, /images, /micropub or /settings, or end in /v1, /metrics, /healthz, /readyz or /openapi.json, "
             f"as in {url[:80]!r}"
         )
     return url
 
 
-def _post_url(variable: str, text: str) -> str:
+def _post_url(text: str) -> str:
     url = re.fullmatch(r"(?=[!-~]*\Z)https?://[^/?#{}]+(/[^?#]*)", text)  # It goes into the header Location.
     if not url or url[1].count("{slug}") + url[1].count("{id}") != 1:
-        example = "such as https://blog.example.org/posts/{slug}/"
-        must = f"must be an ASCII URL with {{slug}} or {{id}} in its path, {example}, with other characters as %C3%A4"
-        raise ValueError(f"{variable}: {must}; not {text[:80]!r}")
+        example = "such as https://blog.example.org/posts/{slug}/, with other characters as %C3%A4"
+        raise ValueError(f"must be an ASCII URL with {{slug}} or {{id}} in its path, {example}; not {text[:80]!r}")
     return text
 
 
-def _origins(variable: str, text: str) -> Origins:
+def _origins(text: str) -> Origins:
     origins = [origin.strip() for origin in text.split(",")]
     for origin in origins:
         if origins != ["*"] and not ORIGIN.fullmatch(origin):
             raise ValueError(
-                f"{variable}: must be * or origins with commas between them, each as a browser sends it, such as "
+                "must be * or origins with commas between them, each as a browser sends it, such as "
                 "https://blog.example.org or http://localhost:3000: in lower case, without a default port, "
                 f"a path or a slash at the end; not {origin[:80]!r}"
             )
     return frozenset(origins)
 
 
-def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
+def _networks(text: str) -> Networks:
     try:
-        return ip_network(text)
-    except ValueError:
+        return tuple(ip_network(item.strip()) for item in text.split(",") if text)
+    except ValueError as error:
         example = "such as 127.0.0.1 or 10.0.0.0/8, with commas between them"
-        raise ValueError(f"{variable}: must be addresses or networks {example}, not {text[:40]!r}") from None
+        raise ValueError(f"must be addresses or networks {example}: {str(error)[:80]}") from None
 
 
 def is_loopback(url: str) -> bool:

@@ -24,13 +24,7 @@ from blogapi.wings.search import index
 
 
 class Routes(MapAdapter):
-    """The routes, cached: matching one takes as long as finding a post.
-
-    No route depends on the Host header, so it is not checked here.
-    """
-
-    def __init__(self, url_map: Map, path: str, method: str):
-        super().__init__(url_map, "localhost", "/", "", "http", path, method)
+    """The routes, cached: matching one takes as long as finding a post."""
 
     def match(self, *_: Any, **__: Any) -> tuple[Rule, dict[str, Any]]:
         rule, arguments = find_route(self.map, self.path_info, self.default_method)
@@ -58,7 +52,10 @@ class Application(Flask):
         return func  # No view is async; Flask would check on each request.
 
     def create_url_adapter(self, request: flask.Request | None) -> MapAdapter | None:
-        return Routes(self.url_map, request.path, request.method) if request else None
+        if request is None:
+            return None
+        # No route depends on the Host header, so it is not checked here.
+        return Routes(self.url_map, "localhost", "/", "", "http", request.path, request.method)
 
 
 def create_app(

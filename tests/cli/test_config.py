@@ -120,7 +120,7 @@ NO_FILES += ["Postgresql://u:SECRET@h/b", " postgresql://u:SECRET@h/b", "mysql:/
         ("PORT", ["65536"], f"{IS_NO_NUMBER}65535, not '65536'"),
         ("PORT", NO_NUMBERS, f"{IS_NO_NUMBER}65535, not "),
         ("BLOGAPI_RATE_LIMIT", NO_NUMBERS, f"{IS_NO_NUMBER}999999999, not "),
-        ("WEB_CONCURRENCY", ["2"], "must be 1 or left out with SQLite: two workers would double the rate"),
+        ("WEB_CONCURRENCY", ["2"], "must be 1 with SQLite: two workers would double the rate limit"),
         ("HOST", [""], "must not be empty"),
         ("BLOGAPI_WEBHOOK_PRIVATE", ["1"], "must be true or false, not '1'"),
         ("BLOGAPI_LOG_LEVEL", ["INFO"], "must be debug, info, warning or error, not 'INFO'"),
@@ -136,9 +136,9 @@ NO_FILES += ["Postgresql://u:SECRET@h/b", " postgresql://u:SECRET@h/b", "mysql:/
         ("BLOGAPI_POST_URL", NO_PAGES, "must be an ASCII URL with {slug} or {id} in its path"),
         ("BLOGAPI_POST_URL", ["https://a.example/日記/{slug}"], ".*, with other characters as %C3%A4; not"),
         ("BLOGAPI_CORS_ORIGINS", [""], "must not be empty"),
-        ("BLOGAPI_TRUSTED_PROXIES", ["caddy"], f"{PROXIES}, not 'caddy'"),
-        ("BLOGAPI_TRUSTED_PROXIES", ["10.0.0.1/8"], f"{PROXIES}, not '10.0.0.1/8'"),
-        ("BLOGAPI_TRUSTED_PROXIES", ["::1,"], f"{PROXIES}, not ''"),
+        ("BLOGAPI_TRUSTED_PROXIES", ["caddy"], f"{PROXIES}: 'caddy' "),
+        ("BLOGAPI_TRUSTED_PROXIES", ["10.0.0.1/8"], f"{PROXIES}: 10.0.0.1/8 "),
+        ("BLOGAPI_TRUSTED_PROXIES", ["::1,"], f"{PROXIES}: '' "),
     ],
 )
 def test_an_unusable_setting_is_named(variable, texts, message):
