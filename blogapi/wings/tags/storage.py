@@ -1,4 +1,4 @@
-"""Tags: which posts carry them, how many, and the spelling, taken from the newest post."""
+"""Tags: counted over their posts, spelled as in the newest one, and changed in all of them."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +20,7 @@ BEFORE_ALL, AFTER_ALL = "\x01", "\U0010ffff" * (documents.MAX_TAG + 1)  # sort b
 
 
 class CountedTag(NamedTuple):
-    """A tag, and how many posts carry it."""
+    """A tag and the number of posts that carry it."""
 
     name: str
     posts: int
@@ -29,8 +29,8 @@ class CountedTag(NamedTuple):
 def page(reader: Reader, limit: int, after: str = "", status: str | None = None) -> Page[CountedTag, str]:
     """Return at most `limit` tags in order of their folded names, starting after `after`.
 
-    Reads an index entry for each of their posts: 100 ms for 100,000 posts, so call it in a thread. With `status`, only
-    posts that have it now are counted, and the newest of them decides the spelling.
+    This reads an index entry for each of their posts: 100 ms for 100,000, so call it in a thread. With `status`, only
+    posts with that status are counted, and the newest of them decides the spelling.
     """
     rows = [*reader.rows(tags_query(status), limit=limit + 1, first=after + BEFORE_ALL, last=AFTER_ALL)]
     tags = [CountedTag(name, posts) for _, name, posts in rows[:limit]]
@@ -38,15 +38,15 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name. This takes as long as `page`. Raises DoesNotExist."""
+    """Return a tag by its folded name. Reads as much of the index as `page`. Raises DoesNotExist."""
     return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
 
 @cache
 def tags_query(status: str | None) -> Compiled:
-    """Return the query for a page of tags: each folded, as in its newest post, and the number of its posts."""
+    """Return the query for a page of tags: the folded name, the name in the newest post, and the number of posts."""
     carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
-    if status == "published":  # The index post_tag_by_time keeps them apart from those of other posts.
+    if status == "published":  # They have an index of their own, post_tag_by_time.
         carried = carried.where(PostTag.published_at > "")
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Placeholder("first"), Placeholder("last"))
@@ -54,11 +54,11 @@ def tags_query(status: str | None) -> Compiled:
     counted = groups.order_by(PostTag.tag).limit(Placeholder("limit")).alias("counted")
     spelling = (PostTag.tag == counted.c.tag) & (PostTag.post_id == counted.c.newest)
     spelling &= PostTag.status.in_([status] if status else documents.STATUSES)
-    name = PostTag.select(PostTag.name).where(spelling)  # looked up for the tags on the page only
+    name = PostTag.select(PostTag.name).where(spelling)  # looked up only for the tags on the page
     return Compiled(Select([counted], [counted.c.tag, name, counted.c.posts]).order_by(SQL("1")))
 
 
-# Changes of a tag in all of its posts: slow if there are many, so use Database.write_in_thread
+# Changes of a tag in all its posts; these can be slow, so use Database.write_in_thread
 
 
 def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) -> CountedTag:
@@ -70,7 +70,7 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
     new = fold(name)
     if new != old and not merge and tx.row(PostTag.select(PostTag.tag).where(PostTag.tag == new).limit(1)):
         raise Rejected("name", 'another tag has this name; "merge": true merges the two')
-    change = partial(_renamed, old, name)
+    change = partial(_replaced, old, [name])
     statuses = _rewrite(tx, old, change, author)
     if new != old:
         both = PostTag.select(PostTag.post_id).where(PostTag.tag == new)
@@ -86,19 +86,16 @@ def rename(tx: Transaction, old: str, name: str, merge: bool, author: Author) ->
 def delete(tx: Transaction, tag: str, author: Author) -> None:
     """Remove a (folded) tag from every post. Raises DoesNotExist if none carries it."""
     name = find(tx, tag).name
-
-    def change(names: list[str]) -> list[str]:
-        return [spelling for spelling in names if fold(spelling) != tag]
-
+    change = partial(_replaced, tag, [])
     statuses = _rewrite(tx, tag, change, author)
     tx.execute(PostTag.delete().where(PostTag.tag == tag))
     effects.run_for_tag(tx, "tag.deleted", {"tag": {"name": name}}, change, on_site="published" in statuses)
 
 
 def _rewrite(tx: Transaction, tag: str, change: Callable[[list[str]], list[str]], author: Author) -> set[str]:
-    """Change the tags in the documents of all posts with a tag; return the statuses of those that changed.
+    """Change the tags in the documents of all posts with a tag; return the statuses of the changed posts.
 
-    Posts are rewritten one by one, so memory holds a single document. Damaged posts are skipped.
+    Only one document at a time is in memory. Damaged posts are skipped.
     """
     statuses = set()
     for (post_id,) in tx.rows(PostTag.select(PostTag.post_id).where(PostTag.tag == tag)):
@@ -120,10 +117,10 @@ RESPELL = Compiled(PostTag.update(placeholders(PostTag, "name")).where(OF_POST, 
 SET_DOCUMENT = Compiled(Post.update(placeholders(Post, "document", "updated_at")).where(Post.id == Placeholder("id")))
 
 
-def _renamed(old: str, name: str, names: list[str]) -> list[str]:
-    """Return `names` with the tag `old` renamed to `name`; a later repeat is dropped."""
+def _replaced(old: str, new: list[str], names: list[str]) -> list[str]:
+    """Return `names` with `new` in place of the (folded) tag `old`, without later repeats."""
     tags: dict[str, str] = {}
     for tag in names:
-        spelling = name if fold(tag) == old else tag
-        tags.setdefault(fold(spelling), spelling)
+        for name in new if fold(tag) == old else [tag]:
+            tags.setdefault(fold(name), name)
     return list(tags.values())

@@ -20,7 +20,7 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import SCOPES
 from blogapi.wings.tags import storage as tags
 
-COUNTED = choice(STATUSES, "Count only posts with this status, and leave out tags without any.")
+COUNTED = choice(STATUSES, "Count only posts with this status. Tags without any are left out.")
 views = Views("tags", __name__)
 
 
@@ -37,7 +37,7 @@ class TagChangeSchema(InputSchema):
 
     example = {"name": "Journeys"}
     name = Line(MAX_TAG)
-    merge = Flag(load_default=False, **doc("Whether to merge it with a tag that has the new name; refused otherwise."))
+    merge = Flag(load_default=False, **doc("Whether to merge it with a tag that has this name."))
 
 
 @views.operation(
@@ -51,9 +51,9 @@ class TagChangeSchema(InputSchema):
     scopes=SCOPES,
 )
 def list_tags(request: Request) -> Response:
-    """List tags by name, with the number of posts that carry them.
+    """List tags by name, with the number of posts that carry each.
 
-    A page has at most `limit` tags. `Link` leads to the next page.
+    A page has at most `limit` tags. `Link` leads to the next one.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else request.database.read_in_thread(request.client, tags.page, **query)
