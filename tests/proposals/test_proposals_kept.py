@@ -98,10 +98,10 @@ def test_proposals_in_the_trash_count_for_every_bound(client, agent, post, datab
     for number in range(4):
         propose(agent, "/v1/posts/2", content=f"{number}" + "\N{GRINNING FACE}" * 990_000)
     client.delete("/v1/posts/2")
-    in_trash = ", with those of posts in the trash; apply or delete one first"
+    in_trash = ", including those for posts in the trash; apply or delete one first"
     body = json.dumps({"content": "\N{GRINNING FACE}" * 990_000}, ensure_ascii=False).encode()
     refused = agent.post(f"{POST}/proposals", data=body, content_type="application/json")
-    assert message(refused) == f"proposals: can be 16,000,000 bytes in all{in_trash}"
+    assert message(refused) == f"proposals: must be at most 16,000,000 bytes in all{in_trash}"
     row = {"post_id": 2, "author": "agent", "created_at": database.now, "bytes": 1, "base": "", "document": ""}
     for _ in range(996):
         database.write(lambda tx: tx.insert(Proposal.insert(row)))

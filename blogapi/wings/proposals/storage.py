@@ -21,15 +21,15 @@ from blogapi.storage.errors import Damaged, DoesNotExist, NotPermitted, Rejected
 from blogapi.storage.models import MAX_ID, AppliedProposal, Author, Post, Proposal, Revision
 from blogapi.wings.webhooks import storage as webhooks
 
-# Limits: proposals for a post, for all posts (those in the trash included), and their bytes in all
+# Limits for a post's proposals, for all proposals (also of posts in the trash), and for their bytes
 MAX_OF_POST, MAX_PROPOSALS, MAX_BYTES = 20, 1000, 16_000_000
 PROPOSAL_TTL, REFUSED_TTL = timedelta(days=90), timedelta(hours=1)
-IN_TRASH = ", with those of posts in the trash; apply or delete one first"
+IN_TRASH = ", including those for posts in the trash; apply or delete one first"
 log = logging.getLogger(__name__)
 
 
 class ChangedSince(Exception):
-    """Fields of a post have changed since a proposal was made."""
+    """A proposal's fields have changed in the post since."""
 
     def __init__(self, names: list[str]):
         super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
@@ -42,7 +42,7 @@ class StoredProposal(NamedTuple):
     post_id: int
     author: str
     created_at: str
-    base: dict[str, Any]  # the post's fields at that time, as `_base` returns them
+    base: dict[str, Any]  # the post's fields at that time, as returned by `_base`
     document: bytes
     changes: Fields  # an empty value clears its field
 
@@ -52,21 +52,21 @@ class StoredProposal(NamedTuple):
         return documents.etag_of(self.document)
 
     def conflicts(self, now: Fields) -> list[str]:
-        """Return the fields that have changed since, to values other than the proposed ones."""
+        """Return the fields that have changed since to values other than the proposed ones."""
         return conflicts(self.base, _base(now | cleared(self.changes), self.changes), _base(now, self.changes))
 
     def log_applied(self) -> None:
-        """Log who proposed a change. The history names only who applied it."""
+        """Log who proposed a change. The history names only the key that applied it."""
         log.info("proposal %s of %s was applied to post %s", self.id, self.author, self.post_id)
 
 
 def conflicts(base: Mapping[str, Any], mine: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the fields that both sides changed to different values. The values can be hashes."""
+    """Return the fields that both sides changed to different values, which may be hashes."""
     return [name for name in mine if mine[name] != base.get(name) and now[name] not in (base.get(name), mine[name])]
 
 
 def cleared(changes: Fields) -> Fields:
-    """Return a proposal's changes, with None for the fields that they clear; tags are never None."""
+    """Return a proposal's changes, with None for each field that they clear except tags."""
     return {name: value or (value if name == "tags" else None) for name, value in changes.items()}
 
 
@@ -82,7 +82,7 @@ _of_present = Proposal.select().join(Post, on=Post.id == Proposal.post_id).where
 def page(
     reader: Reader, ref: PostRef | None, limit: int, before: Cursor[int] | None = None
 ) -> Page[bytes, Cursor[int]]:
-    """Return a page of the proposals for a post, or for all posts, newest first. Raises DoesNotExist."""
+    """Return a page of the proposals for one post or all posts, newest first. Raises DoesNotExist."""
     condition = Tuple(Proposal.created_at, Proposal.id) < Tuple(*(before or (LATEST, MAX_ID)))
     if ref is not None:
         condition &= Proposal.post_id == posts.id_of(reader, ref)
@@ -126,8 +126,8 @@ def add(
 ) -> tuple[StoredProposal, bool]:
     """Propose a change, with fields as for `posts.change`; return the proposal, and whether it is new.
 
-    If the author has already proposed this change, that proposal is updated: its base becomes the current post. Raises
-    DoesNotExist, Rejected.
+    Proposing the same change again only updates the base of the proposal to the current post. Raises DoesNotExist,
+    Rejected.
     """
     posts.check_size(tx, fields.get("content", ""))
     post = posts.find_to_change(tx, ref)
@@ -135,9 +135,12 @@ def add(
     old = documents.load(post.document)
     changes = _differences(tx, post.id, old, fields)
     text = documents.dump(changes).encode()
-    same = _find_same(tx, post.id, author.name, text)
-    proposal_id = same.id if same else _insert(tx, post.id, author.name, len(text))
-    columns = proposal_id, post.id, author.name, same.created_at if same else tx.now
+    if same := _find_same(tx, post.id, author.name, text):
+        columns = same[:4]
+    else:
+        _check_room(tx, post.id, len(text))
+        row = {"post_id": post.id, "author": author.name, "created_at": tx.now, "bytes": len(text)}
+        columns = tx.insert(Proposal.insert(row | {"base": "", "document": ""})), post.id, author.name, tx.now
     shown = dict(zip(("id", "post_id", "by", "created_at"), map(str, columns), strict=True))
     shown["base"] = documents.etag_of(post.document)
     document = b'%b,"changes":%b}' % (documents.dump(shown)[:-1].encode(), text)
@@ -145,14 +148,14 @@ def add(
     if new != same:
         tags = documents.dump(changes["tags"]) if "tags" in changes else ""
         texts = {"base": documents.dump(new.base), "tags": tags, "document": document.decode()}
-        tx.execute(Proposal.update(texts).where(Proposal.id == proposal_id))
+        tx.execute(Proposal.update(texts).where(Proposal.id == new.id))
     if same is None:
         webhooks.record(tx, {"post": old, "proposal": shown | {"fields": [*changes]}}, "post.proposed")
     return new, same is None
 
 
 def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
-    """Return the fields that a change would alter, with their new values. Raises Rejected."""
+    """Return the fields that a change would alter, with their new values. Raises Rejected if there are none."""
     new = posts.as_changed(tx, old, fields)
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post_id)
@@ -173,20 +176,13 @@ def _find_same(tx: Transaction, post_id: int, author: str, changes: bytes) -> St
 
 
 def _base(post: Fields, names: Fields) -> dict[str, Any]:
-    """Return hashes of a post's fields, but its tags unhashed, because a site-wide tag change must edit them."""
+    """Return hashes of a post's fields. Tags are not hashed, because a site-wide tag change must edit them."""
     hashes = {name: documents.hash_of(documents.dump([post.get(name)]).encode()) for name in names}
     return hashes | ({"tags": post["tags"]} if "tags" in names else {})
 
 
-def _insert(tx: Transaction, post_id: int, author: str, size: int) -> int:
-    """Insert a proposal without its base and document; return its id. Raises Rejected."""
-    _check_room(tx, post_id, size)
-    row = {"post_id": post_id, "author": author, "created_at": tx.now, "bytes": size, "base": "", "document": ""}
-    return tx.insert(Proposal.insert(row))
-
-
 def _check_room(tx: Transaction, post_id: int, size: int) -> None:
-    """Raise Rejected if there are too many proposals to add one of this size."""
+    """Raise Rejected if another proposal of this size would exceed a limit."""
     of_post = Case(None, [(Proposal.post_id == post_id, 1)], 0)
     totals = [fn.COALESCE(fn.SUM(term), 0) for term in (1, Proposal.bytes, of_post)]
     count, total, count_of_post = tx.one(Proposal.select(*totals).where(_is_waiting))
@@ -195,15 +191,15 @@ def _check_room(tx: Transaction, post_id: int, size: int) -> None:
     if count >= MAX_PROPOSALS:
         raise Rejected("proposals", f"there are already {MAX_PROPOSALS:,}{IN_TRASH}")
     if total + size > MAX_BYTES:
-        raise Rejected("proposals", f"can be {MAX_BYTES:,} bytes in all{IN_TRASH}")
+        raise Rejected("proposals", f"must be at most {MAX_BYTES:,} bytes in all{IN_TRASH}")
 
 
 def apply(
     tx: Transaction, ref: PostRef, proposal_id: int, author: Author, check: Check = no_check, *, force: bool = False
 ) -> tuple[bytes, StoredProposal]:
-    """Make the changes of a proposal; return the post's document, and the proposal.
+    """Apply a proposal; return the post's new document, and the proposal.
 
-    Raises like `posts.change`, and ChangedSince.
+    Raises ChangedSince, and what `posts.change` raises.
     """
     proposal, post = find(tx, ref, proposal_id), posts.find_to_change(tx, ref)
     check(post.document)
@@ -218,7 +214,7 @@ def apply(
 
 
 def remove(tx: Transaction, ref: PostRef, proposal_id: int, author: Author) -> None:
-    """Delete a proposal. Raises DoesNotExist; NotPermitted if a drafts-only author did not make it."""
+    """Delete a proposal. Raises DoesNotExist, or NotPermitted if a drafts-only key deletes another key's proposal."""
     query = _of_present.select(Proposal.author).where(_is(posts.id_of(tx, ref), proposal_id))
     (proposer,) = tx.get("proposal", query)
     if author.drafts_only and proposer != author.name:
@@ -242,14 +238,14 @@ def restore(tx: Transaction, post_id: int, proposal_id: int) -> None:
 
 
 def clear(tx: Transaction) -> int:
-    """Delete the proposals for posts that were deleted for good; return how many."""
+    """Delete the proposals for purged posts; return how many."""
     in_trash = Revision.select(Revision.post_id).where(Revision.state == "deleted")
     is_gone = Proposal.post_id.not_in(Post.select(Post.id)) & Proposal.post_id.not_in(in_trash)
     return tx.execute(Proposal.delete().where(is_gone))
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete expired proposals, and the records of proposals applied more than `days` ago; return how many."""
+    """Delete expired proposals, and the records of those applied more than `days` ago; return how many."""
     old, applied = earlier(tx.now, PROPOSAL_TTL), earlier(tx.now, timedelta(days=days))
     is_expired = (Proposal.created_at <= old) | (Proposal.refused_at <= earlier(tx.now, REFUSED_TTL))
     count = tx.execute(Proposal.delete().where(is_expired))

@@ -22,7 +22,7 @@ from blogapi.wings.proposals import storage as proposals
 
 BEFORE = cursor("Only proposals made before")
 QUERY = parameters(limit=page_size("proposals"), before=BEFORE)
-FORCE = parameters(force=query_flag("`true`: overwrite fields that were changed since, too."))
+FORCE = parameters(force=query_flag("`true`: also overwrite fields that have changed since."))
 views = Views("proposals", __name__)
 
 
@@ -41,14 +41,8 @@ class ProposalSchema(StrictSchema):
     post_id = matching(ID, 1, 19, "The id of the post.")
     by = fields.String(required=True, **doc("The name of the key that proposed it."))
     created_at = Time(required=True, **doc("When it was proposed, in UTC, to the second."))
-    base = fields.String(required=True, **doc("The ETag of the post that it changes, without quotes."))
-    changes = fields.Dict(
-        required=True,
-        **doc(
-            'The fields of the post that it changes, with their new values. A field that it clears is `""`, `[]` or '
-            "`{}`."
-        ),
-    )
+    base = fields.String(required=True, **doc("The ETag of the post at that time, without quotes."))
+    changes = fields.Dict(required=True, **doc('The new values of the changed fields; `""`, `[]` or `{}` clears one.'))
 
 
 ONE = Answer(200, "The proposal.", ProposalSchema(), ("ETag",))
@@ -116,7 +110,7 @@ def delete_proposal(request: Request, post: posts.PostRef, proposal: int) -> Res
 def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Response:
     """Apply a proposal to its post.
 
-    If one of its fields has changed since, the answer is 412 and nothing is changed, unless `force` is `true`.
+    If one of its fields has changed since, the answer is 412, unless `force` is `true`.
     """
     apply = partial(proposals.apply, force=request.query.get("force", False))
     check = precondition(request, "; the ETag must be the post's, not the proposal's")
@@ -127,7 +121,7 @@ def apply_proposal(request: Request, post: posts.PostRef, proposal: int) -> Resp
 
 @views.app_errorhandler(proposals.ChangedSince)
 def changed_since(error: proposals.ChangedSince) -> Response:
-    """Answer 412 and name the fields."""
+    """Answer 412 with the names of the fields."""
     return error_response(exceptions.PreconditionFailed(str(error)))
 
 
@@ -137,6 +131,6 @@ def answer(request: Request, proposal: proposals.StoredProposal, **options: Any)
 
 
 def listed(request: Request, post: posts.PostRef | None = None) -> Response:
-    """Answer with a page of the proposals for a post, or for all."""
+    """Answer with a page of the proposals for one post or all posts."""
     page = proposals.page(request.database, post, **request.query)
     return list_response(request, b"[%b]\n" % b",".join(page.items), page.next)
