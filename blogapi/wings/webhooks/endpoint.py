@@ -1,6 +1,6 @@
-"""The endpoint of a webhook: which addresses may be called, and posting signed messages (Standard Webhooks).
+"""The endpoint of a webhook: which addresses it may have, and posting signed messages (Standard Webhooks).
 
-With gevent, import this after patching: urllib3 binds parts of ssl when it is imported.
+With gevent, import this after patching, because urllib3 binds parts of ssl at import.
 """
 
 import base64
@@ -34,11 +34,11 @@ from blogapi.wings.webhooks.storage import DISPATCH_BODY, EVENT_BODY
 
 RECEIVED_BYTES = 64 * 1024  # limit in bytes for a receiver's response: header, content and TLS overhead
 REDIRECTS = (301, 302, 303, 307, 308)
-# Metadata services of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; for IPv6 Amazon,
-# Google, Oracle and Scaleway.
+# Metadata services of clouds, besides the link-local 169.254.169.254: Alibaba, Oracle and Azure; on IPv6, Amazon,
+# Google, Oracle and Scaleway
 METADATA = [*map(ip_address, ("100.100.100.200", "192.0.0.192", "168.63.129.16"))]
 METADATA += map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"))
-# Not public, but global to `ipaddress` in some versions of Python (IANA's special-purpose registries, 2025).
+# Not public, though some versions of Python call them global (IANA's special-purpose registries, 2025)
 NOT_PUBLIC = [
     ip_network("192.0.0.0/24"),  # protocol assignments (RFC 6890)
     ip_network("192.88.99.0/24"),  # relays of 6to4, deprecated (RFC 7526)
@@ -51,7 +51,7 @@ TRANSLATED = ip_network("64:ff9b::/96")  # public IPv4 addresses through NAT64 (
 PREFIXES = (16, 32, 40, 48, 56, 64)  # bits before an embedded IPv4 address: 6to4 (RFC 3056), and RFC 6052 except 96
 LOW_32, LOW_56 = (1 << 32) - 1, (1 << 56) - 1
 
-tls = cache(ssl.create_default_context)  # The system must trust the certificates of https receivers.
+tls = cache(ssl.create_default_context)  # trusts the certificates that the system trusts
 log = logging.getLogger(__name__)
 
 
@@ -68,7 +68,7 @@ class AttemptResult(NamedTuple):
 
 
 class ShortSocket(socket.socket):
-    """A socket that ends after `left` bytes, and yields, because a receiver may never stop sending."""
+    """A socket that ends after `left` bytes and lets others run, because a receiver may never stop sending."""
 
     left = RECEIVED_BYTES
 
@@ -84,7 +84,7 @@ class ShortSocket(socket.socket):
 
 
 class FinalResponse(http.client.HTTPResponse):
-    """A response that skips all interim responses (RFC 9110, section 15.2); http.client skips only 100."""
+    """A response that skips all interim ones (RFC 9110, section 15.2). http.client skips only 100."""
 
     def _read_status(self) -> tuple[str, int, str]:
         version, status, phrase = cast(Any, super())._read_status()
@@ -99,7 +99,7 @@ class Endpoint:
     secret: str
     private: bool  # whether private and loopback addresses are allowed
     seconds: int  # time limit for an attempt
-    timeout: Callable[[int], AbstractContextManager]  # (seconds): raises TimeoutError in a block that takes longer
+    timeout: Callable[[int], AbstractContextManager]  # raises TimeoutError if a block takes longer than the seconds
     headers: str = "{}"  # JSON; the owner's headers
     body_format: str = EVENT_BODY
 
@@ -123,7 +123,7 @@ class Endpoint:
         except (OSError, HTTPError, http.client.HTTPException) as error:  # urllib3 may wrap a TimeoutError
             cause = TimeoutError() if time.monotonic() >= deadline else error
             return AttemptResult(error=reason_of(cause, self.seconds))
-        except Exception:  # Without a result, the attempt would be repeated immediately, forever.
+        except Exception:  # Without a result, the sender would repeat the attempt forever, without a pause.
             log.exception("unexpected error in sending to a webhook")
             return AttemptResult(error="unexpected error; the log says more")
 
@@ -140,7 +140,7 @@ class Endpoint:
         with closing(connect(target, self.private, self.seconds, deadline)) as connection:
             connection.request("POST", target.request_uri, body, fields, preload_content=False, decode_content=False)
             response = connection.getresponse()
-            with suppress(Exception):  # Reading the rest only saves the receiver a connection reset.
+            with suppress(Exception):  # Reading the rest spares the receiver a connection reset.
                 response.read()
             return response.status, response.headers.get("Retry-After", "")
 
@@ -148,9 +148,9 @@ class Endpoint:
 def connect(
     target: Url, private: bool, seconds: int, deadline: float, max_bytes: int = RECEIVED_BYTES
 ) -> HTTPConnection:
-    """Connect to an address that was checked; connecting by name would look it up again.
+    """Connect to a checked address before the deadline; connecting by name would look it up again.
 
-    It has until the deadline. At most `max_bytes` are received, and each may take `seconds`.
+    At most `max_bytes` are received, and each read may take `seconds`.
     """
     assert target.host  # or the stored URL is damaged
     host = target.host.strip("[]")
@@ -158,7 +158,7 @@ def connect(
     port = target.port or (443 if tls_host else 80)
     addresses = addresses_of(host, port, private)
     while True:
-        share = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leave time for the other addresses
+        share = max(0.1, (deadline - time.monotonic()) / len(addresses))  # leaves time for the other addresses
         connection = HTTPConnection(addresses.pop(0), port, timeout=share)
         connection.response_class = FinalResponse
         try:
@@ -166,7 +166,7 @@ def connect(
             connection.sock = ShortSocket(fileno=connection.sock.detach())
             connection.sock.left = max_bytes
             connection.sock.settimeout(share)
-            if tls_host:  # in memory: on a socket, OpenSSL would read on while a receiver sends anything but data
+            if tls_host:  # in memory: on a socket, OpenSSL would read records without data as long as they arrive
                 connection.sock = SSLTransport(connection.sock, tls(), tls_host)
             connection.timeout = seconds
             return connection
@@ -178,7 +178,7 @@ def connect(
 
 
 def reason_of(error: Exception, seconds: int) -> str:
-    """Return why an attempt of some seconds failed, without any text from the receiver."""
+    """Return why an attempt failed, without any text from the receiver."""
     if isinstance(error, AddressError | LocationValueError):
         return f"url: {error}"
     if isinstance(error, socket.gaierror):
@@ -219,17 +219,15 @@ def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 def addresses_of(host: str, port: int, private: bool) -> list[str]:
-    """Return the addresses of a host that may be called, in the resolver's order.
-
-    The host can have any spelling (127.1, 0x7f000001, localhost.).
+    """Return the addresses of a host (also such as 127.1 or 0x7f000001) that may be called, in the resolver's order.
 
     Raises AddressError if none may be called, OSError if the host cannot be found.
     """
     try:
-        name = host.encode("idna").decode()  # getaddrinfo encodes it, too, but gevent logs its failure
+        name = host.encode("idna").decode()  # getaddrinfo would encode it, but gevent logs the failure
         if not name.isprintable():
             raise UnicodeError("control characters")
-        # Resolvers look up an address or localhost with a trailing dot in DNS.
+        # With a trailing dot, resolvers would look up addresses and localhost in DNS.
         infos = socket.getaddrinfo(name.removesuffix("."), port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise AddressError("not a valid host name") from None
@@ -258,6 +256,6 @@ def refusal(text: str, private: bool) -> str | None:
 def embedded_in(address: IPv6Address) -> list[IPv4Address]:
     """Return the IPv4 addresses embedded in an IPv6 address, by 6to4, Teredo or NAT64 with any prefix."""
     bits = int(address)
-    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which never belong to the address
+    joined = (bits >> 64) << 56 | bits & LOW_56  # without bits 64 to 71, which never belong to an IPv4 address
     words = [bits & LOW_32, *((joined >> (88 - length)) & LOW_32 for length in PREFIXES)]
     return [*map(IPv4Address, words), *(address.teredo or ())]

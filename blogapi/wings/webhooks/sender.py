@@ -1,4 +1,4 @@
-"""The webhook sender: sends the deliveries that are due, and records the results of attempts."""
+"""The webhook sender: sends due deliveries and records the results."""
 
 import logging
 import math
@@ -20,13 +20,13 @@ from blogapi.wings.webhooks.storage import Delivery, Event
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 RETRIES = (5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, DAY)  # between attempts
-JITTER = 0.1  # random share added to a delay, so that retries do not arrive all at once
-PACE_SECONDS = 0.004  # pause between attempts, so that requests keep most of the CPU
+JITTER = 0.1  # random share added to a delay, so that retries do not all arrive at once
+PACE_SECONDS = 0.004  # pause before each attempt, so that requests keep most of the CPU
 BATCH = 10  # messages of a webhook that are read together
-BATCH_SECONDS = 0.5  # after this time, the rest is read again, because the webhook may have changed
-STOP_SECONDS = 2.0  # longest wait for attempts in progress at the stop
+BATCH_SECONDS = 0.5  # after this time, the rest of a batch is read again, because the webhook may have changed
+STOP_SECONDS = 2.0  # longest wait for attempts in progress when the service stops
 RETRY_EVERY = 5  # every fifth message to a webhook is a retry, if one is due
-GONE = 410  # a receiver turns its webhook off with this status
+GONE = 410  # the status with which a receiver turns its webhook off
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Message(NamedTuple):
 
 
 class Sender:
-    """Sends each webhook its messages one by one, in a thread. Only `deliver` and `finish` use the database."""
+    """Sends messages one by one, in a thread per webhook. Only `deliver` and `finish` use the database."""
 
     def __init__(self, service: Service):
         self.database = service.database
@@ -50,11 +50,11 @@ class Sender:
         self.config = service.config
         self.timeout = service.loop.timeout
         self.stopping = threading.Event()
-        self.wake = threading.Event()  # set when a thread ends, or at the stop; the background work waits for it
+        self.wake = threading.Event()  # set when a thread ends or the service stops; the background waits for it
         self.pace = threading.Lock()
         self.sending: dict[int, threading.Thread] = {}  # threads, by webhook
-        self.attempts: list[dict[str, Any]] = []  # attempts that are not recorded yet
-        self.sent: Counter[int] = Counter()  # messages, by webhook
+        self.attempts: list[dict[str, Any]] = []  # not recorded yet
+        self.sent: Counter[int] = Counter()  # number of messages, by webhook
 
     def finish(self) -> None:
         """Start no more attempts; wait up to STOP_SECONDS for those in progress, and record their results."""
@@ -67,7 +67,7 @@ class Sender:
     def deliver(self) -> None:
         """Record the results of attempts, and start sending what is due."""
         self.sending = {webhook_id: thread for webhook_id, thread in self.sending.items() if thread.is_alive()}
-        self.save()  # first, because a message without a recorded result would be sent again
+        self.save()  # first, because otherwise the same messages would be due again
         due_webhooks = list(self.database.rows(DUE_WEBHOOKS, now=self.database.now))
         for webhook_id, url, secret, headers, body_format in due_webhooks:
             if webhook_id not in self.sending:
@@ -105,7 +105,7 @@ class Sender:
 
 
 def outcome(attempts: int, result: AttemptResult, now: float) -> tuple[str, str | None]:
-    """Return the state after an attempt that followed `attempts` others, and the time of the next one, if any."""
+    """Return the state after an attempt, and the time of the next one, if any. There were `attempts` before it."""
     if result.status is not None and 200 <= result.status < 300:
         return "delivered", None
     if result.status == GONE or attempts >= len(RETRIES):
@@ -125,9 +125,9 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 
 
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
-    """Return the next BATCH messages for a webhook that has already been sent `sent` messages.
+    """Return the next BATCH messages for a webhook, after `sent` messages.
 
-    Messages that are due at once come in the order of their events; retries and merged events, by due time.
+    First attempts come in the order of their events; retries and grouped events, in the order of their times.
     """
     values = {"webhook_id": webhook_id, "now": reader.now, "limit": BATCH}
     first, retries = (iter(list(reader.rows(query, **values))) for query in (FIRST_MESSAGES, TIMED_MESSAGES))
@@ -161,7 +161,7 @@ def record_attempts(tx: Transaction, attempts: list[dict[str, Any]]) -> None:
             tx.defer(TURN_OFF, **attempt)
 
 
-# If a redelivery was requested during the attempt, the message is sent again even if the attempt succeeded.
+# If somebody asked for a redelivery during the attempt, the message is sent again whatever the result.
 _same = Delivery.repeats == Placeholder("repeats")
 _attempted = Delivery.update(
     attempts=Delivery.attempts + 1,
@@ -171,7 +171,7 @@ _attempted = Delivery.update(
     next_attempt_at=Case(None, [(_same, Placeholder("next_attempt_at"))], ""),
 )
 _of_attempt = (Delivery.webhook_id == Placeholder("webhook_id")) & (Delivery.event_id == Placeholder("event_id"))
-_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may have resent it.
+_of_attempt &= Delivery.attempts == Placeholder("attempts")  # Another process may have sent it, too.
 RECORD_ATTEMPT = Compiled(_attempted.where(_of_attempt))
 _of_url = (Webhook.id == Placeholder("webhook_id")) & (Webhook.url == Placeholder("url"))  # A new URL stays active.
 TURN_OFF = Compiled(Webhook.update(active=0).where(_of_url))

@@ -1,8 +1,7 @@
 """Webhooks, the events recorded for them, and their deliveries (a transactional outbox).
 
-A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. An event takes about 1 kB on disk, or
-up to 28 kB if every text is as long as possible. So a webhook takes up 11 MB for ordinary posts, and at most 310 MB.
-Webhooks share their events.
+A webhook keeps at most MAX_PENDING pending and MAX_FINISHED finished deliveries. Webhooks share their events. An event
+takes about 1 kB on disk, and at most 28 kB. So a webhook takes 11 MB for ordinary posts, and at most 310 MB.
 """
 
 import json
@@ -21,16 +20,16 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction, p
 from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.models import ACTIVE_WEBHOOKS, Webhook, model
 
-# The events of a webhook that does not name any
+# A webhook that names no events gets these.
 DEFAULT_EVENTS = "post.created", "post.updated", "post.published", "post.deleted", "tag.updated", "tag.deleted", "ping"
 PROPOSED, SITE_CHANGED = "post.proposed", "site.changed"
 EVENTS = (*DEFAULT_EVENTS, PROPOSED, SITE_CHANGED)
 MAX_WEBHOOKS = 50
-MAX_LISTED = 100  # deliveries
+MAX_LISTED = 100  # deliveries in a list
 MAX_PENDING = 10_000  # pending deliveries per webhook
 MAX_FINISHED = 1000  # finished deliveries per webhook
-MAX_PRUNED = 100  # deleted or changed in one transaction; other writes run in between
-DELIVERY_TTL = timedelta(days=30)  # finished deliveries
+MAX_PRUNED = 100  # a transaction deletes or changes at most this many deliveries; other writes run in between
+DELIVERY_TTL = timedelta(days=30)  # finished deliveries are kept this long
 INACTIVE = "active", "the webhook is inactive; set `active` to true first"
 BODIES = EVENT_BODY, DISPATCH_BODY = "event", "dispatch"  # formats: Standard Webhooks, GitHub's repository_dispatch
 SECRET_PREFIX = "whsec_"
@@ -88,9 +87,9 @@ def _known(row: tuple) -> KnownWebhook:
 
 
 def _names(text: str) -> list[str]:
-    """Return the items of a JSON array, or the names of an object.
+    """Return the items of a JSON array, or the names in an object.
 
-    A damaged webhook has none; it stays listed so that it can be deleted.
+    A damaged webhook has none. It stays in the list, so it can be deleted.
     """
     with suppress(TypeError, ValueError):
         return [*json.loads(text)]
@@ -129,7 +128,7 @@ def remove(tx: Transaction, webhook_id: int) -> None:
 
 
 def record(tx: Transaction, data: dict[str, Any], *types: str) -> None:
-    """Record events in order for the webhooks that subscribe to them. Posts in `data` are stored without content."""
+    """Record events in order for the webhooks that subscribe to them. A post in `data` is stored without content."""
     for name in types:
         if tx.active_webhooks is None:
             tx.active_webhooks = list(tx.rows(ACTIVE_WEBHOOKS))
@@ -153,7 +152,7 @@ def _record(tx: Transaction, name: str, data: dict[str, Any], receivers: Iterabl
 
 
 def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
-    """Delete the pending deliveries that a merged delivery replaces; return when the merged one is due."""
+    """Delete the pending deliveries that the next one replaces; return when that one is due."""
     waits = (Delivery.webhook_id == webhook_id) & (Delivery.state == "pending") & (Delivery.attempts == 0)
     waits &= Delivery.next_attempt_at > tx.now
     (due,) = tx.one(Delivery.select(fn.MIN(Delivery.next_attempt_at)).where(waits))
@@ -163,7 +162,7 @@ def _merge_pending(tx: Transaction, webhook_id: int, after_seconds: int) -> str:
 
 
 ADD_EVENT = Compiled(Event.insert(placeholders(Event, "message_id", "type", "payload", "created_at")))
-# Deliveries that are due at once have an empty next_attempt_at, because the clock may be set back.
+# An empty next_attempt_at means at once. A time would be wrong if the clock were set back.
 _pending = {Delivery.state: "pending", Delivery.next_attempt_at: Placeholder("due")}
 ADD_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "event_id") | _pending))
 
@@ -182,7 +181,7 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return the subjects of a webhook's newest deliveries by their ids: a post's title or a tag. Skips pings."""
+    """Return the post's title or the tag of each of a webhook's newest deliveries, by its id. Skips pings."""
     payloads = deliveries_query.select(Event.message_id, Event.payload).where(Event.type != "ping")
     names = {}
     for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
@@ -205,7 +204,7 @@ def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
 def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
     """Record a ping for a webhook, even if it does not subscribe to `ping`. Raises DoesNotExist, Rejected.
 
-    The ping contains a sample post, so that people can map its fields in tools such as Zapier and Make.
+    The ping contains a sample post, whose fields people can map in tools such as Zapier and Make.
     """
     if not find(tx, webhook_id).active:
         raise Rejected(*INACTIVE)
@@ -214,19 +213,19 @@ def ping(tx: Transaction, webhook_id: int) -> KnownDelivery:
 
 
 def redeliver(tx: Transaction, webhook_id: int, message_id: str) -> KnownDelivery:
-    """Send an event to a webhook again; its delivery can be in any state. Raises DoesNotExist, Rejected."""
+    """Send an event to a webhook again, whatever the state of its delivery. Raises DoesNotExist, Rejected."""
     active = find(tx, webhook_id).active
-    of_both = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
-    *known, event_id = tx.get("delivery", deliveries_query.where(of_both))
+    is_delivery = (Delivery.webhook_id == webhook_id) & (Event.message_id == message_id)
+    *known, event_id = tx.get("delivery", deliveries_query.where(is_delivery))
     if not active:
         raise Rejected(*INACTIVE)
-    again = {"state": "pending", "next_attempt_at": ""}
-    repeated = Delivery.update(again | {"repeats": Delivery.repeats + 1})
+    pending: dict[str, Any] = {"state": "pending", "next_attempt_at": ""}
+    repeated = Delivery.update(pending | {"repeats": Delivery.repeats + 1})
     tx.execute(repeated.where(Delivery.webhook_id == webhook_id, Delivery.event_id == event_id))
-    return KnownDelivery._make(known)._replace(state="pending", next_attempt_at="")
+    return KnownDelivery._make(known)._replace(**pending)
 
 
-# Pruning, in several transactions, so that other writes run in between
+# Pruning
 
 
 def prune(tx: Transaction, webhook_id: int) -> int:

@@ -33,7 +33,7 @@ from blogapi.wings.webhooks.endpoint import AddressError, addresses_of
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, KnownDelivery, KnownWebhook
 
 LOOKUP_SECONDS = 3
-DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # values left out of responses
+DEFAULTS = {"header_names": [], "after_seconds": 0, "body": webhooks.EVENT_BODY}  # left out of responses
 MAX_HEADERS, MAX_HEADER_BYTES = 10, 4096
 MAX_AFTER = 600  # seconds
 HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # RFC 9110, section 5.1
@@ -42,29 +42,25 @@ OWN_HEADER = re.compile(
     "host|connection|content-(?:length|type|encoding)|expect|te|trailer|transfer-encoding|upgrade|webhook-.*",
     re.IGNORECASE,
 )
+NOT_HEADERS = "must be an object whose values are strings"
 DELIVERY_ID = "msg_[A-Za-z0-9_-]{22}"
 views = Views("webhooks", __name__)
 
 
-class Headers(fields.Dict):
-    """Headers of a request by their names."""
-
-    default_error_messages = NOT_NULL | {"invalid": "must be an object whose values are strings"}
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> dict[str, str]:
-        if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-            raise self.make_error("invalid")
-        if len(value) > MAX_HEADERS or sum(map(len, chain(value, value.values()))) > MAX_HEADER_BYTES:
-            raise ValidationError(f"must be at most {MAX_HEADERS}, with {MAX_HEADER_BYTES:,} characters in all")
-        if len({name.lower() for name in value}) < len(value):
-            raise ValidationError("must not have a name twice")
-        for name, text in value.items():
-            if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
-                reason = "must be the name of a header, without spaces, that the service does not set itself"
-                raise ValidationError(f"{name[:64]}: {reason}")
-            if not HEADER_VALUE.fullmatch(text):
-                raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
-        return value
+def check_headers(headers: dict[str, Any]) -> None:
+    """Validate a webhook's headers."""
+    if not all(isinstance(text, str) for text in headers.values()):
+        raise ValidationError(NOT_HEADERS)
+    if len(headers) > MAX_HEADERS or sum(map(len, chain(headers, headers.values()))) > MAX_HEADER_BYTES:
+        raise ValidationError(f"must be at most {MAX_HEADERS}, with {MAX_HEADER_BYTES:,} characters in all")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise ValidationError("must not have a name twice")
+    for name, text in headers.items():
+        if not HEADER_NAME.fullmatch(name) or OWN_HEADER.fullmatch(name):
+            reason = "must be the name of a header, without spaces, that the service does not set itself"
+            raise ValidationError(f"{name[:64]}: {reason}")
+        if not HEADER_VALUE.fullmatch(text):
+            raise ValidationError(f"{name}: must have visible ASCII characters, and spaces only between them")
 
 
 class WebhookInputSchema(InputSchema):
@@ -79,19 +75,21 @@ class WebhookInputSchema(InputSchema):
         load_default=DEFAULT_EVENTS,
         **doc("The events to send, at least one. By default, all but `post.proposed` and `site.changed`."),
     )
-    headers = Headers(
+    headers = fields.Dict(
+        validate=check_headers,
+        error_messages=NOT_NULL | {"invalid": NOT_HEADERS},
         **doc(
             "Headers to send with each request, for example `Authorization`: at most 10, with 4,096 characters in all. "
             "Their values are never shown.",
             additionalProperties={"type": "string", "pattern": f"^{HEADER_VALUE.pattern}$"},
             maxProperties=MAX_HEADERS,
-        )
+        ),
     )
     after_seconds = fields.Integer(
         strict=True,
         validate=Range(0, MAX_AFTER, error="must be from {min} to {max}"),
         error_messages=NOT_NULL | {"invalid": "must be a whole number"},
-        **doc("How many seconds to group events; only the last one is delivered. 0, the default, sends each at once."),
+        **doc("Delays events by this many seconds and sends only the last one. 0, the default, sends each at once."),
     )
     body = choice(
         webhooks.BODIES,
@@ -103,7 +101,7 @@ class WebhookChangeSchema(WebhookInputSchema):
     """A change to a webhook (RFC 7396): fields that are left out stay."""
 
     example = {"active": False}
-    active = Flag(**doc("Whether anything is sent. A receiver that answers 410 turns its webhook off."))
+    active = Flag(**doc("Whether events are sent. A receiver that answers 410 turns its webhook off."))
 
 
 class WebhookSchema(WebhookChangeSchema):
@@ -114,9 +112,9 @@ class WebhookSchema(WebhookChangeSchema):
 
     example = {"id": "1", **WebhookInputSchema.example, "active": True, "created_at": "2026-11-20T10:10:00Z"}
     example |= {"header_names": ["Authorization"], "after_seconds": 60, "body": "event"}
-    header_names = fields.List(fields.String(), **doc("The names of its own headers; their values are not shown."))
+    header_names = fields.List(fields.String(), **doc("The names of its headers. Their values are not shown."))
     id = matching(ID, 1, 19, "The id, a number as text.")
-    events: Any = fields.List(fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events it gets."))
+    events: Any = fields.List(fields.String(**doc("An event.", examples=list(EVENTS))), **doc("The events sent."))
     created_at = Time(**doc("When it was created, in UTC, to the second."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
@@ -172,11 +170,11 @@ def list_webhooks(request: Request) -> Response:
 def create_webhook(request: Request) -> Response:
     """Create a webhook; its secret is shown only in this answer.
 
-    There can be at most 50. Private addresses are refused unless the owner of the service allows them.
+    There can be at most 50. Private addresses are refused unless the owner allows them.
     """
-    fields = load_body(request)
-    check_address(request.service, fields["url"])
-    webhook, secret = request.database.write(webhooks.add, **fields)
+    new = load_body(request)
+    check_address(request.service, new["url"])
+    webhook, secret = request.database.write(webhooks.add, **new)
     location = ("Location", request.address(f"/v1/webhooks/{webhook.id}"))
     return json_response(request, as_json(webhook) | {"secret": secret}, 201, [location])
 
@@ -197,9 +195,9 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     content_types=JSON_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
-    """Change the fields of a webhook that are in the body.
+    """Change a webhook: only the fields in the body.
 
-    `active` turns it off and on.
+    `active` turns it on or off.
     """
     changes = load_body(request, lambda: webhooks.find(request.database, webhook_id))
     if "url" in changes:
@@ -223,7 +221,7 @@ def delete_webhook(request: Request, webhook_id: int) -> Response:
 def ping_webhook(request: Request, webhook_id: int) -> Response:
     """Send a ping with a sample post to a webhook.
 
-    The ping is sent even if `ping` is not among the webhook's events, unless the webhook is turned off.
+    It is sent even if `ping` is not among the webhook's events, but not if the webhook is turned off.
     """
     return json_response(request, as_json(request.database.write(webhooks.ping, webhook_id)), 202)
 
@@ -235,7 +233,7 @@ def ping_webhook(request: Request, webhook_id: int) -> Response:
 def list_deliveries(request: Request, webhook_id: int) -> Response:
     """List the newest 100 deliveries of a webhook, newest first.
 
-    Finished ones are kept for 30 days, 1,000 of them at most.
+    The latest 1,000 finished deliveries are kept for 30 days.
     """
     webhooks.find(request.database, webhook_id)
     return json_response(request, list(map(as_json, webhooks.deliveries(request.database, webhook_id))))
@@ -248,22 +246,22 @@ def list_deliveries(request: Request, webhook_id: int) -> Response:
 def redeliver(request: Request, webhook_id: int, delivery_id: str) -> Response:
     """Send an event to a webhook again.
 
-    The delivery may have succeeded or failed, or be pending; the webhook must not be turned off.
+    The delivery may be delivered, failed or pending. The webhook must not be turned off.
     """
     delivery = request.database.write(webhooks.redeliver, webhook_id, delivery_id)
     return json_response(request, as_json(delivery), 202)
 
 
 def as_json(known: KnownWebhook | KnownDelivery) -> dict[str, Any]:
-    """Return the JSON of a webhook or a delivery: fields without a value, or with a default, are left out."""
+    """Return the JSON of a webhook or a delivery, without empty fields and default values."""
     shown = {name: value for name, value in known._asdict().items() if value not in (None, "")} | {"id": str(known.id)}
     return {name: value for name, value in shown.items() if name not in DEFAULTS or value != DEFAULTS[name]}
 
 
 def check_address(service: Service, url: str) -> None:
-    """Raise ValidationError for a URL whose host has only addresses that webhooks must not call.
+    """Raise ValidationError if webhooks must not call any address of a URL's host.
 
-    A host that is not found now, or not within LOOKUP_SECONDS, is accepted, because every delivery looks it up again.
+    A host that cannot be found within LOOKUP_SECONDS is accepted, because every delivery looks it up again.
     """
     try:
         target = urlsplit(url)
