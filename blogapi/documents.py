@@ -20,30 +20,30 @@ ID = "[1-9][0-9]{0,18}"
 SLUG = "[a-z0-9]+(-[a-z0-9]+)*"
 
 Kind = Literal["id", "line", "text", "status", "slug", "tags", "url", "time", "params", "slugs"]
-# The value that clears a field of each kind
+# The value that clears a field, by its kind
 EMPTY_VALUES: dict[Kind, Any] = {"line": "", "text": "", "url": "", "tags": [], "params": {}, "slugs": []}
 
 
 class Field(NamedTuple):
-    """A field of a post, from which the API, Markdown files, imports, push, pull and the owner's page derive theirs.
+    """A field of a post. The API, Markdown files, imports, push, pull and the owner's page derive theirs from it.
 
-    Its kind decides how it is validated, read from front matter and shown in a form. A "required" field is set by the
-    client and a "service" field by the service. The service sets a "default" field if the client does not; a post can
+    Its kind decides how it is validated, read from front matter and shown in a form. A client sets each "required"
+    field, and the service each "service" field. The service sets a "default" field if the client does not. A post can
     lack an "optional" one.
     """
 
     kind: Kind
     presence: Literal["required", "default", "optional", "service"]
-    description: str  # without the bounds, which the schema adds
+    description: str  # without the limits, which the schema adds
     example: Any = None
-    max_length: int = 0  # limit in characters, or in items of a list; 0 for a kind that has bounds of its own
+    max_length: int = 0  # limit in characters, or in items of a list; 0 if the kind sets the limits
     stays: bool = False  # whether it stays when a PUT lacks it, and when an earlier version is restored
-    place: int = 8  # its position in front matter, 0 if it has none; equal ones keep the order below
+    place: int = 8  # position in front matter; equal ones keep the order below, and 0 means none
     label: str = ""  # on the owner's page; by default, its name
 
 
 TIME = "2026-11-20T10:10:00Z"
-# All fields, in the order in which they are stored. The table in docs/reference.md lists them, too.
+# All fields, in the order in which they are stored. docs/reference.md has a table of them.
 FIELDS: dict[str, Field] = {
     "id": Field("id", "service", "The id, a number as text. It is never reused.", "1", stays=True, place=10),
     "title": Field("line", "required", "The title.", "Three days at the lake", MAX_TITLE, place=1),
@@ -51,13 +51,7 @@ FIELDS: dict[str, Field] = {
         "status", "default", "By default, `draft`; an existing post keeps its status.", "published", stays=True, place=4
     ),
     "slug": Field(
-        "slug",
-        "default",
-        "Unique among all posts. If it is left out, a new post gets one from its title.",
-        "three-days-at-the-lake",
-        MAX_SLUG,
-        stays=True,
-        place=2,
+        "slug", "default", "Unique; by default from the title.", "three-days-at-the-lake", MAX_SLUG, stays=True, place=2
     ),
     "content": Field(
         "text", "required", "Markdown, kept byte for byte.", "**Friday.** Fog, and a lake.\n", MAX_CONTENT, place=0
@@ -77,13 +71,7 @@ FIELDS: dict[str, Field] = {
     ),
     "created_at": Field("time", "service", "When it was created, in UTC, to the second.", TIME, stays=True, place=6),
     "updated_at": Field("time", "service", "When it last changed; at first, created_at.", TIME, stays=True, place=0),
-    "params": Field(
-        "params",
-        "optional",
-        "Values for a site's templates, never interpreted by the service.",
-        {"author": "Ada", "math": True},
-        place=9,
-    ),
+    "params": Field("params", "optional", "Values for the site's templates.", {"author": "Ada", "math": True}, place=9),
     "former_slugs": Field(
         "slugs",
         "optional",
@@ -101,7 +89,7 @@ REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
 SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
 INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
 STAYING = tuple(name for name, field in FIELDS.items() if field.stays)
-# The value that clears each field that can be cleared
+# The value that clears each field, without those that cannot be cleared
 EMPTY = {
     name: EMPTY_VALUES[field.kind]
     for name, field in FIELDS.items()
@@ -125,12 +113,12 @@ def in_order(post: dict[str, Any]) -> dict[str, Any]:
 
 
 def slug_in(document: bytes) -> str:
-    """Return the slug in a document without parsing it all: no earlier field can contain an unescaped quote."""
+    """Return the slug in a document without parsing it. No earlier field can contain an unescaped quote."""
     return document.partition(b'"slug":"')[2].partition(b'"')[0].decode()
 
 
 def dump(value: dict[str, Any] | list[Any]) -> str:
-    """Return compact JSON; for a post whose fields are in order, its document."""
+    """Return compact JSON. For a post with its fields in order, this is its document."""
     return ENCODER.encode(value)
 
 
@@ -148,14 +136,14 @@ def load(document: bytes | None) -> dict[str, Any]:
 def etag_of(document: bytes) -> str:
     """Return the strong entity tag of a post, without quotes (RFC 9110, section 8.8.3).
 
-    A cryptographic hash, so nobody can craft two versions with the same tag. Without processor support, SHA-256
-    would take twice as long.
+    The hash is cryptographic, so nobody can craft two versions with one tag. SHA-256 takes twice as long on a processor
+    without support for it.
     """
     return blake2b(document, digest_size=32).hexdigest()
 
 
 def hash_of(content: bytes) -> str:
-    """Return a fast hash, for contents where nobody would gain from a collision."""
+    """Return a fast hash, for content where a collision would be harmless."""
     return xxh3_128_hexdigest(content)
 
 
@@ -179,7 +167,7 @@ def cut(document: bytes, fields: Iterable[str]) -> bytes:
 
 
 def each_text(value: Any, replace: Callable[[str], str]) -> Any:
-    """Return a value of a field with `replace` applied to each text in it."""
+    """Return a field's value with `replace` applied to each string in it."""
     if isinstance(value, str):
         return replace(value)
     if isinstance(value, list):
