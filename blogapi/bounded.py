@@ -1,6 +1,6 @@
-"""Bounds on JSON, TOML and YAML, checked before values are built from them: parsers recurse, and values take memory.
+"""Bounds on JSON, TOML and YAML, checked before parsing, because parsers recurse and values take memory.
 
-The checks of JSON are single calls of functions written in C, so 4 MiB take milliseconds.
+The checks of JSON call functions written in C, so 4 MiB take milliseconds.
 """
 
 import re
@@ -10,20 +10,20 @@ from typing import Any
 
 import yaml
 
-MAX_DIGITS = 100  # limit for a number in JSON; parsing a long integer takes quadratic time
-MAX_NAME_PARTS = 16  # limit for the parts of a name in TOML, for which tomllib takes quadratic time
+MAX_DIGITS = 100  # limit for a number in JSON, because parsing an integer takes quadratic time
+MAX_NAME_PARTS = 16  # limit for the parts of a name in TOML, because tomllib takes quadratic time
 NOT_STRUCTURE = bytes({*range(256)} - {*b'[{]},"'})
 
-# Strings and comments in TOML. An unclosed one matches to the end of its line or of the text, in linear time.
+# Strings and comments in TOML. An unclosed string ends with its line or with the text, so matching takes linear time.
 TOML_TEXT = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'{3}.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"?|\'[^\'\n]*\'?|\#[^\n]*'
 TOML_STRING = re.compile(TOML_TEXT, re.DOTALL)
 LONG_NAME = re.compile(rf'(?<![\w"-])(?:[\w"-]++[ \t]*+\.[ \t]*+){{{MAX_NAME_PARTS}}}')
-# libyaml is ten times as fast, but some wheels of PyYAML lack it.
+# libyaml is ten times as fast as Python, but some wheels of PyYAML lack it.
 YamlLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class OutOfBounds(ValueError):
-    """A text exceeds a bound, which the message states; `line` counts from 1."""
+    """A text exceeds a bound, which the message names. `line` counts from 1."""
 
     def __init__(self, bound: str, line: int = 1):
         super().__init__(bound)
@@ -31,11 +31,11 @@ class OutOfBounds(ValueError):
 
 
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
-    """Raise OutOfBounds unless JSON is within its bounds. Commas and opening brackets count as values."""
+    """Check the bounds of JSON. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
-    if openings > max_depth or openings + data.count(b",") > max_values:  # some may be within strings
+    if openings > max_depth or openings + data.count(b",") > max_values:  # unless some are in strings
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
-        _check(structure.count(b'"') // 4, max_values)  # Each value has at most one name, and both are strings.
+        _check(structure.count(b'"') // 4, max_values)  # A value and its name have four quotes.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
 
 
@@ -47,7 +47,7 @@ def check_number(text: str) -> str:
 
 
 def check_toml(text: str, max_values: int, max_depth: int) -> None:
-    """Raise OutOfBounds unless TOML is within its bounds. Lines count as values."""
+    """Check the bounds of TOML. Lines, commas and opening brackets count as values. Raises OutOfBounds."""
     structure = TOML_STRING.sub('""', text)
     if name := LONG_NAME.search(structure):
         line = structure.count("\n", 0, name.start()) + 1
@@ -56,14 +56,14 @@ def check_toml(text: str, max_values: int, max_depth: int) -> None:
 
 
 def _check_structure(structure: bytes, max_values: int, max_depth: int) -> None:
-    """Check JSON or TOML without its strings."""
-    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # Only an error can follow.
+    """Check the bounds of JSON or TOML without its strings. Raises OutOfBounds."""
+    brackets = structure.translate(None, NOT_STRUCTURE + b',"')[: 2 * max_values]  # The rest is too much.
     depth = max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0)
     _check(sum(map(structure.count, (b"[", b"{", b","))), max_values, depth, max_depth)
 
 
 def yaml_events(text: str, max_events: int, max_depth: int) -> Iterator[yaml.Event]:
-    """Yield the parser's events for YAML. Raises OutOfBounds and yaml.YAMLError."""
+    """Yield the parser's events for YAML. Raises OutOfBounds, yaml.YAMLError."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, YamlLoader), 1):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -16,7 +16,7 @@ from blogapi import env_file
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
-# Addresses in other forms, or with typing errors: as names of files, they would reveal a password
+# Mistyped and other addresses of databases. As the name of a file, each would reveal its password.
 NOT_A_FILE = re.compile(
     r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S
 )
@@ -28,9 +28,9 @@ OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, wh
 BASE_URL = re.compile(
     r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*)"
 )
-# A path that collides with one of the service's own, or leads to the API
+# A path that collides with the service's own paths, or leads to the API
 OWN_PATH = re.compile(r"^/(v1|docs|settings|images|micropub)(/|$)|/(v1|metrics|healthz|readyz|openapi\.json)$")
-# Kubernetes sets such variables for a Service called blogapi
+# Variables that Kubernetes sets for a Service called blogapi
 KUBERNETES = re.compile(r"[A-Z0-9_]+_(SERVICE_(HOST|PORT)\w*=.*|PORT\w*=(tcp|udp|sctp)://.*|PORT_[0-9]+_\w+=.*)")
 # An origin as browsers send it: in lower case, without a default port (RFC 6454, section 6.1)
 ORIGIN = re.compile(
@@ -44,7 +44,7 @@ Origins = frozenset[str]
 
 
 def integer(default: int, lowest: int, highest: int) -> int:
-    """Declare a setting that is a whole number, with its bounds."""
+    """Declare a setting that is a whole number within bounds."""
     return field(default=default, metadata={"bounds": (lowest, highest)})
 
 
@@ -55,14 +55,14 @@ def choice(default: str, choices: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings. The variable of each is BLOGAPI_ and its name; those in UNPREFIXED have no prefix."""
+    """The settings. Their variables have the prefix BLOGAPI_, except those of the UNPREFIXED."""
 
     host: str = "127.0.0.1"
     port: int = integer(8000, 1, 65_535)
-    # A file in an existing folder, or the URL of a PostgreSQL database, which may contain a password
+    # A file, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
     create: bool = True  # whether the server sets up a missing or empty database
-    database_connections: int = integer(5, 1, 1000)  # per process, to PostgreSQL; the webhook sender has one more
+    database_connections: int = integer(5, 1, 1000)  # to PostgreSQL, per process; the webhook sender has one more
     web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
     rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
     log_level: str = choice("info", LOG_LEVELS)
@@ -88,7 +88,7 @@ class Config:
 
     @cached_property
     def prefix(self) -> str:
-        """The path of BLOGAPI_URL, such as /blog, which every address of the service begins with."""
+        """The path of BLOGAPI_URL, such as /blog. It begins the path of every address of the service."""
         return urlsplit(self.base_url).path
 
     def url_on_site(self, post: Mapping[str, str]) -> str:
@@ -101,7 +101,7 @@ class Config:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
-        """Read the settings; raise ValueError naming the variable and what would be right."""
+        """Read the settings. Raises ValueError, whose message names the variable and says what would be right."""
         variables = cls.variables()
         for variable, value in environ.items():
             if variable.startswith(PREFIX) and variable not in (*variables, *OF_CLIENTS, env_file.VARIABLE):
@@ -127,7 +127,7 @@ class Config:
 def _suggestion(variable: str, value: str, variables: list[str]) -> str:
     if KUBERNETES.fullmatch(f"{variable}={value}"):
         return "Kubernetes sets it for a Service: rename that, or set enableServiceLinks: false in the Pod"
-    names = {name.removeprefix(PREFIX): name for name in variables}  # The common prefix would make all similar.
+    names = {name.removeprefix(PREFIX): name for name in variables}  # The prefix would make all of them similar.
     close = get_close_matches(variable.removeprefix(PREFIX).upper(), names, n=1)
     return f"did you mean {names[close[0]]}?" if close else f"known: {', '.join(variables)}"
 
@@ -181,7 +181,7 @@ def _time_zone(text: str) -> tzinfo:
 
 
 def _zones_near(text: str) -> list[str]:
-    """Return names of time zones with this abbreviation (such as CEST), Europe's first, or else with a similar name."""
+    """Return up to three time zones with this abbreviation, such as CEST, or with a similar name."""
     names = [name for name in sorted(available_timezones()) if "/" in name and not name.startswith("Etc/")]
     seasons = [datetime(2026, month, 1, tzinfo=UTC) for month in (1, 7)]
     same = [name for name in names if text in {season.astimezone(ZoneInfo(name)).tzname() for season in seasons}]
@@ -191,10 +191,10 @@ def _zones_near(text: str) -> list[str]:
 
 
 def zone_named(name: str) -> tzinfo | None:
-    """Return the time zone with this IANA name, or None if it is unknown."""
+    """Return the time zone with an IANA name, or None if it is unknown."""
     try:
         return ZoneInfo(name) if ZONE_NAME.fullmatch(name) and len(name) < 50 else None
-    except (KeyError, OSError, ValueError):  # an unknown name, a folder of names, or not a time zone
+    except (KeyError, OSError, ValueError):  # unknown, a folder, or not a time zone
         return None
 
 
@@ -243,6 +243,6 @@ def _networks(text: str) -> Networks:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is reachable from this machine only."""
+    """Return whether only this machine can reach a URL."""
     host = urlsplit(url).hostname or ""
     return host == "localhost" or host.startswith("127.") or host == "::1"

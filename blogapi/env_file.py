@@ -6,10 +6,10 @@ import re
 VARIABLE = "BLOGAPI_CONFIG"  # names the file, as --config does
 FILES = ("/etc/blogapi.env", ".env")  # otherwise, the first of these that exists
 MAX_BYTES = 64 * 1024
-# Others are ignored, because .env may be another program's file. libpq reads PGPASSWORD, PGSSLMODE and so on.
+# Other variables are ignored, because .env may belong to another program. libpq reads PGPASSWORD, PGSSLMODE and so on.
 OURS = re.compile(r"(BLOGAPI_|PG)[A-Za-z0-9_]+|HOST|PORT|WEB_CONCURRENCY")
 QUOTED = r"""'([^']*+)'|"((?:\\.|[^"\\])*+)\""""
-# A comment, an assignment, or a line that assigns nothing; possessive, so that hostile files take linear time
+# A comment, an assignment, or a line without one. Possessive quantifiers keep the time linear for hostile files.
 ENTRY = re.compile(
     rf"""[ \t\r\n]*+ (?: \Z | [#;][^\r\n]*+ | (?P<name>[^\r\n][^=\r\n]*+) (?: =
             (?P<quoted>(?:[ \t]*+(?:{QUOTED}))*+) [ \t]*+ (?!["'])
@@ -22,8 +22,8 @@ ENTRY = re.compile(
 def load(named: str | None = None) -> tuple[str, set[str]]:
     """Add the settings in the file to the environment, whose own variables take precedence.
 
-    Return the path of the file, or "" without one, and the names of the variables that came from it. Raises
-    OSError if it cannot be read, ValueError if it is invalid.
+    Return the path of the file, or "" if there is none, and the names of the variables taken from it. Raises OSError
+    if the file cannot be read, ValueError if it is invalid.
     """
     named = named or os.environ.get(VARIABLE)
     path = named or next(filter(os.path.exists, FILES), "")
@@ -34,15 +34,15 @@ def load(named: str | None = None) -> tuple[str, set[str]]:
         raise ValueError(f"{path}: {error}") from None
     except OSError as error:
         if not named and "BLOGAPI_DATABASE" in os.environ:
-            return "", set()  # systemd has read it, as root
+            return "", set()  # systemd has already read it as root.
         raise OSError(f"cannot read {path}: {error.strerror}; --config names another file") from error
     new = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ |= new | {VARIABLE: os.devnull}  # The server, which this process may become, must not read it again.
+    os.environ |= new | {VARIABLE: os.devnull}  # This process may become the server, which must not read it again.
     return path, {*new}
 
 
 def parse(data: bytes) -> dict[str, str]:
-    """Return our variables in the data of a file. Raises ValueError."""
+    """Return our variables in a settings file. Raises ValueError."""
     if len(data) > MAX_BYTES or b"\0" in data:
         raise ValueError(f"must be a text of at most {MAX_BYTES} bytes")
     text, values, end = data.decode(), {}, 0

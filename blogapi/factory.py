@@ -38,7 +38,7 @@ def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str,
 
 
 class Application(Flask):
-    """Flask with our request class and cached routes."""
+    """A Flask application with our request class and cached routes."""
 
     request_class = Request
 
@@ -64,9 +64,9 @@ def create_app(
     loop: Loop = BLOCKING,
     database_class: type[Database] = Database,
 ) -> Flask:
-    """Create the WSGI application, configured by the environment and the settings file unless `config` is given.
+    """Create the WSGI application. Without `config`, the environment and the settings file configure it.
 
-    Opens the database and sets it up if it is empty. Raises Unavailable if it cannot be used.
+    Opens the database, and sets it up if it is empty. Raises Unavailable.
     """
     if config is None:
         env_file.load()
@@ -75,7 +75,7 @@ def create_app(
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # OPTIONS gets 405, like any other unsupported method
     app.url_map.merge_slashes = False  # Flask would redirect /v1//posts, in HTML
     app.extensions[EXTENSION] = service = Service.open(config, clock, loop, database_class)
-    if not loop.is_cooperative:  # In our server, this happens in the background.
+    if not loop.is_cooperative:  # Our server does this in the background.
         for _ in index.rebuild(service.database):
             pass
     app.url_map.converters.update(CONVERTERS)

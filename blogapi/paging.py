@@ -1,4 +1,4 @@
-"""Pages of lists: the queries of clients, cursors, and the documents that fit on a page."""
+"""Pages of lists: queries, cursors, and the documents that fit on a page."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ Id = TypeVar("Id", bound=int | str)
 
 
 class Cursor(NamedTuple, Generic[Id]):
-    """A position in an ordered list: the item's time (by relevance, where its words were found) and its id."""
+    """A position in an ordered list: an item's time (by relevance, "title" or "text") and its id."""
 
     key: str
     id: Id
@@ -29,19 +29,19 @@ class Cursor(NamedTuple, Generic[Id]):
 
 
 class Page(NamedTuple, Generic[Item, Place]):
-    """Items of a list, such as documents of posts, and the start of the next page, if any."""
+    """Items of a list, such as posts' documents, and the cursor of the next page, if any."""
 
     items: list[Item]
     next: Place | None
 
 
 class ListQuery(NamedTuple):
-    """Which posts to list: by default, those before the post with the id `before`, newest first. `tag` is folded.
+    """Which posts to list: by default, all before the post with the id `before`, newest first. `tag` is folded.
 
-    Sorted by published_at, only posts with a publication date are listed, latest first: those before the Cursor
-    `before`, from `published_after` on, and before `published_before`. Sorted by updated_at, the latest change comes
-    first, down to `updated_after`; `tag` is not supported. `fields`, comma-separated and in order, limits the fields of
-    each post. `q` is for a search.
+    A list by published_at contains only posts with a publication date, latest first: before the Cursor `before`, from
+    `published_after` on, and before `published_before`. A list by updated_at begins with the latest change and ends
+    with `updated_after`; it does not support `tag`. `fields` selects the fields of each post, comma-separated and in
+    order. `q` is a search.
     """
 
     limit: int
@@ -73,7 +73,7 @@ def id_of(row: tuple) -> int:
 
 
 def cursor_of(row: tuple) -> Cursor[int]:
-    """Return a row's cursor in another order: its time or search section, and its id."""
+    """Return a row's cursor in another order: its time or part of a search, and its id."""
     return Cursor(row[2], row[0])
 
 
@@ -83,10 +83,9 @@ def page_of(
     cursor: Callable[[tuple], Any],
     item_of: Callable[[tuple, bytes], Any] = lambda row, document: document,
 ) -> Page[Any, Any]:
-    """Return a page with an item for each row: by default, the document as it is shown.
+    """Return a page with an item for each row, which begins with an id and a document: by default, the document.
 
-    A row begins with an id and a document. The page ends after `limit` items, or after the one that brings it past
-    PAGE_BYTES. Damaged posts are left out.
+    The page ends after `limit` items, or with the item that exceeds PAGE_BYTES. Damaged posts are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     items: list[Any] = []
@@ -101,7 +100,7 @@ def page_of(
             except Damaged:
                 skipped += 1
                 continue
-        size += len(row[1])  # the full size even if it is cut, because parsing takes most of the time
+        size += len(row[1])  # even if it is cut, because parsing takes most of the time
         items.append(item_of(row, document))
     return Page(items, cursor(last) if len(items) + skipped > limit else None)
 
@@ -109,8 +108,8 @@ def page_of(
 def bounded(query: Select, *after: str, key: str = "id") -> Select:
     """Return the query for the posts that fit on a page, plus one, because psycopg holds all rows in memory.
 
-    `key` is the column before the document, and `after` are those that follow it. PostgreSQL knows the size of a text
-    without reading it.
+    `key` is the column before the document, and `after` are the columns that follow it. PostgreSQL knows the size of a
+    text without reading it.
     """
     rows = query.alias("rows")
     size = fn.SUM(fn.OCTET_LENGTH(rows.c.document))

@@ -1,6 +1,6 @@
 """The search index: the words of posts, written in the transaction of each change.
 
-It does not contain a post's status, which a search looks up.
+A post's status is not in the index; a search looks it up.
 """
 
 import time
@@ -17,7 +17,7 @@ from blogapi.storage.models import DOCUMENT, MAX_ID, Post
 from blogapi.wings.search import words
 
 INDEXED_FIELDS = ("title", "content", "excerpt", "tags")
-BATCH_SECONDS = 0.02  # a transaction that indexes old posts takes no new ones after this time
+BATCH_SECONDS = 0.02  # a rebuilding transaction starts no further post after this time
 PAUSE_SECONDS = 0.001  # pause between transactions; a sleep of 0 would not let the loop poll its sockets
 MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
 
@@ -26,13 +26,13 @@ MERGED_PAGES = 16  # pages of SQLite's index merged in one transaction: 4 ms
 
 
 def prepare(database: Database, content: str) -> None:
-    """Find the words of large content in a thread, before the transaction that indexes them."""
+    """Find the words of large content in a thread, so that the transaction that indexes them is short."""
     if len(content) > words.LARGE:
         database.engine.loop.run_in_thread(partial(words.of_content, content))
 
 
 def update(tx: Transaction, post_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Index the words of a changed post; {} means no post."""
+    """Index the words of a post if they changed. {} stands for no post."""
     if not new:
         remove(tx, post_id)
     elif any(old.get(name) != new.get(name) for name in INDEXED_FIELDS):
@@ -55,8 +55,8 @@ def remove(tx: Transaction, post_id: int) -> None:
     tx.defer_last((post_id,), REMOVE, id=post_id)
 
 
-# SQLite's index writes a segment whenever another statement follows, and for each id that is lower than the last.
-# In PostgreSQL, each word has a space on both sides, the text includes the title, and `words` has each word once.
+# SQLite's index gets another segment whenever a different statement follows, or an id is lower than the last. On
+# PostgreSQL, each word has a space on both sides, the text includes the title, and `words` contains each word once.
 REMOVE = Compiled(sqlite="DELETE FROM search WHERE rowid = :id", postgresql="DELETE FROM search WHERE post_id = :id")
 ADD = Compiled(
     sqlite="INSERT OR REPLACE INTO search (rowid, title, text) VALUES (:id, :title, :text)",
@@ -72,7 +72,7 @@ ADD = Compiled(
 
 
 def tidy(database: Database) -> None:
-    """Merge what writes have added to the index, in short transactions."""
+    """Merge the parts that writes have added to the index, in short transactions."""
     if database.dialect == "postgresql":
         database.row(CLEAN)
         return
@@ -81,7 +81,7 @@ def tidy(database: Database) -> None:
 
 
 def _merge(tx: Transaction) -> bool:
-    """Merge some pages of SQLite's index; return whether there may be more to merge."""
+    """Merge some pages of SQLite's index; return whether more may need it."""
     before = tx.changes
     tx.defer(MERGE)
     return tx.changes - before > 1
@@ -100,7 +100,7 @@ def indexed_percent(reader: Reader) -> int | None:
 
 
 def rebuild(database: Database) -> Iterator[int]:
-    """Index the posts that an upgrade has left to be indexed, newest first; yield each id once it is on disk."""
+    """Index the posts that an upgrade has left out, newest first; yield each id once it is on disk."""
     while below := rebuild_position(database):
         _, document = database.row(NEXT, below=below) or (0, None)
         with suppress(Damaged):

@@ -1,8 +1,7 @@
 """The words of a text and of a search.
 
-A word is a run of letters and digits, with the marks that belong to them; case, diacritics and strokes through letters
-make no difference, and special letters match what people type for them (ae for æ). In scripts without spaces between
-words, each character is a word.
+A word is a run of letters, digits and their marks. Case, diacritics and strokes through letters make no difference, and
+special letters match what people type for them (ae for æ). In scripts without spaces, each character is a word.
 """
 
 import re
@@ -18,7 +17,7 @@ from blogapi.text import fold
 
 compiled = partial(regex.compile, flags=regex.V1)  # V1 has -- and && between sets of characters
 
-# Scripts without spaces between words, and the marks that the two kana share
+# Scripts without spaces between words, and the marks of both kana
 UNSPACED = r"\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}ー\u3099\u309a"
 CHARACTER_PATTERN = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[{UNSPACED}]]"  # a character that is a word by itself
 WORD_PATTERN = rf"[[\p{{L}}\p{{N}}]--[{UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}]--[{UNSPACED}]]*|{CHARACTER_PATTERN}"
@@ -30,22 +29,22 @@ PHRASE = compiled(rf'"([^"]*)"|((?:{WORD_PATTERN})+)(\*(?![\w*]))?')
 # Combining classes of marks that are part of a letter: kana's voicing, vowels and tones of Asian scripts, the virama
 OF_LETTERS = "".join(rf"\p{{ccc={number}}}" for number in (0, 7, 8, 9, 84, 91, 103, 107, 118, 122, 129, 130, 132))
 DIACRITICS = compiled(rf"[[\p{{M}}--[{OF_LETTERS}]]\p{{Me}}\p{{Variation_Selector}}]+")
-# Letters that Unicode does not decompose, and what people type for them: those with a stroke, bar, hook or descender
+# Letters with a stroke, bar, hook or descender, which Unicode does not decompose, and what people type for them
 PLAIN = dict(zip("ⱥƀȼđɇǥħɨɉꝁłƚⱡøɵᵽɍꞩŧⱦʉɏƶғҝҟұҹӿ", "abcdeghijklllooprsttuyzгккүчх", strict=True))
 PLAIN |= dict(zip("ıȷɓɖɗƒƙŋɲƴəǝɛɔðґҗҙқңҫҭҳҷө", "ijbddfknnyeeeodгжзкнстхчо", strict=True))
-PLAIN |= {"æ": "ae", "œ": "oe", "þ": "th", "ӕ": "ае"}  # the last in Cyrillic
+PLAIN |= {"æ": "ae", "œ": "oe", "þ": "th", "ӕ": "ае"}  # the last is Cyrillic
 NOT_PLAIN = re.compile(f"[{''.join(PLAIN)}]")  # four times as fast as regex, ten times as str.translate
-# Marks that NFKD sorts, in quadratic time, and characters that it turns into such marks
+# Marks, which NFKD sorts in quadratic time, and characters that it turns into such marks
 SORTED = r"[[\p{M}--\p{ccc=0}]\u0f73\u0f75\u0f81\uff9e\uff9f]"
 LONG_RUN = compiled(f"({SORTED}{{4}}){SORTED}+")
 LONGEST = "\ufdfa", "\u0635\u0644\u0649"  # NFKD turns it into 18 characters, and takes seconds for a million
 MAX_WORD = 500  # limit in characters for a word, because PostgreSQL indexes at most 2,046 bytes
-MAX_INDEXED = 100_000  # characters of a post's content, and words of a text
+MAX_INDEXED = 100_000  # limit for the characters of a post's content, and for the words of a text
 MAX_DECOMPOSED = 4 * MAX_INDEXED  # limit in characters; Hangul becomes three times as long
-MAX_DIFFERENT = 8_000  # distinct words of a post's content; changing all of them takes 20 ms on SQLite
-LARGE = 32 * 1024  # the words of content with more characters are found before the transaction begins
-START = "§"  # precedes the first letter of a word, because merging all words with that letter would take seconds
-TAG = "¶"  # before a tag in hexadecimal digits, by which a search is filtered
+MAX_DIFFERENT = 8_000  # limit for the distinct words of a text; changing all of them takes 20 ms on SQLite
+LARGE = 32 * 1024  # longer content is split into words before the transaction begins
+START = "§"  # marks the first letter of a word; a search for "f*" would take seconds to merge all words with f
+TAG = "¶"  # marks a whole tag, in hexadecimal digits, for searches with `tag`
 BETWEEN = "·"  # separates two texts; no phrase crosses it
 ASCII_WORDS = "".join(chr(byte).lower() if chr(byte).isalnum() else " " for byte in range(128)).encode().ljust(256)
 
@@ -58,14 +57,14 @@ def split(text: str) -> list[str]:
     if text.isascii():
         return text.encode().translate(ASCII_WORDS).decode().split()
     folded = _fold(text)
-    if MARK.search(folded):  # No word begins with one.
+    if MARK.search(folded):  # No word begins with a mark.
         return WORD.findall(folded)
     spaced = UNSPACED_RUN.sub(lambda match: f" {' '.join(match[0])} ", OTHERS.sub(" ", folded))
-    return spaced.split()  # three times as fast
+    return spaced.split()  # three times as fast as WORD
 
 
 def _fold(text: str) -> str:
-    """Return a text without case, diacritics and special letters."""
+    """Return a text in lower case, without diacritics and special letters."""
     text = LONG_RUN.sub(r"\1", DIACRITICS.sub("", text.replace(*LONGEST)))
     decomposed = unicodedata.normalize("NFKD", text)[:MAX_DECOMPOSED]
     folded = DIACRITICS.sub("", decomposed).casefold()
@@ -76,24 +75,21 @@ def _fold(text: str) -> str:
 
 
 class Phrase(NamedTuple):
-    """Words that must follow each other."""
+    """Consecutive words."""
 
     text: str  # separated by spaces
     is_prefix: bool  # whether the last word is only the beginning of a word
 
 
 def phrases(q: str) -> Iterator[Phrase]:
-    """Yield the phrases of a search: the words in a pair of quotes, or words with nothing between them.
-
-    A character that is a word by itself cannot begin another.
-    """
+    """Yield the phrases of a search: words in quotes, or words without a space between them."""
     for quoted, run, star in PHRASE.findall(_fold(q)):
         if words := [word[:MAX_WORD] for word in WORD.findall(quoted or run)]:
             yield Phrase(" ".join(words), bool(star) and not UNSPACED_CHARACTER.match(words[-1]))
 
 
 def of_search(q: str) -> list[Phrase]:
-    """Return the different phrases that a search looks for in the index."""
+    """Return the distinct phrases that a search looks up in the index."""
     different = dict.fromkeys(phrases(q))
     return [Phrase(START + run.text, False) if run.is_prefix and len(run.text) == 1 else run for run in different]
 
@@ -115,7 +111,7 @@ def of_content(content: str) -> str:
 
 @lru_cache(maxsize=4000)
 def of_tag(tag: str) -> str:
-    """Return the words of a tag, and the word for the tag itself."""
+    """Return the words of a tag, and the word that stands for the whole tag."""
     return f"{_indexed(tag)} {tag_word(fold(tag))}"
 
 
@@ -125,13 +121,13 @@ def tag_word(tag: str) -> str:
 
 
 def _indexed(text: str) -> str:
-    """Return the words of a text, and the first letters that lead to them."""
+    """Return the words of a text, and their first letters."""
     words = [*split(text)[:MAX_INDEXED], BETWEEN]
     different = dict.fromkeys(words)
     if len(different) > MAX_DIFFERENT:
         del words[words.index(next(islice(different, MAX_DIFFERENT, None))) :]
         different = dict.fromkeys(words)
-    # A character that is a word by itself cannot begin another.
+    # A character that is a word by itself begins no longer word.
     letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:
         words = [word[:MAX_WORD] for word in words]
