@@ -61,7 +61,7 @@ def test_texts_of_short_lines_need_little_memory():
 def test_a_long_difference_is_shown_as_a_whole_up_to_a_limit():
     old = list(map(str, range(MAX_COMPARED + 6)))
     lines = shown(["first", *old], ["first", *reversed(old)])
-    assert lines == [*(f"-{line}" for line in old), *(f"+{line}" for line in reversed(old))]
+    assert lines == [" first", *(f"-{line}" for line in old), *(f"+{line}" for line in reversed(old))]
     lines = shown(["a"] * MAX_LINES, ["b"] * MAX_LINES)
     assert lines == ["-a"] * MAX_LINES + ["~"]
 

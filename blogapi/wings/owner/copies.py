@@ -1,25 +1,25 @@
-"""Unsaved text: the form of a post, kept while somebody types. Only saving the form changes the post.
+"""Unsaved text: the server keeps what somebody types into the form of a post. Only saving the form changes the post.
 
-A draft is the unsaved text of a post or of a new one. It has one current copy, which the form opens with, and others,
-which the history lists. Each open form writes its own copy, and a number that grows with each change. The
-`place` of a copy, such as "Qx7 3", stands for what the form Qx7 contained at its number 3. A form says which place it
-was opened `over` or, after its writer has chosen, which one it replaces: "Qx7 3 instead". So every write is a
-compare-and-set:
+The unsaved text of a post, or of a new one, is a draft. A form opens with the current copy of the draft; the history
+lists the other copies. Each open form writes one copy, and counts the changes in its `number`. The `place` "Qx7 3" is
+the text that the form Qx7 contained after its third change. With its text, a form sends `over`: the place it was opened
+with or, once the writer has chosen between two texts, the place it replaces: "Qx7 3 instead". Every write compares and
+sets:
 
-| what arrives                           | no current text   | current: its own or `over` | current: another's text   |
+| request                                | no current text   | current: its own or `over` | current: another's text   |
 | -------------------------------------- | ----------------- | -------------------------- | ------------------------- |
 | text with a number seen before         | no-op             | no-op                      | no-op                     |
 | text                                   | becomes current   | replaces it                | is kept ASIDE: 409        |
 | text `instead` of the current one      | becomes current   | replaces it                | the other goes ASIDE      |
-| a saved form                           | SAVED             | SAVED replaces it          | SAVED; the other: ASIDE   |
-| the question whether there is newer    | if saved since    | no                         | yes: 409                  |
-| Discard of a copy                      | no-op             | it is DISCARDED            | it is DISCARDED           |
-| "Use" of a copy, or Undo of a Discard  | becomes current   | becomes current            | the other goes ASIDE      |
+| save                                   | SAVED             | SAVED replaces it          | SAVED; the other: ASIDE   |
+| is there newer text?                   | if saved since    | no                         | yes: 409                  |
+| discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
+| use, or undo a discard                 | becomes current   | becomes current            | the other goes ASIDE      |
 
 Text is deleted only after a form that shows it has continued or saved it, after days, or beyond the limits.
 
-`seen` in the current copy has the last number of each form whose text it contains or replaces. It identifies late and
-repeated requests, and lets a form in which nothing else was typed take the newer text by itself.
+The current copy records in `seen` the last number of each form whose text it contains or replaces. With it, the server
+ignores late and repeated requests, and a form takes the newer text by itself if nothing else was typed into it.
 """
 
 import json
@@ -35,9 +35,9 @@ from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 
-OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The text of a SAVED copy is in the post.
+STATES = OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The post has the text of a SAVED copy.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
-UNTOUCHED, RIVAL = "untouched", "rival"  # whether the newer text contains a form's
+UNTOUCHED, RIVAL = "untouched", "rival"  # whether the newer text contains that of a form
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
 MAX_COPIES, MAX_BYTES = 100, 64 * 1024 * 1024  # limits for all copies with text
 MAX_ROWS, MAX_SEEN = 1000, 100  # limits for all copies, and for the forms in `seen`
@@ -49,10 +49,10 @@ class Copy(NamedTuple):
 
     id: str  # the id of the form
     number: int
-    draft: str  # the id of the post or, for a new one, an id that the page chose
+    draft: str  # the id of the post or, for a new one, an id chosen by the page
     post_id: int | None = None
     state: str = OPEN
-    etag: str = ""  # the post's when the form was opened or, after saving, the saved version's
+    etag: str = ""  # the entity tag of the post when the form was opened or last saved
     seen: str = "{}"  # JSON: numbers by form
     saved_at: str = ""
     browser: str = ""
@@ -60,30 +60,31 @@ class Copy(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The value of `over` in a form that was opened with this copy."""
+        """`over` in a form opened with this copy."""
         return f"{self.id} {self.number}"
 
     @property
     def instead(self) -> str:
-        """The value of `over` in a form that knowingly replaces this copy."""
+        """`over` in a form whose writer has chosen to replace this copy."""
         return f"{self.place} instead"
 
-    def has(self, form: str, number: int) -> bool:
-        """Return whether this contains or replaces the text that a form had at this number."""
-        return number <= json.loads(self.seen).get(form, 0)
+    def has(self, place: str) -> bool:
+        """Return whether this copy contains or replaces the text at a place; "" is a form without unsaved text."""
+        form, number, *_ = (place or " 0").split(" ")
+        return int(number) <= json.loads(self.seen).get(form, 0)
 
 
 class Sent(NamedTuple):
-    """What a form sends."""
+    """The content of a form."""
 
     copy: Copy
-    fields: Mapping[str, str]  # as typed; for saving, `base` and `text`: the hashes of each field, and of all
+    fields: Mapping[str, str]  # as typed; when saving, only hashes: `base` of each field, and `text` of all
     over: str = ""
 
 
 _copies = DraftCopy.select(*(getattr(DraftCopy, name) for name in Copy._fields))
 _latest = DraftCopy.saved_at.desc(), DraftCopy.id
-# While somebody types, each form runs these again and again.
+# Compiled, because each open form runs them every few seconds.
 COPY_OF_FORM = Compiled(_copies.where(DraftCopy.id == Placeholder("form")))
 _of_draft = (DraftCopy.draft == Placeholder("draft")) & (DraftCopy.state != ASIDE)
 CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
@@ -92,16 +93,17 @@ CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDE
 # Find
 
 
-def find(reader: Reader, place: str) -> Copy | None:
-    """Return the copy of a form, given its id or a place."""
+def find(reader: Reader, place: str, *states: str) -> Copy | None:
+    """Return the copy of a form, given its id or a place, if it is in one of these states, by default in any."""
     row = reader.row(COPY_OF_FORM, form=place.partition(" ")[0])
-    return Copy._make(row) if row else None
+    copy = Copy._make(row) if row else None
+    return copy if copy and copy.state in (states or STATES) else None
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
     """Return a copy with text. Raises DoesNotExist."""
-    copy = find(reader, copy_id)
-    if copy is None or copy.state not in WITH_TEXT:
+    copy = find(reader, copy_id, *WITH_TEXT)
+    if copy is None:
         raise DoesNotExist("copy")
     return copy
 
@@ -112,13 +114,13 @@ def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
 
 
 def post_of(reader: Reader, draft: str) -> int | None:
-    """Return the id of a draft's post, if it has been created."""
+    """Return the id of a draft's post, if the post exists."""
     created = None if draft.isdecimal() else idempotency.find(reader, key_of(draft))
     return int(draft) if draft.isdecimal() else created and created[1]
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:
-    """Return the key that lets a draft create its post only once. No Idempotency-Key can contain the space."""
+    """Return the key that lets a draft create only one post. The header Idempotency-Key cannot contain its space."""
     return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 
@@ -129,21 +131,19 @@ def current(reader: Reader, draft: str) -> Copy | None:
 
 
 def opened(reader: Reader, draft: str, name: str) -> Copy | None:
-    """Return the copy that a form opens with: the one with this id if it has text, else the current one."""
-    named, now = find(reader, name), current(reader, draft)
-    if named and named.state in WITH_TEXT:
-        return named
-    return now if now and now.state != DISCARDED else None
+    """Return the copy with which a form opens: the one with this id if it has text, else the current one."""
+    now = current(reader, draft)
+    return find(reader, name, *WITH_TEXT) or (now if now and now.state != DISCARDED else None)
 
 
 def newer(reader: Reader, sent: Sent) -> str:
-    """Return whether a draft has newer text than a form: UNTOUCHED if it contains the form's, RIVAL if not, else ""."""
+    """Return UNTOUCHED if a draft has newer text that contains the form's, RIVAL if the texts differ, or ""."""
     copy, now = sent.copy, current(reader, sent.copy.draft)
     if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
         return ""
-    form, number = ((copy.place if copy.number else sent.over) or " 0").split(" ")[:2]
-    if now.has(form, int(number)):
-        return UNTOUCHED if form or now.state != DISCARDED else ""
+    place = copy.place if copy.number else sent.over
+    if now.has(place):
+        return UNTOUCHED if place or now.state != DISCARDED else ""
     return RIVAL if now.state == OPEN else ""
 
 
@@ -169,14 +169,15 @@ def posts_with_copies(reader: Reader) -> set[int]:
 
 
 def put(tx: Transaction, sent: Sent) -> None:
-    """Keep the text of a form, following the table above."""
+    """Keep the text of a form, as in the table above."""
+    posts.check_size(tx, max(sent.fields.values(), key=len))
     new, fields = sent.copy, {**sent.fields}
     now, mine, post_id = current(tx, new.draft), find(tx, new.id), post_of(tx, new.draft)
-    if new.number <= (mine.number if mine else 0) or (now and now.has(new.id, new.number)):
+    if new.number <= (mine.number if mine else 0) or (now and now.has(new.place)):
         return
-    if now and now.id == new.id and now.state == SAVED:  # typed before the answer to its Save
+    if now and now.id == new.id and now.state == SAVED:  # typed while the form was being saved
         new, fields["base"] = new._replace(etag=now.etag), text_of(tx, now.id)["base"]
-    elif new.post_id != post_id:  # Another form created the post. Saving this copy shows both texts.
+    elif new.post_id != post_id:  # Another form has created the post. Saving this copy will show both texts.
         new, fields["base"] = new._replace(etag=""), ""
     new = new._replace(draft=str(post_id or new.draft), post_id=post_id)
     if now and now.state == OPEN and now.id != new.id and sent.over not in (now.place, now.instead):
@@ -186,7 +187,7 @@ def put(tx: Transaction, sent: Sent) -> None:
 
 
 def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
-    """Write a copy with the current time. If it becomes current, put the last one aside unless it contains its text."""
+    """Write a copy. If it becomes current, delete the former one if the copy continues it, and else put it aside."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
     opened = find(tx, sent.over)
     if opened and opened.place == sent.over and opened.draft == copy.draft:
@@ -195,7 +196,7 @@ def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
         if now.state == OPEN and sent.over not in (now.place, now.instead):
-            seen.pop(now.id, None)  # Nobody has chosen yet, so the other form must ask.
+            seen.pop(now.id, None)  # The writer has not chosen yet, so the other form must ask.
     seen = dict([*seen.items()][-MAX_SEEN:]) | {copy.id: copy.number}
     text = json.dumps(sent.fields, ensure_ascii=False)
     row = copy._asdict() | {"saved_at": tx.now, "seen": json.dumps(seen), "fields": text}
@@ -216,7 +217,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
-    """Create the post of a draft once; return it, and whether it is new. Raises Rejected."""
+    """Create the post of a draft, or find the one it created; return it, and whether it is new. Raises Rejected."""
     draft = sent.copy.draft
     is_new = post_of(tx, draft) is None
     post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
@@ -228,24 +229,18 @@ def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) ->
 
 def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: posts.Check, sent: Sent) -> bytes:
     """Save a form to its post. A repeated request is a no-op. Raises like `posts.change`."""
-    if saved_by(tx, sent.copy.id) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
+    if find(tx, sent.copy.id, SAVED) and text_of(tx, sent.copy.id)["text"] == sent.fields["text"]:
         return posts.find(tx, post_id)
     document = posts.change(tx, post_id, changes, author, check)
     _close(tx, sent, post_id, document)
     return document
 
 
-def saved_by(reader: Reader, form: str) -> Copy | None:
-    """Return the copy of a form if it was saved and nothing has been typed since."""
-    copy = find(reader, form)
-    return copy if copy and copy.state == SAVED else None
-
-
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record which version of the post a form was saved as."""
+    """Record the version of the post that contains the form."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
     mine = find(tx, saved.id)
-    if mine and mine.number > saved.number:  # More was typed before this arrived.
+    if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
         text = json.dumps(text_of(tx, mine.id) | {"base": sent.fields["base"]}, ensure_ascii=False)
         tx.execute(DraftCopy.update(etag=saved.etag, fields=text).where(DraftCopy.id == mine.id))
     elif saved.id:
@@ -260,7 +255,7 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one, so that the form of the `other` copy takes its text. Raises DoesNotExist."""
+    """Make a copy the current one; the form of the `other` copy will take its text. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     if copy.state != OPEN:
         now = current(tx, copy.draft)
@@ -272,7 +267,7 @@ def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
 
 
 def prune(tx: Transaction, days: int) -> int:
-    """Delete a batch of the copies older than `days`; return how many."""
+    """Delete a batch of copies older than `days`; return how many."""
     horizons = earlier(tx.now, timedelta(days=days)), earlier(tx.now, SAVED_PERIOD)
     is_old = (DraftCopy.saved_at <= horizons[0]) | ((DraftCopy.bytes == 0) & (DraftCopy.saved_at <= horizons[1]))
     old = [copy_id for (copy_id,) in tx.rows(DraftCopy.select(DraftCopy.id).where(is_old).limit(PRUNED))]

@@ -4,7 +4,7 @@ import csv
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, MutableMapping
 from difflib import unified_diff
-from itertools import chain, groupby, islice, pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from flask import g
@@ -33,6 +33,7 @@ NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new 
 CONTEXT = 2  # equal lines shown around a change
 MAX_COMPARED = 300  # limit for the lines of a text, because comparing takes quadratic time
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits shown: lines, characters of each, and in all
+Form = Mapping[str, str]  # the fields of a form
 Lines = list[tuple[str, str]]  # (kind, line)
 post_schema = PostInputSchema()
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
@@ -46,16 +47,16 @@ def as_typed(document: bytes) -> dict[str, str]:
     return typed | {"tags": as_line(post["tags"]), "params": block(post.get("params", {}))}
 
 
-def base_of(typed: Mapping[str, str]) -> str:
+def base_of(typed: Form) -> str:
     """Return the name and hash of each field of a form."""
     return " ".join(f"{name}:{_hash(name, typed)}" for name in FORM_FIELDS)
 
 
-def _hash(name: str, typed: Mapping[str, str]) -> str:
+def _hash(name: str, typed: Form) -> str:
     return documents.hash_of(typed.get(name, "").encode())
 
 
-def follow(typed: MutableMapping[str, str], post: Mapping[str, str]) -> list[str]:
+def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
     """Update the unedited fields of a form from the current post; return those that changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
     mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
@@ -86,16 +87,12 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def changed_fields(
-    before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str] = FORM_FIELDS
-) -> dict[str, Lines]:
+def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:
     """Return the lines of fields that differ between two forms. A thread compares them, because that can take long."""
-    times = (local_time(form["published_at"]).replace("T", " ") for form in (before, after))
-    old, new = ({**form, "published_at": time} for form, time in zip((before, after), times, strict=True))
+    old, new = ({**form, "published_at": local_time(form["published_at"]).replace("T", " ")} for form in (old, new))
     differing = [name for name in names if old[name] != new[name]]
-    return request.database.compute_in_thread(
-        request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing}
-    )
+    compare = request.database.compute_in_thread
+    return compare(request.client, lambda: {name: changed_lines(old[name], new[name]) for name in differing})
 
 
 def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
@@ -104,7 +101,7 @@ def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
     try:
         fields = post_schema.load(typed)
     except ValidationError as error:
-        raise ValidationError({**error.normalized_messages(), **wrong}) from None
+        wrong = error.normalized_messages() | wrong
     if wrong:
         raise ValidationError(wrong)
     index.prepare(request.database, fields.get("content", ""))
@@ -143,26 +140,25 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
 def changed_lines(old: str, new: str) -> Lines:
     """Return the removed and added lines, each after its kind, with a few equal lines around them.
 
-    Equal lines at both ends are skipped before the texts are split, which takes up to 60 bytes a line. If the rest is
-    long, all of it counts as removed and added. As bytes, a text with an emoji takes a quarter of the memory.
+    Equal lines at both ends are skipped before the texts are split, because a split text takes up to 60 bytes a line.
+    If the rest is long, all of it counts as removed and added. As bytes, a text with an emoji takes a quarter of the
+    memory.
     """
     if old == new:
         return []
     before, after = (f"\n{text}\n".encode() for text in (old, new))
     start, end = equal_ends(before, after)
-    is_short = max(text.count(b"\n", start, len(text) - end) for text in (before, after)) <= MAX_COMPARED
-    for _ in range(CONTEXT if is_short else 0):
-        start = max(0, before.rfind(b"\n", 0, start))
-        end -= max(0, before.find(b"\n", len(before) - end + 1) - (len(before) - end))
     parts = (text[start : len(text) - end].split(b"\n", MAX_LINES + 1)[1:] for text in (before, after))
     removed, added = ([line.decode() for line in lines] for lines in parts)
-    if is_short:
-        signed: Iterable[str] = islice(unified_diff(removed, added, n=CONTEXT, lineterm=""), 3, None)  # without headers
-    else:
-        signed = chain((f"-{line}" for line in removed), (f"+{line}" for line in added))
+    changes = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
+    if max(len(removed), len(added)) <= MAX_COMPARED:
+        changes = list(unified_diff(removed, added, n=CONTEXT, lineterm=""))[3:]  # without headers
+    above = before[:start].rsplit(b"\n", CONTEXT)[1:]
+    below = before[len(before) - end : -1].split(b"\n", CONTEXT + 1)[1 : CONTEXT + 1]
+    same_above, same_below = ([f" {line.decode()}" for line in lines] for lines in (above, below))
     lines: Lines = []
     left = MAX_CHARACTERS
-    for line in signed:
+    for line in [*same_above, *changes, *same_below]:
         if len(lines) == MAX_LINES or left <= 0:
             return [*lines, ("skipped", "")]
         text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"

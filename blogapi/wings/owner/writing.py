@@ -28,7 +28,6 @@ from blogapi.wings.owner.sessions import browser_name
 COPY = f"{COPIES}<copy_id>"
 COPY_ID, DRAFT, NUMBER = map(re.compile, ("[A-Za-z0-9_-]{8,64}", "[0-9]{1,18}|[A-Za-z0-9_-]{8,64}", "[0-9]{1,15}"))
 PLACE = re.compile("[A-Za-z0-9_-]{8,64} [0-9]{1,15}( instead)?")
-LARGE_COPY = 256 * 1024  # limit in characters for copies written without a thread; larger ones take milliseconds
 views = Blueprint("writing", __name__)
 
 
@@ -39,33 +38,36 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
 
     If the post has changed since, unedited fields show its new values, and the page compares fields changed in both.
     """
-    database = request.database
-    post, draft = NEW, request.args.get("copy", "")
-    now: dict[str, str] = {}
+    name = draft = request.args.get("copy", "")
+    typed, post, now = g.form.to_dict(), NEW, {}
     if post_id is not None:
-        document, draft = posts.find(database, post_id), str(post_id)
+        document, draft = posts.find(request.database, post_id), str(post_id)
         post = as_typed(document)
         now = {"etag": etag_of(document), "base": base_of(post)}
-    typed, changed = g.form.to_dict() or {**post, **now, "draft": draft}, {}
-    copy = None if g.form else copies.opened(database, draft, request.args.get("copy", ""))
-    of_post = post_id if g.form else copy.post_id if copy else copies.post_of(database, draft)
-    if of_post != post_id:
-        return redirect(address(form_of(of_post)))  # The post was created meanwhile.
-    if copy:
-        typed |= {"over": copy.place, "draft": copy.draft}
-        copy = copy if copy.state in copies.WITH_TEXT else None
-    if copy:
-        typed |= copies.text_of(database, copy.id) | {"etag": copy.etag}
-        typed |= {} if copy.state == OPEN else {"number": "0"}  # The form keeps this text until its writer chooses.
+    if not typed:
+        copy = shown["copy"] = copies.opened(request.database, draft, name)
+        of_post = copy.post_id if copy else copies.post_of(request.database, draft)
+        if of_post != post_id:
+            return redirect(address(form_of(of_post)))  # The post was created meanwhile.
+        typed = {**post, **now, "draft": draft} | (fields_of(copy) if copy else {})
     if post_id and typed.get("etag") != now["etag"]:
-        changed = changed_fields(post, typed, follow(typed, post))
+        shown["changed"] = changed_fields(post, typed, follow(typed, post))
         typed |= now
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
-    shown |= {"typed": typed, "changed": changed, "post_id": post_id, "copy": copy, "status": post["status"]}
     if post_id is None:
-        shown["others"] = [other for other in copies.listing(database, OPEN, ASIDE) if other != copy]
+        shown["others"] = copies.listing(request.database, OPEN, ASIDE)
+    shown |= {"typed": typed, "post_id": post_id, "status": post["status"]}
     return render_template("owner/write.html", action=own_path(), **shown)
+
+
+def fields_of(copy: Copy) -> dict[str, str]:
+    """Return the fields of a form that opens with a copy."""
+    fields = {"over": copy.place, "draft": copy.draft}
+    if copy.state == SAVED:
+        return fields
+    fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
+    return fields if copy.state == OPEN else fields | {"number": "0"}  # The form keeps it until the writer chooses.
 
 
 @views.post("/posts/new")
@@ -91,7 +93,7 @@ def save_post(post_id: int) -> Any:
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
     old = documents.load(now)
-    if saved := copies.saved_by(request.database, sent.copy.id):  # This is a retry, because the response was lost.
+    if saved := copies.find(request.database, sent.copy.id, SAVED):  # A retry, because the response was lost
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and "to" not in g.form:
         return show_form(post_id, is_live=True), 412
@@ -151,8 +153,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
     if not copy.id:
         raise BadRequest("This is not a copy.")
     if "content" in g.form:
-        is_large = sum(map(len, sent.fields.values())) > LARGE_COPY
-        (request.database.write_in_thread if is_large else request.database.write)(copies.put, sent)
+        request.database.write(copies.put, sent)
     post_id = copies.post_of(request.database, copy.draft)
     path = form_of(post_id)
     answer: dict[str, Any] = {"form_token": form_token(path), "preview_token": form_token(PREVIEW)}
