@@ -2,7 +2,7 @@
 
 import pytest
 
-from blogapi.wings.owner.proposals import PROPOSALS_PER_PAGE
+from blogapi.wings.owner.posts import PROPOSALS_PER_PAGE
 from blogapi.wings.proposals import storage as proposals
 from tests.api.fixtures import with_key
 from tests.owner.pages import pages, view

@@ -14,6 +14,7 @@ from marshmallow import ValidationError
 from blogapi import documents
 from blogapi.api.request import request
 from blogapi.posts.schemas import PostInputSchema
+from blogapi.posts.storage import Fields
 from blogapi.wings.markdown.files import block, read_block
 from blogapi.wings.markdown.front_matter import MarkdownError
 from blogapi.wings.owner.frame import local_time
@@ -39,12 +40,11 @@ post_schema = PostInputSchema()
 KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 
-def as_typed(document: bytes) -> dict[str, str]:
+def as_typed(post: Fields) -> dict[str, str]:
     """Return the fields of a post as its form shows them."""
-    post = documents.load(document)
-    typed = {name: post.get(name, "") for name in FORM_FIELDS}
+    typed = {name: post.get(name) or "" for name in FORM_FIELDS}
     typed |= {name: with_line_feeds(typed[name]) for name in TEXTS}
-    return typed | {"tags": as_line(post["tags"]), "params": block(post.get("params", {}))}
+    return typed | {"tags": as_line(post["tags"]), "params": block(post.get("params") or {})}
 
 
 def base_of(typed: Form) -> str:

@@ -222,8 +222,8 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
                 wrong = {name: _message(name, reasons) for name, reasons in error.normalized_messages().items()}
             except (Rejected, BadKeyName) as error:
                 name = getattr(error, "field", "name")
-                wrong = {name: str(error).removeprefix(f"{name}: ")}
-            return show(**arguments, wrong={name: _for_writer(reason) for name, reason in wrong.items()}), 400
+                wrong = {name: _message(name, [str(error).removeprefix(f"{name}: ")])}
+            return show(**arguments, wrong=wrong), 400
 
         return answer
 
@@ -231,15 +231,12 @@ def shows_errors(show: Callable[..., str | Response]) -> Callable:
 
 
 def _message(name: str, reasons: list[str] | dict[int | str, list[str]]) -> str:
-    """Join the messages about a field; those about items of a list, or about params, say which."""
+    """Join the messages about a field, in the words of the page. Messages about list items or params say which."""
     if not isinstance(reasons, dict):
-        return ", ".join(reasons)
+        message = ", ".join(reasons)
+        return next((words for start, words in FOR_WRITERS.items() if message.startswith(start)), message)
     places = {at if isinstance(at, str) else f"{name[:-1]} {at + 1}": reasons[at] for at in reasons}
     return "; ".join(f"{place.lstrip('.')}: {', '.join(said)}".lstrip(": ") for place, said in places.items())
-
-
-def _for_writer(reason: str) -> str:
-    return next((words for start, words in FOR_WRITERS.items() if reason.startswith(start)), reason)
 
 
 def context() -> dict[str, Any]:
@@ -262,10 +259,8 @@ def finish(response: Response) -> Response:
     """Add the headers that protect the page, and drop a notice that was shown."""
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
-    if own_path() == PREVIEW:  # The frame also shows its errors.
-        policy = HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors 'self'")
-        response.headers.setdefault("Content-Security-Policy", policy)
-        response.headers.setdefault("X-Frame-Options", "SAMEORIGIN")
     for name, value in HEADERS.items():
+        if own_path() == PREVIEW:  # This page may frame it, errors included.
+            value = value.replace("frame-ancestors 'none'", "frame-ancestors 'self'").replace("DENY", "SAMEORIGIN")
         response.headers.setdefault(name, value)
     return response

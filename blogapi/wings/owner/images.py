@@ -21,8 +21,7 @@ from blogapi.wings.markdown.html import image_of
 from blogapi.wings.owner.frame import UPLOAD, asked, done, shows_errors
 from blogapi.wings.owner.posts import title_by
 
-IMAGES_PER_PAGE = 12
-MAX_SEARCHED_NAME = 100  # characters
+IMAGES_PER_PAGE, MAX_SEARCHED_NAME = 12, 100  # images; characters
 list_query = parameters(before=parsed_by(parse_image_cursor, ""))
 views = Blueprint("images", __name__)
 

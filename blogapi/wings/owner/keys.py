@@ -155,12 +155,10 @@ def typed_fields() -> dict[str, Any]:
     if body := g.form.get("body"):
         fields["body"] = body
     if lines := [line for line in g.form.get("headers", "").split("\n") if line.strip()]:
-        fields["headers"] = {}
-        for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon or name.strip() in fields["headers"]:
-                raise ValidationError("must be lines such as Authorization: Bearer TOKEN, each name once", "headers")
-            fields["headers"][name.strip()] = value.strip()
+        pairs = [line.partition(":") for line in lines]
+        fields["headers"] = {name.strip(): value.strip() for name, _, value in pairs}
+        if len(fields["headers"]) < len(lines) or not all(colon for _, colon, _ in pairs):
+            raise ValidationError("must be lines such as Authorization: Bearer TOKEN, each name once", "headers")
     return fields
 
 

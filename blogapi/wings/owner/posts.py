@@ -1,5 +1,7 @@
-"""The owner's views of posts: the list, a post to read, its history, and the trash."""
+"""The owner's views of posts: the list, a post to read, the proposals for it, its history, and the trash."""
 
+import json
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,6 +16,7 @@ from werkzeug.exceptions import PreconditionFailed
 
 from blogapi import documents
 from blogapi.api.request import request
+from blogapi.api.responses import redirect
 from blogapi.api.schemas import parameters
 from blogapi.documents import STATUSES, etag_of
 from blogapi.posts import publication
@@ -21,17 +24,19 @@ from blogapi.posts import storage as posts
 from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
 from blogapi.posts.views import find_page
-from blogapi.storage.engine import Reader
+from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import Damaged
-from blogapi.storage.models import Post
+from blogapi.storage.models import Author, Post
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
 from blogapi.wings.owner import copies, sessions
-from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, changed_fields, follow, typed_fields
-from blogapi.wings.owner.frame import asked, done, shows_errors
-from blogapi.wings.proposals.storage import posts_with_proposals
+from blogapi.wings.owner.fields import FORM_FIELDS, Lines, as_typed, base_of, changed_fields, follow, typed_fields
+from blogapi.wings.owner.frame import address, asked, done, shows_errors
+from blogapi.wings.proposals import storage as proposals
+from blogapi.wings.proposals.views import BEFORE
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
+PROPOSALS_PER_PAGE = 4  # proposals on a page; comparing and showing one can take 10 MB
 MAX_COUNTED = 100_000  # limit for counting the posts with a status, which takes 5 ms
 MAX_QUERY = 200  # limit in characters for a search
 COMPARING_SECONDS = 0.5  # time limit for a page of the history
@@ -39,11 +44,11 @@ MAX_SPLIT = 200_000  # words are only counted in two versions of at most this ma
 SEARCHED_VERSIONS = 5  # recent versions searched for the one shown in a form
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
-VERSION = f"{POST}/history/<id:version>"
+VERSION, PROPOSAL = f"{POST}/history/<id:version>", f"{POST}/proposals/<id:proposal_id>"
 
 list_query = ListQuerySchema(only=("status", "tag", "before", "q", "sort"))
 trash_query, history_query = parameters(before=DELETED), parameters(before=REVISION)
-compare_query = parameters(old=REVISION, new=REVISION)
+waiting_query, compare_query = parameters(before=BEFORE), parameters(old=REVISION, new=REVISION)
 change_of_post = PostChangeSchema(partial=True)
 views = Blueprint("posts", __name__)
 
@@ -62,7 +67,7 @@ def show_posts() -> str:
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
     values: dict[str, Any] = {"page": find_page(database, loaded | options, client="owner"), "now": database.now}
-    values |= {"counts": counts(database), "proposed": posts_with_proposals(database)}
+    values |= {"counts": counts(database), "proposed": proposals.posts_with_proposals(database)}
     values |= {"unsaved": copies.posts_with_copies(database)}
     if not query:
         values["new"] = copies.listing(database, copies.OPEN, copies.ASIDE)
@@ -86,6 +91,7 @@ def show_post(post_id: int, **shown: Any) -> str:
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
     shown |= {"links": sessions.previews(request.database, post_id), "copy": copies.unsaved(request.database, post_id)}
+    shown["proposals"], shown["older_proposals"] = waiting(post_id)
     return render_template("owner/post.html", **shown)
 
 
@@ -100,7 +106,7 @@ def show_changed(post_id: int) -> tuple[str, int]:
 
 def differences(old: bytes, new: bytes) -> dict[str, Lines]:
     """Return what differs between two versions of a post, by field."""
-    return changed_fields(as_typed(old), as_typed(new))
+    return changed_fields(as_typed(documents.load(old)), as_typed(documents.load(new)))
 
 
 @views.post(f"{POST}/status")
@@ -147,17 +153,91 @@ def check_etag(etag: str | None, document: bytes | None) -> None:
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
     """Change a post with a storage operation, and offer Undo; if it has changed since it was shown, `show` that."""
     old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
-    before, former = etag_of(old), documents.slug_in(old)
     try:
         document = request.database.write(operation, post_id, argument, check=check, author=request.author)
     except PreconditionFailed:
         return show(post_id)
-    after = etag_of(document)
-    undo = (f"/posts/{post_id}/undo", {"etag": after}) if request.database.keeps_history and after != before else None
+    can_undo = request.database.keeps_history and document != old
+    undo = (f"/posts/{post_id}/undo", {"etag": etag_of(document)}) if can_undo else None
     new = documents.load(document)
-    if former in new.get("former_slugs", ()):
+    if (former := documents.slug_in(old)) in new.get("former_slugs", ()):
         text += f" Its former slug {former} still leads to it."
     return done(f"/posts/{post_id}", text, "" if text[0].isupper() else new["title"], undo=undo)
+
+
+# Proposals
+
+
+def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
+    """Return a page of the proposals for a post, newest first, as `brief`, and the start of the next page, if any."""
+    database = request.database
+    page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
+    ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next
+    del page  # Each of its documents can be a megabyte.
+    now = documents.load(posts.find(database, post_id))
+    return [brief(now, proposals.find(database, post_id, proposal_id)) for proposal_id in ids], start
+
+
+def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:
+    """Return what a proposal would change in a post, without its whole texts, which can be long."""
+    facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
+    facts |= {"conflicts": proposal.conflicts(now), "former_slugs": proposal.changes.get("former_slugs")}
+    return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposals.cleared(proposal.changes)))}
+
+
+@views.post(f"{PROPOSAL}/apply")
+def apply_proposal(post_id: int, proposal_id: int) -> Any:
+    """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
+    proposal = proposals.find(request.database, post_id, proposal_id)
+    answer = change(post_id, "was changed as proposed.", apply_shown, (proposal_id, g.form.get("proposal")))
+    if isinstance(answer, Response):
+        proposal.log_applied()
+    return answer
+
+
+def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
+    """Apply a proposal, even over its conflicts. Raises PreconditionFailed unless it has the entity tag shown."""
+    proposal_id, etag = shown
+    if proposals.find(tx, post_id, proposal_id).etag != etag:  # A site-wide tag change has edited it.
+        raise PreconditionFailed
+    return proposals.apply(tx, post_id, proposal_id, author, check, force=True)[0]
+
+
+@views.post(f"{PROPOSAL}/edit")
+def edit_proposal(post_id: int, proposal_id: int) -> Response:
+    """Open the form with a proposal as unsaved text."""
+    copy_id = request.database.write(take, post_id, proposal_id, request.author)
+    return redirect(address(f"/posts/{post_id}/edit?copy={copy_id}"), 303)
+
+
+def take(tx: Transaction, post_id: int, proposal_id: int, author: Author) -> str:
+    """Turn a proposal into a copy; return its id. Raises DoesNotExist."""
+    document, proposal = posts.find(tx, post_id), proposals.find(tx, post_id, proposal_id)
+    now, browser = documents.load(document), f"a proposal of {proposal.author}"
+    fields = as_typed(now | proposals.cleared(proposal.changes)) | {"base": base_of(as_typed(now))}
+    copy = copies.Copy(secrets.token_urlsafe(16), 1, str(post_id), post_id, etag=etag_of(document), browser=browser)
+    copies.put(tx, copies.Sent(copy, fields))
+    proposals.remove(tx, post_id, proposal_id, author)
+    return copy.id
+
+
+@views.post(f"{PROPOSAL}/refuse")
+def refuse_proposal(post_id: int, proposal_id: int) -> Response:
+    """Refuse a proposal."""
+    request.database.write(proposals.refuse, post_id, proposal_id)
+    path = f"/posts/{post_id}"
+    return done(path, "The proposal was refused.", undo=(f"{path}/proposals/{proposal_id}/restore", {}))
+
+
+@views.post(f"{PROPOSAL}/restore")
+@shows_errors(show_post)
+def restore_proposal(post_id: int, proposal_id: int) -> Response:
+    """Undo the refusal of a proposal."""
+    request.database.write(proposals.restore, post_id, proposal_id)
+    return done(f"/posts/{post_id}", "The proposal waits again.")
+
+
+# Earlier versions
 
 
 @views.get(f"{POST}/history")
@@ -175,7 +255,7 @@ def show_history(post_id: int) -> str:
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
     """Return the fields that each unsaved copy would change, and those that changed when each version was replaced."""
     until = time.monotonic() + COMPARING_SECONDS
-    newer = as_typed(posts.find(reader, post_id))
+    newer = as_typed(documents.load(posts.find(reader, post_id)))
     changes: dict[int | str, dict[str, str]] = {}
     for copy in copies.listing(reader, *copies.WITH_TEXT, post_id=post_id):
         if time.monotonic() < until:
@@ -183,7 +263,7 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | 
             follow(typed, newer)
             changes[copy.id] = differing(newer, typed)
     for version in takewhile(lambda _: time.monotonic() < until, versions):
-        older = as_typed(revisions.find(reader, post_id, version))
+        older = as_typed(documents.load(revisions.find(reader, post_id, version)))
         changes[version] = differing(older, newer)
         newer = older
     return changes

@@ -27,7 +27,6 @@ from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post, version
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
 MAX_BRACKETS = 20_000  # limit for brackets, each of which can begin a link, an image or a footnote (40 µs)
 MAX_CELLS = 20_000  # limit for the cells of all tables: one character can be a row that is padded with 400 cells
-HEADING, MAX_HEADING = re.compile(r"\s*# (.{1,300}?) *#*\n"), 1000  # characters
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
 # Images and styles come from this service; all else is forbidden, including scripts and links that leave the frame.
@@ -145,8 +144,7 @@ def withdraw_link(post_id: int) -> Response:
 def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: bool = True) -> Response:
     """Show a post. Rendering counts against `client`, by default the request's."""
     title, content, cover = (post.get(name, "") for name in ("title", "content", "cover_image"))
-    heading, html = HEADING.match(content[:MAX_HEADING]), rendered(content, client)
-    values = {"title": title, "is_in_text": heading and heading[1].strip() == title.strip()}
+    values, html = {"title": title}, rendered(content, client)
     own, sources = origin(request.service.config.base_url), "http: https:"
     if not is_owner or request.args.get("images") != "all":
         sources = f"'self' {own}"

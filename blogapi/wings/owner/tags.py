@@ -8,7 +8,6 @@ from flask import Blueprint, Response, g, render_template
 from blogapi.api.request import request
 from blogapi.paging import Page
 from blogapi.storage.engine import Transaction
-from blogapi.storage.errors import Rejected
 from blogapi.text import fold
 from blogapi.wings.history import undo
 from blogapi.wings.owner.frame import done, shows_errors
@@ -33,14 +32,10 @@ def show_tags(**shown: Any) -> str:
 
 @views.post("/tags/rename")
 @shows_errors(show_tags)
-def rename_tag() -> Any:
+def rename_tag() -> Response:
     """Rename a tag in every post, or merge it with another."""
     change = tag_change.load({"name": g.form.get("name", ""), "merge": "merge" in g.form})
-    tag = g.form.get("tag", "")
-    try:
-        return changed(tag, f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
-    except Rejected as error:
-        return show_tags(other=True, wrong={"name": str(error)}), 400
+    return changed(g.form.get("tag", ""), f"is “{change['name']}” now.", tags.rename, change["name"], change["merge"])
 
 
 @views.post("/tags/delete")

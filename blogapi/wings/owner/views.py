@@ -13,7 +13,7 @@ from blogapi.api.responses import redirect
 from blogapi.posts import due_requests
 from blogapi.storage.keys import digest_of
 from blogapi.wings.markdown.files import block
-from blogapi.wings.owner import frame, images, keys, posts, preview, proposals, sessions, tags, writing
+from blogapi.wings.owner import frame, images, keys, posts, preview, sessions, tags, writing
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS, marked
 from blogapi.wings.owner.frame import address, done, sent_digest, set_cookie
 from blogapi.wings.pages import add_static
@@ -81,7 +81,7 @@ owner.after_request(frame.finish)
 owner.teardown_request(frame.close_image)
 owner.context_processor(frame.context)
 add_static(views, "", (Path(__file__).resolve().parent / "static").iterdir())
-for blueprint in (views, *(module.views for module in (posts, proposals, writing, images, tags, keys, preview))):
+for blueprint in (views, *(module.views for module in (posts, writing, images, tags, keys, preview))):
     owner.register_blueprint(blueprint)
 for path in ("", "/", "/<path:path>"):
     owner.add_url_rule(path, "index", index, methods=METHODS)

@@ -42,7 +42,7 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     typed, post, now = g.form.to_dict(), NEW, {}
     if post_id is not None:
         document, draft = posts.find(request.database, post_id), str(post_id)
-        post = as_typed(document)
+        post = as_typed(documents.load(document))
         now = {"etag": etag_of(document), "base": base_of(post)}
     if not typed:
         copy = shown["copy"] = copies.opened(request.database, draft, name)
@@ -97,7 +97,7 @@ def save_post(post_id: int) -> Any:
         g.form["etag"], g.form["base"] = saved.etag, copies.text_of(request.database, saved.id)["base"]
     if old["status"] == "published" != g.form.get("status") and "to" not in g.form:
         return show_form(post_id, is_live=True), 412
-    if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(now)):
+    if g.form.get("etag") != etag_of(now) and not follow(g.form, as_typed(old)):
         g.form["etag"] = etag_of(now)
     fields = dict.fromkeys(FORM_FIELDS) | load(old)  # None clears what was emptied.
     fields["slug"] = fields["slug"] or suggested_slug(fields, old) or old["slug"]
