@@ -171,7 +171,6 @@ class PostgresConnection(psycopg.Connection):
         return loaded
 
     def _failure(self, error: psycopg.Error) -> Exception:
-        """Return the exception to raise for an error."""
         match error:
             case psycopg.errors.UniqueViolation():
                 return NotUnique(reason(error))

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from blogapi.api.service import Service
 from blogapi.posts import due, history, idempotency, publication
@@ -38,9 +40,9 @@ class Background:
         self.sender = Sender(service)
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
-        self._steps: dict[Callable[[], None], float] = {  # each step with its interval in seconds
+        self._steps: dict[Callable[[], Any], float] = {  # each step with its interval in seconds
             self.database.engine.reserve: MINUTE,  # keeps disk space free, so that deletions work on a full disk
-            self.publish: 0,
+            partial(self.repeat, due.publish_batch, self.database): 0,
             self.prune: MINUTE,
             self.check_clock: MINUTE,
             self.sender.deliver: 0,
@@ -59,7 +61,6 @@ class Background:
         self.sender.wake.set()
 
     def run(self) -> None:
-        """Run until told to stop."""
         while not self.stopping.is_set():
             try:
                 if self.database.engine.is_leader():
@@ -93,10 +94,10 @@ class Background:
         """Return whether the current step must end."""
         return self.stopping.is_set() or self._monotonic() > self._until
 
-    def repeat(self, operation: Callable, *arguments: int) -> int:
-        """Run an operation until no rows are left, and serve others in between; return the number of rows."""
+    def repeat(self, run: Callable[..., int], *arguments: Any) -> int:
+        """Call a function until no rows are left, and serve others in between; return the number of rows."""
         total = 0
-        while count := self.database.write(operation, *arguments):
+        while count := run(*arguments):
             total += count
             if self.is_over():
                 break
@@ -104,11 +105,6 @@ class Background:
         return total
 
     # The steps
-
-    def publish(self) -> None:
-        """Publish due posts in batches, and serve other clients in between."""
-        while due.publish_batch(self.database) and not self.is_over():
-            time.sleep(PAUSE_SECONDS)
 
     def check_clock(self) -> None:
         """Log when the clock is behind a published post, and when it has caught up."""
@@ -121,19 +117,20 @@ class Background:
 
     def prune(self) -> None:
         """Delete the expired rows of each wing."""
+        write = self.database.write
         for webhook in webhooks.listing(self.database):
-            if count := self.repeat(webhooks.drop, webhook.id):
+            if count := self.repeat(write, webhooks.drop, webhook.id):
                 log.warning("webhook %s has too many pending deliveries: the oldest %s are dropped", webhook.id, count)
-            self.repeat(webhooks.prune, webhook.id)
-        self.database.write(idempotency.forget_old)
+            self.repeat(write, webhooks.prune, webhook.id)
+        write(idempotency.forget_old)
         for clear in (images.prune, history.clear, proposals.clear):
-            self.repeat(clear)
+            self.repeat(write, clear)
         keep_days, is_steady = self.config.keep_days, self.is_steady()
         if is_steady or not keep_days:
-            self.repeat(history.prune, keep_days)
+            self.repeat(write, history.prune, keep_days)
         if is_steady:
-            self.repeat(owner_copies.prune, max(1, keep_days))
-            self.repeat(proposals.prune, keep_days)
+            self.repeat(write, owner_copies.prune, max(1, keep_days))
+            self.repeat(write, proposals.prune, keep_days)
 
     def is_steady(self) -> bool:
         """Return whether the clock has been steady for long enough; a clock that was just changed may be months off."""

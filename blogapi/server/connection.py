@@ -77,7 +77,6 @@ class ClientConnection:
             self.client, self.tier = client, self.shared.known if client.is_known else self.shared.strangers
 
     def wait_turn(self) -> None:
-        """Wait for a turn."""
         CLIENT.set(self.client)
         self.shared.turns.wait(self.client)
 

@@ -86,7 +86,6 @@ class Turns(Queue):
         self.running = False
 
     def wait(self, client: Client) -> None:
-        """Wait for a turn."""
         if not self.running:
             self.running = True
             self.hub.loop.run_callback(self._give)

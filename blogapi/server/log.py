@@ -75,7 +75,6 @@ class LogWriter(io.TextIOBase):
         start_new_thread(self.run, ())
 
     def write(self, text: str) -> int:
-        """Queue `text`."""
         if self.put - self.written < MAX_WAITING:
             self.put += 1
             self.queue.put(text)

@@ -107,8 +107,6 @@ class SharedDatabase(Database):
             return self.engine.loop.run_in_thread(function, in_background=True)
 
     def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
-        """Use another connection in a thread."""
-
         def use_another() -> T:
             with closing(self.engine.another(BUSY_SECONDS)) as engine:
                 return use(engine)
@@ -245,16 +243,12 @@ class EventLoop(Loop):
         self.threads, self.background = threadpool, ThreadPool(BACKGROUND_THREADS)
 
     def semaphore(self, size: int) -> RoundRobinSemaphore:
-        """Return a semaphore that serves clients round-robin."""
         return RoundRobinSemaphore(size)
 
     def timeout(self, seconds: float) -> gevent.Timeout:
-        """Return a context manager that raises TimeoutError if its block takes longer."""
         return gevent.Timeout(seconds, TimeoutError)
 
     def run_in_thread(self, function: Callable[[], Any], *, in_background: bool = False) -> Any:
-        """Run a function in a thread; return its result."""
-
         def outcome() -> tuple[Any, Exception | None]:
             try:
                 return function(), None
@@ -262,9 +256,10 @@ class EventLoop(Loop):
                 return None, error
 
         try:
-            result, error = (
-                self.background.apply(_at_low_priority, [outcome]) if in_background else self.threads.apply(outcome)
-            )
+            if in_background:
+                result, error = self.background.apply(_at_low_priority, [outcome])
+            else:
+                result, error = self.threads.apply(outcome)
         except RuntimeError as failure:  # out of memory or processes
             raise Unavailable(failure, RETRY_SECONDS) from failure
         if error is not None:
@@ -285,7 +280,6 @@ class EventLoop(Loop):
         return events
 
     def requests_wait(self) -> bool:
-        """Return whether requests of known clients are waiting for their turn."""
         return bool(self.turns.waiting[True])
 
 

@@ -100,7 +100,6 @@ class Database(Reader):
             self.write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def close(self) -> None:
-        """Close the connection."""
         self.engine.close()
 
 

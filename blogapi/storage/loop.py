@@ -31,7 +31,7 @@ class Loop:
         return function()
 
     def requests_wait(self) -> bool:
-        """Return whether authenticated requests are waiting for their turn."""
+        """Return whether requests of known clients are waiting for their turn."""
         return False
 
 
