@@ -13,10 +13,10 @@ from werkzeug.routing import Map, MapAdapter, Rule
 from blogapi import env_file
 from blogapi.api.access import protect
 from blogapi.api.operations import CONVERTERS
-from blogapi.api.request import Request
+from blogapi.api.request import Request, current_request
 from blogapi.api.service import EXTENSION, SERVICE, Service
 from blogapi.config import Config
-from blogapi.posts import due_requests
+from blogapi.posts import due
 from blogapi.storage.database import Database
 from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.wings.install import create_blueprint
@@ -81,5 +81,11 @@ def create_app(
     app.url_map.converters.update(CONVERTERS)
     app.register_blueprint(create_blueprint(config))
     protect(app)
-    app.before_request(due_requests.publish_before_request)
+
+    @app.before_request
+    def publish_due() -> None:
+        request = current_request()
+        if request.key:
+            due.publish_for_request(request.service)
+
     return app

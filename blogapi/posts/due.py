@@ -3,11 +3,14 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
+from blogapi.api.service import Service
 from blogapi.posts import storage as posts
 from blogapi.storage.database import Database
 from blogapi.storage.errors import Unavailable
 
+WAIT_SECONDS = 0.05  # how long a request waits for another write before it publishes
 log = logging.getLogger(__name__)
 
 
@@ -28,3 +31,18 @@ def publish_all(database: Database) -> None:
     with suppress(Unavailable):
         while publish_batch(database):
             pass
+
+
+def publish_for_request(service: Service) -> None:
+    """Publish what is due before a request with a key or a session is handled, so that the response shows it.
+
+    Once a second suffices, because times are whole seconds and a post can only be scheduled for a later one. A request
+    publishes one batch, and background work the rest. Posts that cannot be written still appear as scheduled.
+    """
+    second = int(service.clock())
+    if service.due_second != second:
+        try:
+            with suppress(Unavailable):
+                publish_batch(service.database, partial(service.database.write_within, WAIT_SECONDS))
+        finally:
+            service.due_second = second

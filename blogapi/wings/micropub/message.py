@@ -14,7 +14,7 @@ from werkzeug.exceptions import BadRequest, Forbidden
 from blogapi.api.access import key_required, rate_limited, why_forbidden
 from blogapi.api.operations import JSON
 from blogapi.api.request import LIST_INDEX, MAX_BODY_BYTES, Request, check_content_type, parse_json, read_body
-from blogapi.posts import due_requests
+from blogapi.posts import due
 from blogapi.storage.keys import WRITE_SCOPES, KnownKey
 from blogapi.storage.models import SCOPES
 from blogapi.wings.forms import FORM, Receive, text_of
@@ -63,7 +63,7 @@ def authorize(request: Request, tokens: Sequence[str] = (), scopes: Sequence[str
         request.environ["HTTP_AUTHORIZATION"] = f"Bearer {tokens[0]}"
     if request.key is None:
         count_key(request)
-        due_requests.publish_before_request()
+        due.publish_for_request(request.service)
     assert request.key is not None  # because `count_key` has checked it
     if request.key.scope not in scopes:
         raise Forbidden(why_forbidden(request.key.scope))

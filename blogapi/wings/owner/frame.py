@@ -19,6 +19,7 @@ from blogapi.api.request import MAX_BODY_BYTES, MAX_BODY_FIELDS, READ_METHODS, c
 from blogapi.api.responses import redirect
 from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
+from blogapi.posts import due
 from blogapi.storage.errors import BadKeyName, Rejected, Unavailable
 from blogapi.wings.forms import FORM, Form
 from blogapi.wings.images.uploads import FileForm
@@ -81,6 +82,8 @@ def check_session() -> None:
             token = g.form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
             if not hmac.compare_digest(token.encode(), form_token(own_path()).encode()):
                 raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
+    if request.session:
+        due.publish_for_request(request.service)
 
 
 def load_form() -> MultiDict[str, str]:

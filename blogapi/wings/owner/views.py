@@ -10,7 +10,6 @@ from werkzeug.exceptions import NotFound
 from blogapi.api.access import SelfGuarded, for_strangers
 from blogapi.api.request import READ_METHODS, request
 from blogapi.api.responses import redirect
-from blogapi.posts import due_requests
 from blogapi.storage.keys import digest_of
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, keys, posts, preview, sessions, tags, writing
@@ -76,7 +75,6 @@ def index(path: str = "") -> Response:
 
 owner = SelfGuarded("owner", __name__, url_prefix=frame.ROOT, template_folder="templates")
 owner.before_request(frame.check_session)
-owner.before_request(due_requests.publish_before_request)
 owner.after_request(frame.finish)
 owner.teardown_request(frame.close_image)
 owner.context_processor(frame.context)
