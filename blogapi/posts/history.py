@@ -18,7 +18,7 @@ from blogapi.storage.models import Post, Purge, Retagging, Revision
 
 MAX_REVISIONS = 50  # at most this many are kept for a post
 PRUNED_REVISIONS = 50  # at most this many are deleted in a transaction
-PRUNED_RETAGGINGS = 500
+PRUNED_ROWS = 500  # likewise, of retaggings or purges
 PRUNING_SECONDS = 0.010  # a transaction ends after this time, because other writers wait for it
 
 RevisionState = Literal["replaced", "deleted", "restored"]
@@ -86,11 +86,8 @@ def _delete_some(tx: Transaction, condition: Expression) -> int:
 def prune(tx: Transaction, days: int) -> int:
     """Delete some of the versions, retaggings and purges older than `days`; return how many."""
     horizon = earlier(tx.now, timedelta(days=days))
-    is_old = Retagging.changed_at <= horizon
-    some = Retagging.select(Retagging.post_id).where(is_old).limit(PRUNED_RETAGGINGS)
-    if chosen := {post_id for (post_id,) in tx.rows(some)}:
-        return tx.execute(Retagging.delete().where(is_old, Retagging.post_id.in_(chosen)))
-    purged = Purge.select(Purge.post_id).where(Purge.purged_at <= horizon).limit(PRUNED_RETAGGINGS)
-    if chosen := {post_id for (post_id,) in tx.rows(purged)}:
-        return tx.execute(Purge.delete().where(Purge.post_id.in_(chosen)))
+    for model, column in ((Retagging, Retagging.changed_at), (Purge, Purge.purged_at)):
+        some = model.select(model.post_id).where(column <= horizon).limit(PRUNED_ROWS)
+        if chosen := {post_id for (post_id,) in tx.rows(some)}:
+            return tx.execute(model.delete().where(column <= horizon, model.post_id.in_(chosen)))
     return _delete_some(tx, Revision.state.in_(get_args(RevisionState)) & (Revision.until <= horizon))

@@ -78,21 +78,16 @@ def add_once(
     Raises Rejected if that request was different, or if its post was deleted. With a key derived from the content, a
     deleted post is created again.
     """
-    former = find(tx, key)
-    if former is None:
-        return _remember(tx, key, add(tx, fields, author))
-    request, post_id = former
-    if request != key.request:
-        raise Rejected("Idempotency-Key", "was used for another request within the last 24 hours")
-    try:
-        return posts.find_to_change(tx, post_id)
-    except DoesNotExist:
-        if key.is_derived:
-            return _remember(tx, key, add(tx, fields, author))
-        raise Rejected("Idempotency-Key", "the post it created was deleted") from None
-
-
-def _remember(tx: Transaction, key: IdempotencyKey, post: posts.StoredPost) -> posts.StoredPost:
+    if former := find(tx, key):
+        request, post_id = former
+        if request != key.request:
+            raise Rejected("Idempotency-Key", "was used for another request within the last 24 hours")
+        try:
+            return posts.find_to_change(tx, post_id)
+        except DoesNotExist:
+            if not key.is_derived:
+                raise Rejected("Idempotency-Key", "the post it created was deleted") from None
+    post = add(tx, fields, author)
     forget_old(tx)
     if key.is_derived:  # An expired row may still be there.
         tx.defer(Idempotency.delete().where(Idempotency.digest == key.client, Idempotency.name == key.name))

@@ -1,7 +1,7 @@
 """The `params` of a post: values for a site's templates, which the service never interprets."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from blogapi.documents import MAX_INTEGER, MAX_PARAM_NAME
@@ -28,28 +28,29 @@ class MergePatch(dict):
 
 def check_params(values: dict[str, Any], *, allow_null: bool = False) -> None:
     """Raise ParamsError unless these are valid params. With `allow_null`, a value may be None."""
-    count, max_values = 0, 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can replace all values.
-    waiting: list[tuple[Any, str, int, bool]] = [(values, "", 0, False)]
-    while waiting:
-        value, place, depth, is_nullable = waiting.pop()
-        if not isinstance(value, dict | list):
-            if not (value is None and is_nullable):
-                _check_scalar(value, place)
-            continue
-        count += len(value)
+    max_values = 2 * MAX_VALUES if allow_null else MAX_VALUES  # A patch can replace all values.
+    for count, (value, place, depth, is_nullable) in enumerate(_walk(values, "", 0, allow_null)):
         if count > max_values:
             raise ParamsError("", f"must have at most {max_values:,} values")
-        if value and depth >= MAX_DEPTH:
+        if value and depth >= MAX_DEPTH and isinstance(value, dict | list):
             raise ParamsError(place, f"must be nested at most {MAX_DEPTH} deep")
         if isinstance(value, dict):
             _check_names(value, place)
-            nullable = allow_null and (is_nullable or depth == 0)
-            parts = [(part, f"{place}.{name}", depth + 1, nullable) for name, part in value.items()]
-        else:
-            parts = [(part, f"{place}[{index}]", depth + 1, False) for index, part in enumerate(value)]
-        waiting += reversed(parts)
+        elif not isinstance(value, list) and not (value is None and is_nullable):
+            _check_scalar(value, place)
     if len(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()) > MAX_BYTES:
         raise ParamsError("", f"must have at most {MAX_BYTES // 1024} KiB as JSON")
+
+
+def _walk(value: Any, place: str, depth: int, is_nullable: bool) -> Iterator[tuple[Any, str, int, bool]]:
+    """Yield a value and those within it, each with its place, its depth, and whether it may be None."""
+    yield value, place, depth, is_nullable
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _walk(part, f"{place}.{name}", depth + 1, is_nullable)
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _walk(part, f"{place}[{index}]", depth + 1, False)
 
 
 def is_name(text: str) -> bool:
