@@ -1,6 +1,6 @@
-"""Revisions and the trash: reading and restoring what the history keeps."""
+"""Read and restore revisions and posts in the trash."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -16,7 +16,8 @@ from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import MAX_ID, Author, Post, Retagging, Revision
 
-RESTORED = [name for name in documents.INPUT_FIELDS if name not in documents.STAYING]  # fields that `restore` restores
+# Fields that `restore` restores by default: all except slug, former slugs, status and dates
+RESTORED = [name for name in documents.INPUT_FIELDS if name not in documents.STAYING]
 
 
 class KeptPost(NamedTuple):
@@ -37,7 +38,7 @@ _is_deleted = Revision.state == "deleted"
 
 
 def page(reader: Reader, ref: PostRef, limit: int, before: int | None = None) -> Page[KeptPost, int]:
-    """Return a page of a post's revisions, newest first, before the version `before`. Raises DoesNotExist."""
+    """Return a page of a post's revisions before a version, newest first. Raises DoesNotExist."""
     of_post = (Revision.post_id == posts.id_of(reader, ref)) & (Revision.state == "replaced")
     is_before = Revision.version < (before or MAX_ID)
     return _page(reader, limit, of_post & is_before, [Revision.version.desc()], itemgetter(3))
@@ -48,7 +49,7 @@ def trash(
 ) -> Page[KeptPost, Cursor[int]]:
     """Return a page of the trash, most recently deleted first, down to the second `deleted_after`.
 
-    With a text, only the posts that contain it are returned; the whole trash is read.
+    `text` selects the posts that contain it, which reads the whole trash.
     """
     is_before = Tuple(Revision.until, Revision.post_id) < Tuple(*before or (LATEST, MAX_ID))
     condition = _is_deleted & is_before & (Revision.until >= deleted_after)
@@ -80,10 +81,7 @@ def find_in_trash(reader: Reader, post_id: int) -> bytes:
 
 
 def find_deleted(reader: Reader, slug: str) -> int:
-    """Return the id of the most recently deleted post with this slug. Reads the whole trash.
-
-    Raises DoesNotExist.
-    """
+    """Return the id of the last deleted post with this slug. Reads the whole trash. Raises DoesNotExist."""
     has_slug = Revision.document.contains(f'"slug":"{slug}"')
     query = Revision.select(Revision.post_id, _document).where(_is_deleted & has_slug).order_by(Revision.until.desc())
     for post_id, document in reader.rows(query):
@@ -106,17 +104,9 @@ def _find(reader: Reader, condition: Any, kind: str) -> bytes:
 
 
 def restore(
-    tx: Transaction,
-    ref: PostRef,
-    version: int,
-    author: Author,
-    check: Check = no_check,
-    names: Iterable[str] = RESTORED,
+    tx: Transaction, ref: PostRef, version: int, author: Author, check: Check = no_check, names: list[str] = RESTORED
 ) -> bytes:
-    """Restore fields from a revision; by default, slug, status and dates stay as they are.
-
-    Returns the document. Raises DoesNotExist.
-    """
+    """Restore fields from a revision; return the document. Raises DoesNotExist."""
     old = documents.load(find(tx, ref, version))
     return posts.change(tx, ref, {name: old.get(name) for name in names}, author, check)
 
@@ -124,7 +114,7 @@ def restore(
 def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check = no_check) -> bytes:
     """Restore a post from the trash; return its document. Raises DoesNotExist.
 
-    The post gets another slug if its own is taken, and becomes a draft if its scheduled time has passed.
+    If its slug is taken, the post gets another one. If its scheduled time has passed, it becomes a draft.
     """
     document = find_in_trash(tx, post_id)
     check(document)
@@ -134,7 +124,7 @@ def restore_deleted(tx: Transaction, post_id: int, author: Author, check: Check 
 
 
 def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
-    """Recreate a deleted post from its last version or an earlier one; return its document."""
+    """Recreate a deleted post from any of its versions; return its document."""
     former = slugs.still_free(tx, post.get("former_slugs", []), int(post["id"]))
     own = {"slug": slugs.find_free(tx, post["slug"]), "former_slugs": former, "updated_at": tx.now}
     post = unscheduled(post, tx.now) | own
@@ -146,7 +136,7 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """Turn a scheduled post whose time has passed into a draft or a published post; return others unchanged."""
+    """Return a post; if its scheduled time has passed, it becomes a draft, or stays published."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post
@@ -154,7 +144,7 @@ def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
 
 def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) -> None:
     """Delete a post in the trash for good, with its revisions. Raises DoesNotExist."""
-    with suppress(Damaged):  # A damaged post can be deleted, too.
+    with suppress(Damaged):  # Even a damaged post can be deleted.
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)
 

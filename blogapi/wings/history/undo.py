@@ -24,20 +24,20 @@ from blogapi.wings.history import revisions
 
 BY = Author("undo")
 STEP_SECONDS = 0.010  # length of a transaction
-PAUSE_SECONDS = 0.025  # pause in which other clients can write
+PAUSE_SECONDS = 0.025  # pause for other clients to write
 
 
 class Undone(NamedTuple):
-    """The result of an undo, or of its dry run, for one post."""
+    """The result of an undo or a dry run for one post."""
 
     post_id: int
     title: str  # "" if the post was deleted for good
     action: str  # "changed back", "restored", "moved to the trash" or "left"; "withdrawn" for a proposal
-    reason: str = ""  # why it was left alone, why its slugs differ, or what was withdrawn
+    reason: str = ""  # why it was left, how its slugs differ, or what was withdrawn
 
 
 class PastChange(NamedTuple):
-    """An earlier change to a post: its author, and the version it replaced."""
+    """An earlier change to a post: its author, and the version that it replaced."""
 
     author: str
     version: int | None  # None if there was no post, 0 if the version was pruned
@@ -59,10 +59,10 @@ def check_author(reader: Reader, name: str) -> None:
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
-    """Undo the changes since a given time, by one key or by all; yield the result for each post.
+    """Undo the changes since a time, by one key or by all; yield the result for each post.
 
-    Skips posts that another key has changed since. Other clients can write meanwhile. If interrupted, run it
-    again.
+    Posts that another key has changed since are left alone. Other clients can write meanwhile. After an interruption,
+    repeat the call.
     """
     due.publish_all(database)
     titles: dict[int, str] = {}
@@ -73,20 +73,20 @@ def undo(database: Database, since: str, key: str | None = None, dry_run: bool =
             inexact[undone.post_id] = undone
         else:
             yield undone
-    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # By now, posts have given up slugs.
+    for undone in _undo_posts(database, since, key, [*inexact], dry_run):  # By now, other posts have freed their slugs.
         first = inexact.pop(undone.post_id)
         yield undone if first.action == "left" else first._replace(reason=undone.reason)
     yield from inexact.values()
     yield from _withdraw(database, since, key, titles, dry_run)
     purged = Purge.select(Purge.post_id).where(Purge.purged_at >= since).order_by(Purge.purged_at)
-    for (post_id,) in list(database.rows(purged)):  # a list, so that no read stays open while the caller prints
+    for (post_id,) in list(database.rows(purged)):  # a list, so no query stays open while the caller prints
         yield Undone(post_id, "", "left", "it was deleted for good")
 
 
 def _undo_posts(
     database: Database, since: str, key: str | None, post_ids: list[int], dry_run: bool
 ) -> Iterator[Undone]:
-    """Undo the changes to posts in short transactions; yield the result for each post with changes."""
+    """Undo the changes to posts in short transactions; yield a result for each post that has changed."""
     undo_post = partial(_undo_post, since, key)
     results: Iterable[Undone | None] = map(partial(undo_post, database), post_ids)
     if not dry_run:
@@ -97,7 +97,7 @@ def _undo_posts(
 def _withdraw(
     database: Database, since: str, key: str | None, titles: dict[int, str], dry_run: bool
 ) -> Iterator[Undone]:
-    """Withdraw the proposals made since a given time, by one key or by all; yield the result for each."""
+    """Withdraw the proposals since a time, by one key or by all; yield a result for each."""
     is_waiting = (Proposal.created_at >= since) & Proposal.refused_at.is_null()
     waiting = Proposal.select(Proposal.id, Proposal.post_id, Proposal.author).where(is_waiting)
     for proposal_id, post_id, author in list(database.rows(waiting)):
@@ -115,9 +115,9 @@ def _pause(database: Database) -> None:
 
 
 def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
-    """Undo an author's change to a (folded) tag at a given time; return how many posts were restored.
+    """Undo an author's change to a (folded) tag at a given time; return how many posts got it back.
 
-    Skips posts that have changed since.
+    Posts that have changed since are left alone.
     """
     later = Retagging.alias()
     of_post = (later.post_id == Retagging.post_id) & (later.version == Retagging.version)
@@ -134,7 +134,7 @@ def undo_tag(tx: Transaction, tag: str, changed_at: str, author: Author) -> int:
 
 
 def _changed_since(reader: Reader, since: str) -> list[int]:
-    """Return the ids of posts changed or deleted since a given time, most recent first."""
+    """Return the ids of the posts changed or deleted since a time, most recent first."""
     changed = Post.select(Post.updated_at, Post.id).where(Post.status.in_(documents.STATUSES), Post.updated_at >= since)
     is_deleted = (Revision.state == "deleted") & (Revision.until >= since)
     deleted = Revision.select(Revision.until, Revision.post_id).where(is_deleted)
@@ -142,7 +142,7 @@ def _changed_since(reader: Reader, since: str) -> list[int]:
 
 
 def _undo_post(since: str, key: str | None, reader: Reader, post_id: int) -> Undone | None:
-    """Undo the changes to a post, if any. A dry run, without a Transaction, cannot know which slugs will be free."""
+    """Undo the changes to a post, if any. Without a Transaction, this is a dry run, which ignores taken slugs."""
     changes = list(dropwhile(lambda change: not change.is_by(key), _changes(reader, post_id, since)))
     if not changes:
         return None
@@ -179,7 +179,7 @@ def _state_before(reader: Reader, post_id: int, change: PastChange, present: Fie
 
 
 def _conflict(changes: list[PastChange], key: str | None) -> str:
-    """Return why a post must be left alone: another key has changed it since. Otherwise, return ""."""
+    """Return the reason to leave a post alone if another key has changed it since, or ""."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
     stays = "; its tags stay as they were renamed or removed" if is_retagged else ""
@@ -187,7 +187,7 @@ def _conflict(changes: list[PastChange], key: str | None) -> str:
 
 
 def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: Fields) -> tuple[str, str]:
-    """Write the earlier state of a post; return the action, and how the result differs from that state."""
+    """Write the earlier state of a post; return the action, and how the new state differs."""
     if not target:
         if tx:
             posts.delete(tx, post_id, BY)
@@ -208,7 +208,7 @@ def _bring_back(tx: Transaction | None, post_id: int, present: Fields, target: F
 def _with_free_slugs(tx: Transaction, post_id: int, target: Fields) -> tuple[Fields, str]:
     """Return the earlier state of a post with free slugs, and how it differs.
 
-    If its slug is taken, it gets or keeps a numbered one, so that another post can take its present slug.
+    If its slug is taken, a number is appended, which frees its present slug for another post.
     """
     slug, former = slugs.find_free(tx, target["slug"], post_id), target.get("former_slugs", [])
     free = slugs.still_free(tx, former, post_id)
@@ -232,7 +232,7 @@ def _changes(reader: Reader, post_id: int, since: str) -> Iterator[PastChange]:
     for version, begun, author, until, replaced_by, state in versions:
         follows = last == version - 1
         if begun >= since and not (follows and last_state == "replaced"):
-            yield PastChange(author, None if follows else 0)  # created or restored, or versions are missing
+            yield PastChange(author, None if follows else 0)  # created or restored, or after a gap
         for of_version, retagger, tags in retagged:
             if of_version == version:
                 yield PastChange(retagger, version, json.loads(tags))

@@ -1,4 +1,4 @@
-"""The revisions of posts and the trash: schemas and views."""
+"""Schemas and views of revisions and the trash."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -75,7 +75,7 @@ class RevisionSchema(KeptPostSchema):
 def list_revisions(request: Request, post: posts.PostRef) -> Response:
     """List the revisions of a post, newest first.
 
-    A revision is the post as it was before a change. It is kept for 30 days; a post has at most 50.
+    A revision is the post as it was before a change. Each is kept for 30 days, at most 50 for each post.
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
@@ -136,8 +136,8 @@ def get_trashed_post(request: Request, post: int) -> Response:
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 
-    It gets back its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post
-    has taken its slug, it gets a new one.
+    Its id, dates and status return, but a scheduled post whose time has passed becomes a draft. If another post has
+    taken its slug, it gets a new one.
     """
     document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))
     return post_response(request, document)
@@ -152,7 +152,7 @@ def delete_trashed_post(request: Request, post: int) -> Response:
 
 @views.app_errorhandler(PostDoesNotExist)
 def post_not_found(error: PostDoesNotExist) -> Response:
-    """Answer 404, and say so if the post is in the trash and the key may know that."""
+    """Answer 404. If the post is in the trash, and the key may know that, the message says so."""
     request, message = current_request(), str(error)
     post_id = (request.view_args or {}).get("post")
     if isinstance(post_id, int) and request.key and not request.published_only:

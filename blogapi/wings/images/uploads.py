@@ -57,13 +57,10 @@ def slot(client: Hashable) -> Iterator[None]:
             uploads_of_clients[client] -= 1
 
 
-def store_body(request: Request, name: str) -> tuple[StoredImage, bool]:
+def store_body(request: Request) -> tuple[StoredImage, bool]:
     """Store the image in the body; return it, and whether it is new. Raises an HTTPException or Unavailable."""
-    if not request.service.config.images_mb:
-        raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     with ExitStack() as opened:
-        sent = receive(request, opened)
-        return store_file(request, sent._replace(name=sent.name or name))
+        return store_file(request, receive(request, opened))
 
 
 @contextmanager
@@ -110,6 +107,8 @@ def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:
 
 def receive(request: Request, opened: ExitStack) -> Upload:
     """Return the file in the body, which `opened` closes. Raises an HTTPException or Unavailable."""
+    if not request.service.config.images_mb:
+        raise exceptions.RequestEntityTooLarge(TURNED_OFF)
     if request.mimetype == FORM:
         form = UploadForm(request, opened, 1, FORM_BYTES, MAX_PARTS)
         form.read()
@@ -122,7 +121,7 @@ def receive(request: Request, opened: ExitStack) -> Upload:
     file = new_file(request, opened)
     for piece in pieces(request, MAX_IMAGE_BYTES, TOO_LARGE):
         save(piece, file)
-    return Upload("file", "", file)
+    return Upload("file", request.query.get("name", ""), file)
 
 
 class FileForm(Form):

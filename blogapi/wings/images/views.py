@@ -136,7 +136,7 @@ def create_image(request: Request) -> Response:
     WebP or AVIF of at most 20 MiB, 16,384 pixels a side and 100 megapixels. Everything except the picture is removed,
     such as a photograph's location and camera, comments and thumbnails. If the image already exists, the answer is 200.
     """
-    image, is_new = uploads.store_body(request, request.query.get("name", ""))
+    image, is_new = uploads.store_body(request)
     if not is_new:
         return image_response(request, image)
     if is_loopback(request.service.config.base_url):

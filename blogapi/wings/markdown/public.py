@@ -89,37 +89,28 @@ def _is_to_come(value: str, now: str) -> bool:
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
-# Names, as lower-case letters and digits, and whether a value hides a post at the present time. Every row whose names
-# match counts; names that contain HIDING are another row.
-NAMES: tuple[tuple[re.Pattern[str], Callable[[str, str], bool]], ...] = (
-    (PASSWORD, _hides),
-    (
-        re.compile(
-            "publish(ed|able)?|public|status|visibility|privacy|accessroles?|.*acl|permissions?|access"
-            "|groups?|roles?|viewers|readers|(who)?can(view|read|see)|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
-        ),
-        _limits,
+# Tests of a value at the present time, each with its names, as lower-case letters and digits. Any test can hide a post;
+# names that contain HIDING also have `_hides`.
+NAMES: dict[Callable[[str, str], bool], str] = {
+    _hides: PASSWORD.pattern,
+    _limits: (
+        "publish(ed|able)?|public|status|visibility|privacy|accessroles?|.*acl|permissions?|access|groups?|roles?|viewers"
+        "|readers|(who)?can(view|read|see)|(allowed|restrictedto|visibleto|only)(users?|groups?|roles?)"
+        "|build(render|list)"  # Hugo
     ),
-    (re.compile("build(render|list)"), _limits),  # Hugo
-    (re.compile("title"), lambda value, now: bool(DRAFT_TITLE.fullmatch(value))),
-    (
-        re.compile(
-            "visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released|routable"
-            "|show(in|on).*|state|stage|phase|type|kind|audience|jetpacknewsletteraccess"
-        ),
-        _says_hidden,
+    lambda value, now: bool(DRAFT_TITLE.fullmatch(value)): "title",
+    _says_hidden: (
+        "visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released|routable"
+        "|show(in|on).*|state|stage|phase|type|kind|audience|jetpacknewsletteraccess"
     ),
     # In Jekyll, `none` is a permalink style, and means no layout.
-    (re.compile("permalink|layout"), lambda value, now: value != "none" and _says_hidden(value, now)),
-    (re.compile("(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)"), _is_over),
-    (
-        re.compile(
-            "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
-            "|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?"
-        ),
-        _is_to_come,
+    lambda value, now: value != "none" and _says_hidden(value, now): "permalink|layout",
+    _is_over: "(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)",
+    _is_to_come: (
+        "publish(on|from|after|up|at)|(available|visible)(from|on|after)|release(d)?(on|at|date)?|notbefore"
+        "|schedul(ed?|ing)(at|for|on|date)?|golive(at|on|date)?"
     ),
-)
+}
 
 
 def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> str:
@@ -175,7 +166,7 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
     plain = _plain(name)
     while match := NEUTRAL.match(plain):
         plain = plain[match.end() :]
-    tests = tuple(test for names, test in NAMES if names.fullmatch(plain))
+    tests = tuple(test for test, names in NAMES.items() if re.fullmatch(names, plain))
     return (*tests, _hides) if HIDING.search(plain) and not OF_A_PART.search(plain) else tests
 
 

@@ -22,6 +22,7 @@ from blogapi.wings.micropub import entry
 from blogapi.wings.tags import storage as tags
 
 MICROPUB, MEDIA = "/micropub", "/micropub/media"
+NO_TARGETS: Fields = {"syndicate-to": []}
 POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
 MAX_TAGS = 1000
 MAX_OFFSET = 10_000  # posts, or tags
@@ -82,11 +83,7 @@ media_query = parameters(
 
 
 def config_of(request: Request) -> Fields:
-    """Return the configuration, or just its empty list of syndication targets."""
-    targets: Fields = {"syndicate-to": []}
-    if request.args["q"] == "syndicate-to":
-        return targets
-    return {"media-endpoint": public(request, MEDIA), "q": [*QUERIES], "post-types": POST_TYPES} | targets
+    return {"media-endpoint": public(request, MEDIA), "q": [*QUERIES], "post-types": POST_TYPES} | NO_TARGETS
 
 
 def query_of(request: Request, schema: Schema) -> Mapping[str, Any]:
@@ -169,4 +166,4 @@ def uploaded(request: Request) -> Fields:
     return {"items": items[start:]} | ({"paging": {"after": page.next.id}} if page.next else {})
 
 
-QUERIES = {"config": config_of, "source": source, "syndicate-to": config_of, "category": categories}
+QUERIES = {"config": config_of, "source": source, "syndicate-to": lambda request: NO_TARGETS, "category": categories}

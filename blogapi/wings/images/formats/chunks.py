@@ -9,12 +9,12 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
-MANY = 2**31  # in bytes; no chunk can be larger
-# Chunks to keep, with their maximum sizes in bytes: those for the picture, its colours and its animation
+MANY = 2**31  # bytes; more than any chunk
+# Chunks for the picture, its colours and its animation, with their maximum sizes in bytes; all others are dropped
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
-COLOR_PROFILE = b"iCCP"  # Some programs write it with a wrong checksum, and viewers ignore it then.
+COLOR_PROFILE = b"iCCP"  # Some programs write it with a wrong checksum; viewers then ignore it.
 PALETTE = 3  # colour type
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}  # allowed bit depths by colour type
 
@@ -22,16 +22,15 @@ DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 1
 def read_png(reader: FileReader) -> Size:
     """Keep the chunks that show the picture."""
     reader.keep(0, 8)
-    header, position, kind, with_data = b"", 8, b"", set[bytes]()
+    position, kind, with_data = 8, b"", set[bytes]()
     while kind != b"IEND":
         length, kind = unpack_from(">I4s", reader.read(position, 8))
         end = position + 12 + length
         reader.require(end)
-        if (kind == b"IHDR") is bool(header):
+        if (kind == b"IHDR") is not (position == 8):
             raise InvalidImage("it does not begin with its one header")
         if length > PNG_KEPT.get(kind, MANY) or (kind == b"IHDR" and length != PNG_KEPT[kind]):
             raise InvalidImage("it has a part of a wrong length")
-        header = header or reader.read(position + 8, 10)
         is_whole = has_checksum(reader, position + 4, end - 4)
         if not is_whole and kind != COLOR_PROFILE:
             raise InvalidImage("a checksum does not match")
@@ -43,7 +42,7 @@ def read_png(reader: FileReader) -> Size:
         position = end
     if b"IDAT" not in with_data:
         raise InvalidImage("it has no picture")
-    width, height, depth, color = unpack_from(">IIBB", header)
+    width, height, depth, color = unpack_from(">IIBB", reader.read(16, 10))
     if depth not in DEPTHS.get(color, ()):
         raise InvalidImage("it has an unknown type of colour")
     if color == PALETTE and b"PLTE" not in with_data:
@@ -183,11 +182,11 @@ def webp_size(head: bytes) -> Size:
     raise InvalidImage("it has no picture")
 
 
-# AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name; metadata is found, but cannot be removed
+# AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name, whose metadata cannot be removed
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
 MAX_HEAD = 1024 * 1024  # bytes of a box other than the pixels
-# The metadata in each kind of box: items of these types, and boxes that can contain anything
+# Patterns of metadata in each kind of box
 BOXES = {
     b"ftyp": rb"(?!)",
     b"mdat": rb"(?!)",
