@@ -39,8 +39,7 @@ NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
-# Schemas of posts by the `fields` of a query
-SCHEMAS = {"": PostSchema(), ",".join(LISTED_FIELDS): PostSchema(only=LISTED_FIELDS)}
+SCHEMA, LISTED_SCHEMA = PostSchema(), PostSchema(only=LISTED_FIELDS)
 
 Post = dict[str, Any]
 Revision = tuple[str, str, str]  # a version's number, and when it began and ended
@@ -199,8 +198,8 @@ class Remote:
             raise self.client.not_blogapi()
         return str(key["scope"])
 
-    def _pages(self, path: str, query: str) -> Iterator[Any]:
-        count = 0
+    def _pages(self, path: str, options: str = "") -> Iterator[Any]:
+        count, query = 0, f"limit={MAX_PAGE}{options}"
         while query:
             answer = self.client.send("GET", f"{path}?{query}", also=(404,))
             page = self.client.parsed(answer, list)
@@ -210,18 +209,18 @@ class Remote:
             yield from page
             query = following[1] if following else ""
 
-    def posts(self, fields: str = "") -> Iterator[Post]:
-        """Yield every post; `fields` must be a key of SCHEMAS."""
-        limit = f"limit={MAX_PAGE}"
-        for post in self._pages("/v1/posts", f"{limit}&fields={fields}" if fields else limit):
-            yield self._checked(post, fields)
+    def posts(self) -> Iterator[Post]:
+        """Yield LISTED_FIELDS of every post."""
+        for post in self._pages("/v1/posts", f"&fields={','.join(LISTED_FIELDS)}"):
+            yield self._checked(post, LISTED_SCHEMA)
 
     def look(self, ids: Collection[str]) -> Iterator[tuple[Post, str]]:
         """Yield the posts with these ids, each with its ETag if that is known."""
         if len(ids) <= FEW:
             yield from filter(None, map(self.post, sorted(ids, key=int)))
         else:
-            yield from ((post, "") for post in self.posts() if post["id"] in ids)
+            posts = map(self._checked, self._pages("/v1/posts"))
+            yield from ((post, "") for post in posts if post["id"] in ids)
 
     def post(self, where: str) -> tuple[Post, str] | None:
         """Return a post with its ETag, by its id or `by-slug/…`; None if it does not exist."""
@@ -259,15 +258,15 @@ class Remote:
         etag = answer.headers.get("ETag", "")
         return self._checked(self.client.parsed(answer, dict)), etag if ETAG.fullmatch(etag) else ""
 
-    def _checked(self, post: Any, fields: str = "") -> Post:
+    def _checked(self, post: Any, schema: PostSchema = SCHEMA) -> Post:
         try:
-            return SCHEMAS[fields].load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
+            return schema.load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
         except (ValidationError, TypeError, ValueError) as error:
             raise RemoteError(f"{self.client.address} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
         """Return the addresses of all images by id."""
-        return dict(map(self._image, self._pages("/v1/images", f"limit={MAX_PAGE}")))
+        return dict(map(self._image, self._pages("/v1/images")))
 
     def image(self, path: str) -> bytes | None:
         """Return the bytes of an image, or None if it does not exist."""

@@ -13,7 +13,7 @@ from blogapi.clock import rfc3339
 from blogapi.posts.publication import as_put
 from blogapi.storage.errors import Rejected
 from blogapi.wings.markdown.files import render
-from blogapi.wings.sync.client import KEPT_REVISIONS, LISTED_FIELDS, Conflict, Post, Remote, RemoteError, Revision
+from blogapi.wings.sync.client import KEPT_REVISIONS, Conflict, Post, Remote, RemoteError, Revision
 from blogapi.wings.sync.edit import MAX_DIFF_LINES
 from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, slug_in
 from blogapi.wings.sync.matching import Assignment, Posts, changed_slug, drop_duplicates, is_as_recorded, renamed
@@ -71,7 +71,6 @@ LOST = (
     "its post is gone and not in the trash (it was deleted permanently, or a backup was restored):"
     " push --recreate creates it again, or delete the file"
 )
-MOVED = "{} is gone, and {} has its slug: if both are the same file, add `slug: {}` to it, else another"
 
 
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
@@ -93,7 +92,7 @@ def reason(local: Side, remote: Side, entry: Mapping | None, post: Mapping | Non
 
 def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
     """List the posts. If none is recorded, forget all entries if the folder `moves`, else raise RemoteError."""
-    posts = {identity(post): post for post in remote.posts(fields=",".join(LISTED_FIELDS))}
+    posts = {identity(post): post for post in remote.posts()}
     if posts.keys().isdisjoint(map(identity, state.entries.values())):
         if moves:
             state.entries.clear()
@@ -113,7 +112,7 @@ class Comparison:
         renames = renamed(working)
         working.state.agree(working.sha256)
         assigned = Assignment(working, posts)
-        self.post_of, self.holders, self.heirs = assigned.post_of, assigned.holders, assigned.heirs
+        self.post_of, self.holders, self.unclear = assigned.post_of, assigned.holders, assigned.unclear
         self.ancestry = Ancestry(self.entries.values(), posts, remote)
         for entry in filter(partial(is_as_recorded, posts), self.entries.values()):
             entry["seen"] = rfc3339(working.now)
@@ -207,14 +206,12 @@ class Comparison:
         entry, exists = self.entries.get(name), self.working.exists(name)
         if not exists and name in self.working.sha256:
             raise Conflict(CHANGING)
-        if not exists and self.working.is_set_aside(name):
+        if not exists and name in self.working.set_aside:
             raise Conflict("rclone set its versions aside: give one of them its old name")
-        if current and (other := self.holders.get(identity(current), name)) != name:
-            if other in self.heirs:
-                raise Conflict(MOVED.format(other, "this file", current["slug"]))
-            raise Conflict(f"{other} already has the slug {current['slug']}")
-        if current and not exists and (heir := self.heirs.get(name)):
-            raise Conflict(MOVED.format("this file", heir, current["slug"]))
+        if why := self.unclear.get(name):
+            raise Conflict(why)
+        if current and (holder := self.holders.get(identity(current), name)) != name:
+            raise Conflict(f"{holder} already has the slug {current['slug']}")
         if current and entry and identity(current) != identity(entry):
             raise Conflict(f"its post is gone, and another post has the slug {current['slug']}")
         missing = ABSENT if entry else SAME

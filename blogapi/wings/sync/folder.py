@@ -4,8 +4,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Container, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from datetime import tzinfo
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -54,9 +53,7 @@ BEGINNING = 60  # bytes
 EXAMPLE_SITE = re.compile(r"(?:.*/)?themes/[^/]+/exampleSite/.*")  # where Hugo's themes keep example sites
 # Lines that git writes around a conflict
 MARKS = re.compile(rb"^(?:<{7} |={7}\r?$|>{7} )", re.MULTILINE)
-
-
-SET_ASIDE = re.compile(r"(.+)\.(?:\.path|conflict).*")  # by rclone
+SET_ASIDE = re.compile(r"\.(?:\.path|conflict)\d+")  # rclone adds this to the names of both versions in a conflict
 
 
 class Result(NamedTuple):
@@ -78,7 +75,7 @@ class Ignored:
     def __init__(self, folder: Folder, with_git: bool, synced: Container[str]):
         self.folder, self.synced = folder, synced
         self.files = (GIT_FILE, OWN_FILE) if with_git else (OWN_FILE,)  # The last pattern that matches decides.
-        self._specs = cache(self._read_specs)
+        self._spec = cache(self._read_spec)
         self._is_ignored = cache(self._find_ignored)
         self._why_apart = cache(self._find_apart)
 
@@ -136,24 +133,23 @@ class Ignored:
         is_ignored = None
         for depth in range(len(parts)):
             below = normalize("NFC", "/".join(parts[depth:])) + "/" * name.endswith("/")
-            for spec in self._specs(parts[:depth]):
-                decision = spec.check_file(below).include
-                is_ignored = is_ignored if decision is None else decision
+            decision = self._spec(parts[:depth]).check_file(below).include
+            is_ignored = is_ignored if decision is None else decision
         return bool(is_ignored) or bool(above and self._is_ignored(f"{'/'.join(above)}/"))
 
-    def _read_specs(self, folder: tuple[str, ...]) -> list[GitIgnoreSpec]:
-        names = ["/".join((*folder, file)) for file in self.files]
-        return [self._read_spec(name) for name in names if self.folder.exists(name)]
-
-    def _read_spec(self, name: str) -> GitIgnoreSpec:
-        try:
-            data = self.folder.read_bytes(name)
-            if len(data) > MAX_IGNORE_BYTES:
-                raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
-            text = normalize("NFC", data.decode("utf-8-sig"))
-            return GitIgnoreSpec.from_lines(text.replace("\r\n", "\n").split("\n"))
-        except (OSError, ValueError) as error:  # Otherwise, ignored files would be sent.
-            raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
+    def _read_spec(self, folder: tuple[str, ...]) -> GitIgnoreSpec:
+        """Return the patterns in the ignore files of a folder. Raises RemoteError."""
+        spec = GitIgnoreSpec([])
+        for name in filter(self.folder.exists, ("/".join((*folder, file)) for file in self.files)):
+            try:
+                data = self.folder.read_bytes(name)
+                if len(data) > MAX_IGNORE_BYTES:
+                    raise ValueError(f"must have at most {MAX_IGNORE_BYTES // 1024} KiB")
+                text = normalize("NFC", data.decode("utf-8-sig")).replace("\r\n", "\n")
+                spec += GitIgnoreSpec.from_lines(text.split("\n"))
+            except (OSError, ValueError) as error:  # Otherwise, ignored files would be sent.
+                raise RemoteError(f"{name} cannot be used: {reason_of(error)}") from None
+        return spec
 
 
 def refuse_torn(recorded: Container[str], data: bytes) -> None:
@@ -189,27 +185,25 @@ class WorkingFolder:
         # Until images are uploaded, their addresses begin with the service's address.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
         self.items: dict[str, Item] = {}  # the posts in readable files, by their paths below the folder
-        self.left_out: dict[str, str] = {}  # the reasons
         self.failures: list[Failure] = []
-        self._set_aside = cache(self._find_set_aside)
-        self._ignored = Ignored(folder, with_git, self.entries)
-        # A pull may have written such marks as text.
-        recorded = {entry["sha256"] for entry in self.entries.values()}
+        # A pull may have written conflict markers as text.
+        check = partial(refuse_torn, {entry["sha256"] for entry in self.entries.values()})
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
+        ignored = Ignored(folder, with_git, self.entries)
         with TemporaryFile() as spool:
-            self.sources = read(spool, now, skip=self._skip, check=partial(refuse_torn, recorded))
-            for post in map(checked, self.sources):
-                if isinstance(post, Item):
-                    self.items[self._name_of(post.source)] = post
-                else:
-                    self.failures += map(self._named, post)
+            self.sources = read(spool, now, skip=lambda path: ignored.why(self._name_of(str(path))), check=check)
+            self._sort(map(checked, self.sources))
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
+        unread = self.sources.unread.items()
+        self.left_out = {self._name_of(path): kind for kind, paths in unread for path in paths}
+        self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
 
-    def _skip(self, path: Path) -> str:
-        name = self._name_of(str(path))
-        if why := self._ignored.why(name):
-            self.left_out[name] = why
-        return why
+    def _sort(self, posts: Iterable[Item | list[Failure]]) -> None:
+        for post in posts:
+            if isinstance(post, Item):
+                self.items[self._name_of(post.source)] = post
+            else:
+                self.failures += map(self._named, post)
 
     def _named(self, failure: Failure) -> Failure:
         """Return a failure without the path of the folder. Its reason can begin with the name of another file."""
@@ -217,16 +211,6 @@ class WorkingFolder:
 
     def _name_of(self, path: str) -> str:
         return path.removeprefix(os.path.join(self.top, ""))
-
-    def is_set_aside(self, name: str) -> bool:
-        """Return whether rclone has renamed all versions of a file, because they conflict."""
-        path = self.top / name
-        return path.name in self._set_aside(path.parent)
-
-    def _find_set_aside(self, folder: Path) -> set[str]:
-        with suppress(OSError):
-            return {match[1] for name in os.listdir(folder) if (match := SET_ASIDE.fullmatch(name))}
-        return set()
 
     def bytes_of(self, name: str) -> bytes:
         """Return the bytes of a file that was read before. Raises OSError, and Conflict if it has changed since."""

@@ -9,6 +9,8 @@ from blogapi.wings.sync.state import Entry, identity
 from blogapi.wings.transfer.items import Failure, Item, Note
 from blogapi.wings.transfer.names import SpoolEntry, possible_slugs, with_distinct_slugs
 
+MOVED = "{} is gone, and {} has its slug: if both are the same file, add `slug: {}` to it, else another"
+
 Posts = dict[tuple[str, str], Post]  # the posts of a service as they were listed, by identity
 
 
@@ -85,7 +87,7 @@ class Assignment:
         self.entries, self.items, self.exists = working.entries, working.items, working.exists
         self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
-        self.heirs: dict[str, str] = {}  # new files with the slug of a post whose file is gone, by the old name
+        self.unclear: dict[str, str] = {}  # why it is unclear whether a new file is one that is gone, for both names
         self.failures: list[Failure] = []  # of new files for which no slug is left
         self.names: dict[str, str] = {}  # files by the slugs that they keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
@@ -153,7 +155,8 @@ class Assignment:
             for own in (post["slug"], *post.get("former_slugs", ())):
                 self.free.pop(own, None)
             if old := self.holders.get(identity(post)):
-                self.heirs[old] = name
+                self.unclear[old] = MOVED.format("this file", name, post["slug"])
+                self.unclear[name] = MOVED.format(old, "this file", post["slug"])
 
     def _name_files(self, posts: Iterable[Post]) -> None:
         """Choose a file name for each post that has no file."""
