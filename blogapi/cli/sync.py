@@ -22,7 +22,7 @@ from blogapi.cli.transfer import FOLDER_PATH
 from blogapi.config import Config
 from blogapi.text import counted
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.sync.client import ApiClient, NotSynced, Remote, RemoteError
+from blogapi.wings.sync.client import NotSynced, Remote, RemoteError
 from blogapi.wings.sync.compare import Comparison, differences, list_posts
 from blogapi.wings.sync.folder import Result, WorkingFolder, refuse_other_folders
 from blogapi.wings.sync.pull import Pull
@@ -186,7 +186,7 @@ def run(
     options |= {"only": names, "moves": bool(move_to)}
     with ExitStack() as stack:
         try:
-            remote = Remote(ApiClient(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say))
+            remote = Remote(address.rstrip("/").removesuffix("/v1"), os.environ.get("BLOGAPI_KEY", ""), say)
             if creates and not folder.exists() and remote.scope:  # The service accepts the key.
                 folder = Path(stack.enter_context(TemporaryDirectory())) if options["dry_run"] else folder
                 folder.mkdir(parents=True, exist_ok=True)
@@ -232,11 +232,11 @@ def opened(
         raise RemoteError(f"another push or pull of {path} is running") from None
     place = stack.enter_context(closing(Folder(state.absolute().parent))) if state else folder
     known = stack.enter_context(closing(SyncState(place, state.name if state else STATE, dry_run)))
-    zone, client = zone_of(known), remote.client
-    refuse_other_folders(path, known, client.address, moves)
+    zone = zone_of(known)
+    refuse_other_folders(path, known, remote.address, moves)
     posts = list_posts(remote, known, moves)
     options |= {"zone": zone, "with_git": not no_gitignore}
-    return Comparison(WorkingFolder(folder, known, client.address, client.now, **options), remote, posts, str(zone))
+    return Comparison(WorkingFolder(folder, known, remote.address, remote.now, **options), remote, posts, str(zone))
 
 
 def zone_of(state: SyncState) -> tzinfo:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from blogapi.wings.sync import client
-from blogapi.wings.sync.client import MAX_ATTEMPTS, ApiClient, ApiResponse, Remote, RemoteError, date_of
+from blogapi.wings.sync.client import MAX_ATTEMPTS, ApiResponse, Remote, RemoteError, date_of
 
 KEY = b'{"name": "a", "scope": "full"}'
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -59,7 +59,7 @@ def service(answer, repeated=b"", pause=0.0):
 
 def refused(address, waits=None, seconds=client.MAX_SECONDS):
     """Send a request that fails, after another; return the reason."""
-    remote = Remote(ApiClient(address, "blog_x", lambda line: None, [].append if waits is None else waits.append))
+    remote = Remote(address, "blog_x", lambda line: None, [].append if waits is None else waits.append)
     _ = remote.scope
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "MAX_SECONDS", seconds)
@@ -126,13 +126,13 @@ def test_the_images_of_a_service_have_ids_and_short_addresses():
     for fields in wrong:
         body = json.dumps([{"id": "0" * 32, "url": "/images/a.png"} | fields]).encode()
         with service(response(body)) as address, pytest.raises(RemoteError, match="sent an invalid image"):
-            Remote(ApiClient(address, "blog_x", print)).images()
+            Remote(address, "blog_x", print).images()
 
 
 def test_an_etag_that_is_none_is_not_kept():
     post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
     for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):
         with service(response(post.encode(), b"ETag: " + etag)) as address:
-            fetched = Remote(ApiClient(address, "blog_x", print)).post("1")
+            fetched = Remote(address, "blog_x", print).post("1")
         assert fetched
-        assert fetched[1] == kept
+        assert fetched["etag"] == kept

@@ -1,9 +1,10 @@
 """A client for the API of the user's service: it retries requests, and bounds and validates responses."""
 
+import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -17,11 +18,12 @@ from urllib3.exceptions import HTTPError, SSLError
 
 from blogapi.bounded import check_json
 from blogapi.config import BASE_URL, is_loopback
-from blogapi.documents import dump
+from blogapi.documents import INPUT_FIELDS, dump
 from blogapi.posts.schemas import PostSchema
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.fetch import deadline
+from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
 MAX_SECONDS = 900  # time limit for a request: 12 MiB on a slow connection
@@ -41,7 +43,7 @@ ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
 SCHEMA, LISTED_SCHEMA = PostSchema(), PostSchema(only=LISTED_FIELDS)
 
-Post = dict[str, Any]
+Post = dict[str, Any]  # with its `etag` ("" if unknown), its `fingerprint`, and `images` as in an EntrySchema
 Revision = tuple[str, str, str]  # a version's number, and when it began and ended
 
 
@@ -65,10 +67,22 @@ class ApiResponse(NamedTuple):
     data: bytes
 
 
-def retry_after(answer: ApiResponse) -> int:
-    """Return the seconds in the header Retry-After, or 0."""
-    text = answer.headers.get("Retry-After", "")
-    return int(text) if HEADER_NUMBER.fullmatch(text) else 0
+def fingerprint(post: Post) -> str:
+    """Return a digest of what a post says, ignoring line endings and image hosts; scheduled counts as published."""
+    fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
+    fields["content"] = fields["content"].replace("\r\n", "\n")
+    fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
+    data = json.dumps(fields, sort_keys=True).encode()
+    if b"/images/" in data:  # The pattern is slow.
+        data = IMAGE_ADDRESS.sub(rb"images/\1", data)
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def images_in(fields: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return what precedes the path of each image in a post, such as the address of a service, and its file name."""
+    text = dump({**fields})
+    matches = IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ()
+    return {(match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0], match[1].decode()) for match in matches}
 
 
 def json_in(answer: ApiResponse) -> Any:
@@ -86,8 +100,11 @@ def date_of(answer: ApiResponse) -> float:
     return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
 
 
-class ApiClient:
-    """A service and a key for it. `say` prints a line for the user. It works in the main thread only."""
+class Remote:
+    """A service and a key for it. `say` prints a line for the user. It works in the main thread only.
+
+    A request may arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post.
+    """
 
     def __init__(self, address: str, key: str, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep):
         if not BASE_URL.fullmatch(address):
@@ -100,8 +117,9 @@ class ApiClient:
         self.now = 0.0  # Unix time by the clock of the service; 0 before its first answer
         self._headers = {"Authorization": f"Bearer {key}", "User-Agent": "blogapi", "Accept-Encoding": "identity"}
         self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=10, read=30), retries=False)
+        self.revisions = cache(self._revisions)
 
-    def send(
+    def _send(
         self,
         method: str,
         path: str,
@@ -110,7 +128,7 @@ class ApiClient:
         max_bytes: int = MAX_JSON_BYTES,
         **headers: str,
     ) -> ApiResponse:
-        """Send a request, and retry it where that may help, so it can arrive twice. Raises NotSynced, RemoteError."""
+        """Send a request, and retry it where that may help."""
         if body is not None and not isinstance(body, bytes):
             body, headers = dump(body).encode(), headers | {"Content_Type": "application/json"}
         named = self._headers | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -120,7 +138,8 @@ class ApiClient:
                 answer = self._attempt(method, path, body, named, max_bytes)
                 if answer.status < 300 or answer.status in also:
                     return answer
-                reason, asked = self._reason(answer), retry_after(answer)
+                reason, after = self._reason(answer), answer.headers.get("Retry-After", "")
+                asked = int(after) if HEADER_NUMBER.fullmatch(after) else 0
                 failures += answer.status != 429
             except HTTPError as error:
                 reason, asked, failures = self._no_answer(error), 0, failures + 1
@@ -171,41 +190,35 @@ class ApiClient:
             raise RemoteError(reason)
         return reason
 
-    def parsed(self, answer: ApiResponse, kind: type) -> Any:
+    def _parsed(self, answer: ApiResponse, kind: type) -> Any:
         """Return the JSON in a response. Raises RemoteError."""
         with suppress(ValueError):
             if isinstance(value := json_in(answer), kind):
                 return value
-        raise self.not_blogapi()
+        raise self._not_blogapi()
 
-    def not_blogapi(self) -> RemoteError:
+    def _not_blogapi(self) -> RemoteError:
         """Return the error for an address that belongs to another program."""
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
 
-
-class Remote:
-    """A service. A request may arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post."""
-
-    def __init__(self, client: ApiClient):
-        self.client = client
-        self.revisions = cache(self._revisions)
+    # What the service has
 
     @cached_property
     def scope(self) -> str:
         """The scope of the key, fetched on first use."""
-        key = self.client.parsed(self.client.send("GET", "/v1/key", also=(404,)), dict)
+        key = self._parsed(self._send("GET", "/v1/key", also=(404,)), dict)
         if "scope" not in key:
-            raise self.client.not_blogapi()
+            raise self._not_blogapi()
         return str(key["scope"])
 
     def _pages(self, path: str, options: str = "") -> Iterator[Any]:
         count, query = 0, f"limit={MAX_PAGE}{options}"
         while query:
-            answer = self.client.send("GET", f"{path}?{query}", also=(404,))
-            page = self.client.parsed(answer, list)
+            answer = self._send("GET", f"{path}?{query}", also=(404,))
+            page = self._parsed(answer, list)
             count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(answer.headers.get("Link", ""))
             if len(page) > MAX_PAGE or (following and count > MAX_POSTS):
-                raise RemoteError(f"the list at {self.client.address}{path} never ends")
+                raise RemoteError(f"the list at {self.address}{path} never ends")
             yield from page
             query = following[1] if following else ""
 
@@ -214,55 +227,59 @@ class Remote:
         for post in self._pages("/v1/posts", f"&fields={','.join(LISTED_FIELDS)}"):
             yield self._checked(post, LISTED_SCHEMA)
 
-    def look(self, ids: Collection[str]) -> Iterator[tuple[Post, str]]:
-        """Yield the posts with these ids, each with its ETag if that is known."""
+    def look(self, ids: Collection[str]) -> Iterator[Post]:
+        """Yield the posts with these ids."""
         if len(ids) <= FEW:
             yield from filter(None, map(self.post, sorted(ids, key=int)))
         else:
-            posts = map(self._checked, self._pages("/v1/posts"))
-            yield from ((post, "") for post in posts if post["id"] in ids)
+            yield from (post for post in map(self._whole, self._pages("/v1/posts")) if post["id"] in ids)
 
-    def post(self, where: str) -> tuple[Post, str] | None:
-        """Return a post with its ETag, by its id or `by-slug/…`; None if it does not exist."""
-        answer = self.client.send("GET", f"/v1/posts/{where}", also=(404,))
+    def post(self, where: str) -> Post | None:
+        """Return a post by its id or `by-slug/…`; None if it does not exist."""
+        answer = self._send("GET", f"/v1/posts/{where}", also=(404,))
         return None if answer.status == 404 else self._post_in(answer)
 
-    def write(self, method: str, where: str, fields: Post, **condition: str) -> tuple[Post, str] | None:
-        """PUT or PATCH a post; return it with its ETag, or None if the condition does not hold."""
-        answer = self.client.send(method, f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
+    def write(self, method: str, where: str, fields: Post, **condition: str) -> Post | None:
+        """PUT or PATCH a post; return it, or None if the condition does not hold."""
+        answer = self._send(method, f"/v1/posts/{where}", fields, (404, 412), MAX_JSON_BYTES, **condition)
         return None if answer.status in (404, 412) else self._post_in(answer)
 
     def delete(self, post_id: str, etag: str) -> bool:
         """Move a post to the trash; return False if its ETag has changed."""
-        return self.client.send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
+        return self._send("DELETE", f"/v1/posts/{post_id}", None, (404, 412), If_Match=etag).status != 412
 
     def _revisions(self, post_id: str) -> list[Revision] | None:
         """Return the kept earlier versions of a post, newest first; None if the key may not see them."""
-        answer = self.client.send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
+        answer = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None
         try:
             return [
                 (str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
-                for row in self.client.parsed(answer, list)[:MAX_READ_REVISIONS]
+                for row in self._parsed(answer, list)[:MAX_READ_REVISIONS]
             ]
         except (TypeError, KeyError, ValueError):
-            raise self.client.not_blogapi() from None
+            raise self._not_blogapi() from None
 
     def trashed(self, post_id: str) -> Post | None:
         """Return a post in the trash."""
-        answer = self.client.send("GET", f"/v1/trash/{post_id}", also=(403, 404))
-        return None if answer.status >= 400 else self._post_in(answer)[0]
+        answer = self._send("GET", f"/v1/trash/{post_id}", also=(403, 404))
+        return None if answer.status >= 400 else self._post_in(answer)
 
-    def _post_in(self, answer: ApiResponse) -> tuple[Post, str]:
+    def _post_in(self, answer: ApiResponse) -> Post:
         etag = answer.headers.get("ETag", "")
-        return self._checked(self.client.parsed(answer, dict)), etag if ETAG.fullmatch(etag) else ""
+        return self._whole(self._parsed(answer, dict), etag if ETAG.fullmatch(etag) else "")
+
+    def _whole(self, post: Any, etag: str = "") -> Post:
+        post = self._checked(post)
+        images = sorted({start for start, _ in images_in(post)})
+        return post | {"etag": etag, "fingerprint": fingerprint(post)} | ({"images": images} if images else {})
 
     def _checked(self, post: Any, schema: PostSchema = SCHEMA) -> Post:
         try:
             return schema.load(dict(post), unknown=EXCLUDE)  # A newer version may have more fields.
         except (ValidationError, TypeError, ValueError) as error:
-            raise RemoteError(f"{self.client.address} sent an invalid post: {error}"[:MAX_REASON]) from None
+            raise RemoteError(f"{self.address} sent an invalid post: {error}"[:MAX_REASON]) from None
 
     def images(self) -> dict[str, str]:
         """Return the addresses of all images by id."""
@@ -270,16 +287,16 @@ class Remote:
 
     def image(self, path: str) -> bytes | None:
         """Return the bytes of an image, or None if it does not exist."""
-        answer = self.client.send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
+        answer = self._send("GET", path, also=(404,), max_bytes=MAX_IMAGE_BYTES)
         return None if answer.status == 404 else answer.data
 
     def upload(self, name: str, kind: str, data: bytes) -> str:
         """Upload an image; return its address."""
-        answer = self.client.send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
-        return self._image(self.client.parsed(answer, dict))[1]
+        answer = self._send("POST", f"/v1/images?{urlencode({'name': name})}", data, Content_Type=kind)
+        return self._image(self._parsed(answer, dict))[1]
 
     def _image(self, image: Any) -> tuple[str, str]:
         with suppress(TypeError, KeyError):
             if re.fullmatch(IMAGE_ID, image["id"]) and IMAGE_URL.fullmatch(image["url"]):
                 return image["id"], image["url"]
-        raise RemoteError(f"{self.client.address} sent an invalid image")
+        raise RemoteError(f"{self.address} sent an invalid image")

@@ -3,23 +3,19 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from difflib import unified_diff
 from enum import Enum, auto
-from functools import cached_property, partial
 from itertools import chain
 
 from blogapi.clock import rfc3339
 from blogapi.posts.publication import as_put
 from blogapi.storage.errors import Rejected
 from blogapi.wings.markdown.files import render
-from blogapi.wings.sync.client import KEPT_REVISIONS, Conflict, Post, Remote, RemoteError, Revision
+from blogapi.wings.sync.client import Conflict, Post, Remote, RemoteError, fingerprint, images_in
 from blogapi.wings.sync.edit import MAX_DIFF_LINES
 from blogapi.wings.sync.folder import CHANGING, Result, WorkingFolder, failed, slug_in
-from blogapi.wings.sync.matching import Assignment, Posts, changed_slug, drop_duplicates, is_as_recorded, renamed
-from blogapi.wings.sync.state import Entry, SyncState, entry_of, fingerprint, identity, images_in
-from blogapi.wings.transfer.importer import schema
-from blogapi.wings.transfer.items import Item
+from blogapi.wings.sync.matching import Ancestry, Assignment, Posts, is_as_recorded, place_entries
+from blogapi.wings.sync.state import SyncState, identity
 
 MAX_GONE = 5  # nothing is deleted if more files or posts than this, and over half of all, are gone
 
@@ -97,8 +93,8 @@ def list_posts(remote: Remote, state: SyncState, moves: bool) -> Posts:
         if moves:
             state.entries.clear()
         elif state.entries and posts and remote.scope != "published-only":
-            way = f"--move-to {remote.client.address} compares all files with it"
-            raise RemoteError(f"{remote.client.address} has none of these posts: {way}")
+            way = f"--move-to {remote.address} compares all files with it"
+            raise RemoteError(f"{remote.address} has none of these posts: {way}")
     return posts
 
 
@@ -108,41 +104,38 @@ class Comparison:
     def __init__(self, working: WorkingFolder, remote: Remote, posts: Posts, zone: str):
         self.working, self.remote, self.posts = working, remote, posts
         self.entries, self.items = working.entries, working.items
-        drop_duplicates(self.entries, working.sha256)
-        renames = renamed(working)
-        working.state.agree(working.sha256)
+        renames = place_entries(working)
         assigned = Assignment(working, posts)
         self.post_of, self.holders, self.unclear = assigned.post_of, assigned.holders, assigned.unclear
-        self.ancestry = Ancestry(self.entries.values(), posts, remote)
-        for entry in filter(partial(is_as_recorded, posts), self.entries.values()):
-            entry["seen"] = rfc3339(working.now)
+        now = rfc3339(working.now)
+        self.ancestry = Ancestry(self.entries.values(), posts, remote, now)
+        self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
+        self.results += working.failed()
+        self.results += map(failed, assigned.failures)
         # Before anything else changes: it fails if the folder is read-only.
-        working.state.start(remote.client.address, zone, rfc3339(working.now), bool(renames))
+        working.state.start(remote.address, zone, working.unreadable, now, bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):
                 working.record_bytes(name)  # Only the spelling has changed.
-        self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
-        self.results += working.unreadable()
-        self.results += map(failed, assigned.failures)
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Return which of these files the user wants to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
-    def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None, Entry | None]]:
-        """Yield each file with its post, fetched if needed, and what to remember of it; None if it is gone."""
+    def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None]]:
+        """Yield each file with its post: the recorded entry if that is current, else fetched; None if it is gone."""
         to_fetch = defaultdict(list)
         for name in names:
             entry, listed = self.entries.get(name), self.post_of.get(name)
             if entry and is_as_recorded(self.posts, entry) and not self.old_addresses(name, entry):
-                yield name, None, entry
+                yield name, entry
             else:
                 to_fetch[listed["id"] if listed else ""].append(name)
-        for post, etag in self.remote.look(to_fetch.keys() - {""}):
+        for post in self.remote.look(to_fetch.keys() - {""}):
             for name in to_fetch.pop(post["id"], ()):
-                yield name, post, entry_of(post, etag)
+                yield name, post
         for name in chain(*to_fetch.values()):
-            yield name, None, None
+            yield name, None
 
     def refuse_many(self, gone: Collection[str], others: Collection, what: str) -> None:
         """Refuse to delete most posts or files: a disk may be missing. Raises RemoteError."""
@@ -151,22 +144,13 @@ class Comparison:
 
     # What a file says
 
-    def item_of(self, name: str, data: bytes) -> Item:
-        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
-        item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
-        assert item  # No post has the status "trash".
-        slug = item.fields.pop("slug")  # It can be inferred from the file name, and be invalid.
-        return replace(item, fields=schema.load(item.fields) | {"slug": slug})
-
-    def fields(self, name: str, item: Item | None = None) -> Post:
+    def fields(self, name: str) -> Post:
         """Return the fields of a file. The slug counts only if it is in the front matter: files may be renamed."""
-        item, entry = item or self.items[name], self.entries.get(name)
-        slug = changed_slug(item, entry) if entry else slug_in(item)
-        is_own = bool(entry) or slug == item.fields["slug"]
-        fields = {field: value for field, value in item.fields.items() if field != "slug"}
-        return fields | ({"slug": slug} if slug and is_own else {})
+        item = self.items[name]
+        has_slug = slug_in(item) == item.fields["slug"]
+        return {field: value for field, value in item.fields.items() if field != "slug" or has_slug}
 
-    def pushed(self, fields: Post, post: Entry) -> Post | None:
+    def pushed(self, fields: Post, post: Post) -> Post | None:
         """Return a post as a push of these fields would leave it; None if they would be refused."""
         now = rfc3339(self.working.now)
         if post["status"] == "scheduled" and post.get("published_at", "") <= now:
@@ -175,24 +159,22 @@ class Comparison:
             return as_put(post, fields, now)
         return None
 
-    def says_same(self, fields: Post, post: Entry) -> bool:
+    def says_same(self, fields: Post, post: Post) -> bool:
         """Return whether a push of these fields would not change a post."""
         pushed = self.pushed(fields, post)
         return pushed is not None and fingerprint(pushed) == post["fingerprint"]
 
-    def is_same(self, name: str, post: Entry | None) -> bool:
+    def is_same(self, name: str, post: Post | None) -> bool:
         """Return whether a file says the same as a post."""
         return bool(post and name in self.items and self.says_same(self.fields(name), post))
 
-    def lacking(self, name: str, current: Entry) -> set[str]:
+    def lacking(self, name: str, current: Post) -> set[str]:
         """Return the fields of the post that the file must contain: a folder without its state would lose them."""
-        if name not in self.items:
-            return set()
         known = self.entries.get(name, current), self.items[name].fields
         names = filter(current.get, ("slug", "status", "published_at"))
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
 
-    def old_addresses(self, name: str, post: Entry) -> set[str]:
+    def old_addresses(self, name: str, post: Post) -> set[str]:
         """Return the names of images whose addresses begin differently in a file than in its post."""
         if "images" not in post or name not in self.items:
             return set()
@@ -201,7 +183,7 @@ class Comparison:
 
     # What to do
 
-    def decide(self, name: str, current: Entry | None) -> tuple[Action, str]:
+    def decide(self, name: str, current: Post | None) -> tuple[Action, str]:
         """Return what to do with a file and its current post, and why they conflict, if they do. Raises Conflict."""
         entry, exists = self.entries.get(name), self.working.exists(name)
         if not exists and name in self.working.sha256:
@@ -228,7 +210,7 @@ class Comparison:
         action = decide(local, remote, alike=alike, lacks=lacks)
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
-    def leave(self, name: str, current: Entry | None, action: Action, why: str) -> Result:
+    def leave(self, name: str, current: Post | None, action: Action, why: str) -> Result:
         """Return the result for a file that this command leaves alone; record it if it matches. Raises Conflict."""
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
@@ -247,8 +229,7 @@ class Comparison:
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
     """Yield how a file and its post differ, and each from the version last synced. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
-    current = remote.post(listed["id"]) if listed else None
-    there, base, here = current and current[0], None, None
+    there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:
         base = comparison.ancestry.recorded_version(entry, remote.revisions(entry["id"]) or [])
     if name in comparison.items and (post := there or base):
@@ -261,62 +242,3 @@ def differences(comparison: Comparison, name: str) -> Iterator[str]:
         else:
             labels = f"{name}, {old_label}", f"{name}, {new_label}"
             yield from unified_diff(before, after, *labels, lineterm="", n=2)
-
-
-class Ancestry:
-    """Tells whether posts descend from their recorded versions.
-
-    A recorded version that is still current is a proof: no older backup was restored since it was seen. So the database
-    still has every version that was written before it and seen no earlier.
-    """
-
-    def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote):
-        self.entries, self.posts, self.remote = entries, posts, remote
-        self._proofs: dict[str, str] = {}  # the latest `updated_at` of the posts seen at each time
-        for entry in filter(partial(is_as_recorded, posts), entries):
-            self._add_proof(entry)
-
-    def _add_proof(self, entry: Entry) -> None:
-        self._proofs[entry["seen"]] = max(self._proofs.get(entry["seen"], ""), entry["updated_at"])
-
-    def _is_proven(self, entry: Entry) -> bool:
-        proofs = self._proofs.items()
-        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
-
-    def is_successor(self, entry: Entry, current: Entry | None, ask: bool) -> bool:
-        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
-
-        It does not if another version was current from before the recorded one was written until after it was seen.
-        """
-        if current and current["updated_at"] < entry["updated_at"]:
-            return False
-        if self._is_proven(entry) or not ask:
-            return True
-        if not current:
-            trashed = self.remote.trashed(entry["id"])
-            return trashed is not None and identity(trashed) == identity(entry)
-        revisions = self.remote.revisions(entry["id"])
-        if revisions is None:
-            return not self._may_be_restored
-        if any(begun == entry["updated_at"] for _, begun, _ in revisions):
-            return self.recorded_version(entry, revisions) is not None
-        if len(revisions) >= KEPT_REVISIONS and all(begun > entry["updated_at"] for _, begun, _ in revisions):
-            return False  # The version may be gone from the history, or have been lost.
-        return not any(begun < entry["updated_at"] and entry["seen"] < ended for _, begun, ended in revisions)
-
-    @cached_property
-    def _may_be_restored(self) -> bool:
-        """Whether a restored backup may be why a post is gone or older than recorded."""
-        pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
-        lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
-        return not all(map(self._is_proven, lost))
-
-    def recorded_version(self, entry: Entry, revisions: list[Revision]) -> Post | None:
-        """Return the recorded version of a post if it is among these revisions."""
-        for number, begun, _ in revisions:
-            if begun == entry["updated_at"]:
-                answer = self.remote.post(f"{entry['id']}/revisions/{number}")
-                if answer and fingerprint(answer[0]) == entry["fingerprint"]:
-                    self._add_proof(entry)
-                    return answer[0]
-        return None

@@ -17,8 +17,8 @@ from pathspec import GitIgnoreSpec
 from blogapi.clock import rfc3339
 from blogapi.documents import is_slug
 from blogapi.wings.markdown.front_matter import MarkdownError
-from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
-from blogapi.wings.sync.state import STATE, Entry, SyncState, synced_folder
+from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
+from blogapi.wings.sync.state import FILE_FIELDS, POST_FIELDS, STATE, Entry, SyncState, synced_folder
 from blogapi.wings.transfer.folder import Folder, reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS, LocalImages
 from blogapi.wings.transfer.importer import checked
@@ -194,6 +194,7 @@ class WorkingFolder:
             self.sources = read(spool, now, skip=lambda path: ignored.why(self._name_of(str(path))), check=check)
             self._sort(map(checked, self.sources))
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
+        self.unreadable = {failure.source: self.sha256.get(failure.source, failure.reason) for failure in self.failures}
         unread = self.sources.unread.items()
         self.left_out = {self._name_of(path): kind for kind, paths in unread for path in paths}
         self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
@@ -240,16 +241,19 @@ class WorkingFolder:
             with self.folder.place(name) as (folder, last):
                 folder.remove(last)
 
-    def record(self, name: str, post: Entry) -> None:
+    def record(self, name: str, post: Post) -> None:
         """Record that a file and its post now have the same content."""
         slug = slug_in(self.items[name]) if name in self.items else ""  # A pull writes the slug of the post.
         own = {"sha256": self.sha256[name]} | ({"file_slug": slug} if slug not in ("", post["slug"]) else {})
-        self.state.put(name, post | own | {"seen": rfc3339(self.now)})
+        self._put(name, post, own)
 
-    def record_post(self, name: str, post: Entry) -> None:
+    def record_post(self, name: str, post: Post) -> None:
         """Record a post again that still says what is recorded; its file may say something else."""
-        own = {key: value for key, value in self.entries[name].items() if key in ("sha256", "file_slug")}
-        self.state.put(name, post | own | {"seen": rfc3339(self.now)})
+        self._put(name, post, {key: self.entries[name][key] for key in FILE_FIELDS if key in self.entries[name]})
+
+    def _put(self, name: str, post: Post, own: Entry) -> None:
+        kept = {key: post[key] for key in POST_FIELDS if key in post}
+        self.state.put(name, kept | own | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
         """Record the bytes of a file that says the same as its post: if it is renamed, it is found by them."""
@@ -270,15 +274,11 @@ class WorkingFolder:
         except (NotSynced, *IMAGE_ERRORS) as error:
             return Result("failed", name, reason_of(error))
 
-    def unreadable(self) -> Iterator[Result]:
+    def failed(self) -> Iterator[Result]:
         """Yield the results for files that cannot be read: "skipped" if that failed for the same reason before."""
-        before = {**self.state.skipped}
         for failure in self.failures:
-            name = failure.source
-            digest = self.sha256.get(name) or hashlib.sha256(os.fsencode(failure.reason)).hexdigest()
-            if self.state.skipped.get(name) != digest:
-                self.state.put(name, digest)
-            yield failed(failure)._replace(outcome="skipped" if before.get(name) == digest else "failed")
+            is_known = self.state.unreadable.get(failure.source) == self.unreadable[failure.source]
+            yield failed(failure)._replace(outcome="skipped" if is_known else "failed")
 
 
 def slug_in(item: Item) -> str:

@@ -1,9 +1,10 @@
 """Match files, recorded entries and posts, and decide the slug of each file."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property, partial
 
-from blogapi.wings.sync.client import Post
+from blogapi.wings.sync.client import KEPT_REVISIONS, Post, Remote, Revision
 from blogapi.wings.sync.folder import WorkingFolder, slug_in
 from blogapi.wings.sync.state import Entry, identity
 from blogapi.wings.transfer.items import Failure, Item, Note
@@ -20,13 +21,15 @@ def is_as_recorded(posts: Posts, entry: Entry) -> bool:
     return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
 
-def renamed(working: WorkingFolder) -> dict[str, str]:
-    """Move the entries of renamed files; return the old names by the new ones.
+def place_entries(working: WorkingFolder) -> dict[str, str]:
+    """Keep the entries that can be trusted, each for the file of its post; return the old names of renamed files.
 
     An entry moves to the file with exactly its bytes, if its own file is gone, or has moved, too; several move if as
     many files have the same bytes. That of a file that is gone also moves to a new one that names its post or slug.
     """
-    entries, items, moved = working.entries, working.items, _moved_by_bytes(working)
+    entries, items = working.entries, working.items
+    _drop_duplicates(entries, working.sha256)
+    moved = _moved_by_bytes(working)
     gone = {name: entries[name] for name in sorted(entries.keys() - {*moved.values()}) if not working.exists(name)}
     keys = {key: name for name, entry in gone.items() for key in (entry["slug"], identity(entry))}
     for name in sorted(items.keys() - entries.keys() - moved.keys()) if gone else ():
@@ -42,6 +45,7 @@ def renamed(working: WorkingFolder) -> dict[str, str]:
         while name not in names and new_name in moved:  # Another file took its name, so only the entry is left.
             new_name = moved[new_name]
         entries[new_name] = entry
+    working.state.agree(working.sha256)
     return moved
 
 
@@ -68,7 +72,7 @@ def _identity_in(item: Item) -> tuple[str, str]:
     return str(item.file.number), item.file.created_at or ""
 
 
-def drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
+def _drop_duplicates(entries: dict[str, Entry], sha256: Mapping[str, str]) -> None:
     """Keep one entry per post: after git merges the states of two clones, a post may have two names."""
     trust = {name: (sha256.get(name) == entry["sha256"], name in sha256) for name, entry in entries.items()}
     kept = {identity(entries[name]): name for name in sorted(trust, key=trust.__getitem__)}
@@ -105,7 +109,8 @@ class Assignment:
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
-                item.fields["slug"] = changed_slug(item, entry) or entry["slug"]
+                slug = slug_in(item)  # One that was taken when it was sent is no change.
+                item.fields["slug"] = entry["slug"] if slug in ("", entry.get("file_slug")) else slug
                 given_up |= {entry["slug"]} - {item.fields["slug"]}
                 self.names.setdefault(item.fields["slug"], name)
             elif self.exists(name):
@@ -115,9 +120,8 @@ class Assignment:
     def _add_new(self, posts: Posts) -> None:
         new = {name: SpoolEntry.of(item) for name, item in self.items.items() if name not in self.entries}
         keys = {name: _identity_in(self.items[name]) for name in new}
-        count_of = Counter(keys.values())
-        unique = {name: key for name, key in keys.items() if count_of[key] == 1 and key not in self.holders}
-        named = {name: posts[key] for name, key in unique.items() if key in posts}
+        count_of, unheld = Counter(keys.values()), posts.keys() - self.holders.keys()
+        named = {name: posts[key] for name, key in keys.items() if count_of[key] == 1 and key in unheld}
         distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
         claimed: set[str] = set()  # slugs of posts that new files were matched with
         order = {
@@ -169,7 +173,61 @@ class Assignment:
                 self.post_of[name] = post
 
 
-def changed_slug(item: Item, entry: Entry) -> str:
-    """Return the slug in a file that is for its post; "" without one, and for one that was taken when it was sent."""
-    slug = slug_in(item)
-    return slug if slug != entry.get("file_slug", "") else ""
+class Ancestry:
+    """Tells whether posts descend from their recorded versions.
+
+    A recorded version that is still current is a proof: no older backup was restored since it was seen. So the database
+    still has every version that was written before it and seen no earlier.
+    """
+
+    def __init__(self, entries: Collection[Entry], posts: Posts, remote: Remote, now: str):
+        self.entries, self.posts, self.remote = entries, posts, remote
+        self._proofs: dict[str, str] = {}  # the latest `updated_at` of the posts seen at each time
+        for entry in filter(partial(is_as_recorded, posts), entries):
+            self._add_proof(entry)
+            entry["seen"] = now
+
+    def _add_proof(self, entry: Entry) -> None:
+        self._proofs[entry["seen"]] = max(self._proofs.get(entry["seen"], ""), entry["updated_at"])
+
+    def _is_proven(self, entry: Entry) -> bool:
+        proofs = self._proofs.items()
+        return any(seen <= entry["seen"] and time > entry["updated_at"] for seen, time in proofs)
+
+    def is_successor(self, entry: Entry, current: Post | None, ask: bool) -> bool:
+        """Return whether a post descends from the recorded one, or was deleted after it; `ask` the service if need be.
+
+        It does not if another version was current from before the recorded one was written until after it was seen.
+        """
+        if current and current["updated_at"] < entry["updated_at"]:
+            return False
+        if self._is_proven(entry) or not ask:
+            return True
+        if not current:
+            trashed = self.remote.trashed(entry["id"])
+            return trashed is not None and identity(trashed) == identity(entry)
+        revisions = self.remote.revisions(entry["id"])
+        if revisions is None:
+            return not self._may_be_restored
+        if any(begun == entry["updated_at"] for _, begun, _ in revisions):
+            return self.recorded_version(entry, revisions) is not None
+        if len(revisions) >= KEPT_REVISIONS and all(begun > entry["updated_at"] for _, begun, _ in revisions):
+            return False  # The version may be gone from the history, or have been lost.
+        return not any(begun < entry["updated_at"] and entry["seen"] < ended for _, begun, ended in revisions)
+
+    @cached_property
+    def _may_be_restored(self) -> bool:
+        """Whether a restored backup may be why a post is gone or older than recorded."""
+        pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
+        lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
+        return not all(map(self._is_proven, lost))
+
+    def recorded_version(self, entry: Entry, revisions: list[Revision]) -> Post | None:
+        """Return the recorded version of a post if it is among these revisions."""
+        for number, begun, _ in revisions:
+            if begun == entry["updated_at"]:
+                version = self.remote.post(f"{entry['id']}/revisions/{number}")
+                if version and version["fingerprint"] == entry["fingerprint"]:
+                    self._add_proof(entry)
+                    return version
+        return None

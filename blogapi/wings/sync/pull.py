@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
@@ -13,13 +13,13 @@ from marshmallow import ValidationError
 from blogapi.documents import each_text
 from blogapi.wings.markdown.files import render
 from blogapi.wings.markdown.front_matter import MarkdownError, split
-from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
+from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError, images_in
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.edit import with_content, with_fields
 from blogapi.wings.sync.folder import MINE, Result
-from blogapi.wings.sync.state import Entry, entry_of, images_in
 from blogapi.wings.transfer.folder import MAX_NAME_BYTES
 from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER, with_addresses
+from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 
@@ -58,30 +58,30 @@ class Pull:
 
     def results(self) -> Iterator[Result]:
         """Write what has changed in the service; yield what was done with each file."""
-        for name, post, current in self.comparison.with_posts(self.queue):
-            yield self.working.attempt(self._pull, name, post, current)
+        for name, current in self.comparison.with_posts(self.queue):
+            yield self.working.attempt(self._pull, name, current)
 
-    def _pull(self, name: str, post: Post | None, current: Entry | None) -> Result:
+    def _pull(self, name: str, current: Post | None) -> Result:
         if why := self.working.left_out.get(name):
             return Result("left out", name, why)
         action, why = self.comparison.decide(name, current)
-        if action is Action.TRASH and self.theirs and current and (fetched := self.remote.post(current["id"])):
-            post, current = fetched[0], entry_of(*fetched)
-        if post and current and (action is Action.WRITE or (self.theirs and action in FORCED)):
-            return self._write(name, post, current, is_mine=action is Action.CONFLICT)
+        if current and (action is Action.WRITE or (self.theirs and action in FORCED)):
+            post = current if "content" in current else self.remote.post(current["id"])
+            if post:
+                return self._write(name, post, is_mine=action is Action.CONFLICT)
         if action is Action.UNLINK and self.delete:
             self.working.remove(name)
             self.working.state.put(name, None)
             return Result("deleted", name)
         return self.comparison.leave(name, current, action, why)
 
-    def _write(self, name: str, post: Post, current: Entry, is_mine: bool) -> Result:
+    def _write(self, name: str, post: Post, is_mine: bool) -> Result:
         exists = self.working.exists(name)
-        data = self._with_images(name, self._written(name, post, current))
+        data = self._with_images(name, self._written(name, post))
         why = f"yours is {self._keep(name)}" if exists and is_mine else ""
         self.working.write(name, data)
         if not self.working.dry_run:
-            self.working.record(name, current)
+            self.working.record(name, post)
         return Result("updated" if exists else "created", name, why)
 
     def _keep(self, name: str) -> str:
@@ -97,7 +97,7 @@ class Pull:
 
     # Contents of files
 
-    def _written(self, name: str, post: Post, current: Entry) -> bytes:
+    def _written(self, name: str, post: Post) -> bytes:
         """Return the new bytes of a file: the old ones with some lines edited or, if that fails, all new ones.
 
         Raises NotSynced if the file could not say the same as the post.
@@ -105,36 +105,37 @@ class Pull:
         item = self.items.get(name)
         links: Callable[[str], str] = self._links(name, item.images) if item else str
         with suppress(MarkdownError, ValidationError):
-            if item and (data := self._edited(name, item, post, current, links)):
+            if item and (data := self._edited(name, item, post, links)):
                 return data
         with suppress(MarkdownError, ValidationError):
             data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
-            if self.comparison.says_same(self._read(name, data)[1], current):
+            if self.comparison.says_same(self._read(name, data).fields, post):
                 return data
         raise NotSynced(UNLIKE)
 
-    def _edited(self, name: str, item: Item, post: Post, current: Entry, links: Callable[[str], str]) -> bytes | None:
+    def _edited(self, name: str, item: Item, post: Post, links: Callable[[str], str]) -> bytes | None:
         """Return the bytes of a file with some lines edited to match its post, or None if that failed."""
-        lacking, data = self.comparison.lacking(name, current), self.working.bytes_of(name)
+        lacking, data = self.comparison.lacking(name, post), self.working.bytes_of(name)
         if item.file.lines and not split(data, skip_blank=True)[0]:  # Headers without delimiters are not edited.
             return None
-        old, images = self.comparison.old_addresses(name, current), sorted(images_in(post))
+        old, images = self.comparison.old_addresses(name, post), sorted(images_in(post))
         addresses = {image.encode(): f"{start}/{IMAGE_FOLDER}/{image}".encode() for start, image in images}
         moved = with_addresses({image: addresses[image] for image in addresses if image.decode() in old})
         as_in_post = with_addresses(addresses)
         data = with_content(moved(data.decode()).encode(), as_in_post(item.fields["content"]), post["content"], links)
         for _ in range(EDITS):
-            edited, fields = self._read(name, data)
-            if self.comparison.says_same(fields, current) and lacking <= edited.file.sources.keys():
+            edited = self._read(name, data)
+            if self.comparison.says_same(edited.fields, post) and lacking <= edited.file.sources.keys():
                 return data
-            data = with_fields(data, edited.file, each_text(fields, as_in_post), post, lacking)
+            data = with_fields(data, edited.file, each_text(edited.fields, as_in_post), post, lacking)
         return None
 
-    def _read(self, name: str, data: bytes) -> tuple[Item, Post]:
-        """Read the new bytes of a file, and what a push would send. Raises MarkdownError, ValidationError."""
-        item = self.comparison.item_of(name, data)
-        # A copy of the folder without its state needs the slug.
-        return item, self.comparison.fields(name, item) | {"slug": valid_slug(item.fields["slug"])}
+    def _read(self, name: str, data: bytes) -> Item:
+        """Return the post that a file would contain with these bytes. Raises MarkdownError, ValidationError."""
+        item = self.working.sources.item_of(data, self.working.top / name, self.working.top)
+        assert item  # No post has the status "trash".
+        slug = valid_slug(item.fields["slug"])  # A copy of the folder without its state needs it.
+        return replace(item, fields=schema.load(item.fields | {"slug": slug}))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
         """Return a function that replaces addresses of images with links to the files of the previous version."""

@@ -11,10 +11,10 @@ from typing import Any
 from blogapi.documents import dump, each_text
 from blogapi.wings.images.formats import MAX_IMAGE_BYTES
 from blogapi.wings.markdown.front_matter import shown
-from blogapi.wings.sync.client import Conflict, NotSynced, RemoteError
+from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.folder import Result
-from blogapi.wings.sync.state import Entry, entry_of, identity
+from blogapi.wings.sync.state import identity
 from blogapi.wings.transfer.folder import open_below
 from blogapi.wings.transfer.images import with_addresses
 from blogapi.wings.transfer.items import Item, Note
@@ -50,10 +50,10 @@ class Push:
 
     def results(self) -> Iterator[Result]:
         """Send what has changed in the folder; yield what was done with each file."""
-        for name, _, current in self.comparison.with_posts(self.queue):
+        for name, current in self.comparison.with_posts(self.queue):
             yield self.done.get(name) or self._attempt(name, current)
 
-    def _attempt(self, name: str, current: Entry | None) -> Result:
+    def _attempt(self, name: str, current: Post | None) -> Result:
         self.done[name] = None
         self.done[name] = result = self.working.attempt(self._push, name, current)
         if name in self.parked:
@@ -63,7 +63,7 @@ class Push:
             self._forget_slug(name, present)
         return result
 
-    def _push(self, name: str, current: Entry | None) -> Result:
+    def _push(self, name: str, current: Post | None) -> Result:
         for _ in range(WRITE_ATTEMPTS):
             action, why = self.comparison.decide(name, current)
             is_forced = action in (Action.CONFLICT, Action.UNLINK) and (self.overwrite if current else self.recreate)
@@ -75,14 +75,10 @@ class Push:
                 return self.comparison.leave(name, current, action, why)
             if done:
                 return done
-            current = self._get(current["id"] if current else f"by-slug/{self.items[name].fields['slug']}")
+            current = self.remote.post(current["id"] if current else f"by-slug/{self.items[name].fields['slug']}")
         raise Conflict("its post keeps changing: try again later")
 
-    def _get(self, where: str) -> Entry | None:
-        post = self.remote.post(where)
-        return entry_of(*post) if post else None
-
-    def _send(self, name: str, current: Entry | None) -> Result | None:
+    def _send(self, name: str, current: Post | None) -> Result | None:
         """Send a file, after its images; return None if its post has changed. Raises NotSynced, IMAGE_ERRORS."""
         item = self.items[name]
         if current and not self.overwrite and self._has_lost_images(name, current):
@@ -105,10 +101,10 @@ class Push:
             fields.pop("slug", None)
             post = self.remote.write("PUT", f"by-slug/{slug}", fields, If_None_Match="*")
         if post:
-            self.working.record(name, entry_of(*post))
+            self.working.record(name, post)
         return done if post else None
 
-    def _upload_images(self, name: str, current: Entry | None) -> dict[bytes, bytes]:
+    def _upload_images(self, name: str, current: Post | None) -> dict[bytes, bytes]:
         """Upload the images of a file; return their addresses, and those of images that the service has moved."""
         files = self.working.image_names(self.items[name].images)
         addresses = {image: self._upload(image, file) for image, file in files.items()}
@@ -116,13 +112,13 @@ class Push:
             addresses[image] = self.uploaded.get(image.partition(".")[0], "")
         return {image.encode(): address.encode() for image, address in addresses.items() if address}
 
-    def _has_lost_images(self, name: str, current: Entry) -> bool:
+    def _has_lost_images(self, name: str, current: Post) -> bool:
         """Return whether a file has not changed but images of its post are now missing."""
         missing, known = self.items[name].missing, self.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
         post = self.remote.post(current["id"])
-        return post is not None and not all(address in dump(post[0]) for address in missing)
+        return post is not None and not all(address in dump(post) for address in missing)
 
     @cached_property
     def uploaded(self) -> dict[str, str]:
@@ -139,7 +135,7 @@ class Push:
             self.uploaded[image_id] = self.remote.upload(shown(os.path.basename(file)), kind, data)
         return self.uploaded[image_id]
 
-    def _trash(self, name: str, current: Entry) -> Result | None:
+    def _trash(self, name: str, current: Post) -> Result | None:
         """Move the post of a file that is gone to the trash; return None if the post has changed."""
         if not self.working.dry_run:
             self.working.state.begin()
@@ -158,7 +154,7 @@ class Push:
         if other == name or not gives_up:
             return
         if other not in self.done:
-            self._attempt(other, self._get(self.entries[other]["id"]))
+            self._attempt(other, self.remote.post(self.entries[other]["id"]))
         elif not self.done[other]:
             self.parked[other] = slug, f"{slug[:KEPT_SLUG_LENGTH].rstrip('-')}-{token_hex(4)}"
             self._change(other, slug=self.parked[other][1])
@@ -175,11 +171,11 @@ class Push:
         entry = self.entries[name]
         self.working.state.begin()
         with suppress(NotSynced):
-            current = entry if entry["etag"] else self._get(entry["id"])
+            current = entry if entry["etag"] else self.remote.post(entry["id"])
             if not current or current["fingerprint"] != entry["fingerprint"]:
                 return
             if post := self.remote.write("PATCH", current["id"], fields, If_Match=current["etag"]):
-                self.working.record_post(name, entry_of(*post))
+                self.working.record_post(name, post)
 
 
 def what_differs(item: Item, is_new: bool = False) -> str:

@@ -9,73 +9,44 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from errno import EACCES
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from marshmallow import ValidationError, fields
 
 from blogapi.clock import later
-from blogapi.documents import INPUT_FIELDS, REQUIRED, STAYING, dump
+from blogapi.documents import REQUIRED, STAYING
 from blogapi.posts.schemas import PostSchema
-from blogapi.wings.sync.client import MAX_POSTS, Post, RemoteError
+from blogapi.wings.sync.client import MAX_POSTS, RemoteError
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder, reason_of
-from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 
 STATE = ".blogapi.json"
 MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # limit for a state: twice as many lines as posts, each longer than most
 MAX_COPIES = 100  # keep at most this many copies of states in the user's own folder
 WAY_OUT = "delete it to compare all files with the posts"
-ADDED_FIELDS = ("etag", "fingerprint", "seen", "sha256")  # the last one belongs to the file
+POST_FIELDS, FILE_FIELDS = (*STAYING, "etag", "fingerprint", "images"), ("sha256", "file_slug")
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
 Entry = dict[str, Any]  # a post and, in the state, its file: see EntrySchema
-Journal = tuple[dict[str, Any], dict[str, Entry], dict[str, str]]  # a state as it was read: head, entries, skipped
+Journal = tuple[dict[str, Any], dict[str, Entry]]  # a state as it was read: its first line, and the entries
 
 
 class EntrySchema(PostSchema):
-    """An Entry in the state: the fields of a post that its file can lack, and ADDED_FIELDS.
+    """An Entry in the state: POST_FIELDS, FILE_FIELDS, and when the post was `seen`.
 
     `file_slug` is the slug in the file if its post has another, and `images` what precedes the paths of the post's
     images; either can be missing.
     """
 
-    etag, fingerprint, seen, sha256 = fields.String(), fields.String(), fields.String(), fields.String()
-    file_slug, images = fields.String(), fields.List(fields.String())
+    always = REQUIRED | {"etag", "fingerprint", "sha256", "seen"}
+    etag, fingerprint, images = fields.String(), fields.String(), fields.List(fields.String())
+    sha256, file_slug, seen = fields.String(), fields.String(), fields.String()
 
     class Meta:
-        fields = (*STAYING, *ADDED_FIELDS, "file_slug", "images")
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
-        field_obj.required, field_obj.allow_none = field_name in REQUIRED | {*ADDED_FIELDS}, False
+        fields = (*POST_FIELDS, *FILE_FIELDS, "seen")
 
 
 ENTRY_SCHEMA = EntrySchema()
-
-
-def fingerprint(post: Post) -> str:
-    """Return a digest of what a post says, ignoring line endings and image hosts; scheduled counts as published."""
-    fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
-    fields["content"] = fields["content"].replace("\r\n", "\n")
-    fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
-    data = json.dumps(fields, sort_keys=True).encode()
-    if b"/images/" in data:  # The pattern is slow.
-        data = IMAGE_ADDRESS.sub(rb"images/\1", data)
-    return hashlib.sha256(data).hexdigest()[:32]
-
-
-def images_in(fields: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return what precedes the path of each image in a post, such as the address of a service, and its file name."""
-    text = dump({**fields})
-    matches = IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ()
-    return {(match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0], match[1].decode()) for match in matches}
-
-
-def entry_of(post: Post, etag: str) -> Entry:
-    """Return what to remember of a post."""
-    kept = {name: post[name] for name in post if name in STAYING}
-    images = sorted({start for start, _ in images_in(post)})
-    return kept | {"etag": etag, "fingerprint": fingerprint(post)} | ({"images": images} if images else {})
 
 
 def identity(post: Entry) -> tuple[str, str]:
@@ -97,22 +68,23 @@ class SyncState:
         self.id = ""  # the folder's random id
         self.seen = ""  # the default for entries, so that one line changes when all were seen again
         self.entries: dict[str, Entry] = {}
-        self.skipped: dict[str, str] = {}  # digests of files that could not be read, and are skipped now
+        self.unreadable: dict[str, str] = {}  # digests of the files that could not be read, else the reasons
         self.is_foreign = False  # whether it was written elsewhere, so that the files may be older or newer
         self._own: dict[str, Entry] = {}  # the entries that were last written here, if they can differ
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError):
             data, status = _read(folder, name)
-            head, self.entries, self.skipped = self._parsed(data)
+            head, self.entries = self._parsed(data)
             self.remote, self.zone, self.id = (str(head.get(key, "")) for key in ("remote", "zone", "id"))
+            self.unreadable = head.get("unreadable", {})
             is_here = not head.get("places") or self._place(status) in head["places"] or name != STATE
             self._compare_with_own(data, status.st_mtime_ns, is_here)
 
     def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
         """Find out whether the state was written here: it is the last one, in the same file or one of the same time."""
         self.is_foreign = not is_here
-        with suppress(OSError, RuntimeError, RemoteError), closing(Folder(own_folder())) as folder:
-            own, status = _read(folder, self._own_name())
+        with suppress(OSError, RuntimeError, RemoteError), closing(Folder((file := self._own_file()).parent)) as folder:
+            own, status = _read(folder, file.name)
             is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
             # Some disks change the numbers of files.
@@ -156,10 +128,11 @@ class SyncState:
         is_certain = here and here is self._own.get(name) and here["fingerprint"] == there["fingerprint"]
         return there if is_certain or digest == there["sha256"] else None
 
-    def start(self, remote: str, zone: str, seen: str, is_changed: bool) -> None:
+    def start(self, remote: str, zone: str, unreadable: dict[str, str], seen: str, is_changed: bool) -> None:
         """Write all entries if they have changed; if not, `begin` does so before a change. Raises OSError."""
-        is_changed = is_changed or self.is_foreign or (remote, zone) != (self.remote, self.zone)
-        self.remote, self.zone, self.seen = remote, zone, seen
+        before = self.remote, self.zone, self.unreadable
+        is_changed = is_changed or self.is_foreign or before != (remote, zone, unreadable)
+        self.remote, self.zone, self.unreadable, self.seen = remote, zone, unreadable, seen
         if self.dry_run:
             return
         if is_changed:
@@ -173,11 +146,14 @@ class SyncState:
             return self._journal
         with self._ending_all(), self.folder.replacing(self.name) as file:
             head: dict[str, Any] = {"remote": self.remote, "zone": self.zone, "seen": self.seen}
+            head |= {"unreadable": self.unreadable} if self.unreadable else {}
             if self.name == STATE:
                 self.id = self.id or secrets.token_hex(16)
                 head |= {"id": self.id, "places": [self._place(os.fstat(file.fileno()))]}
-            entries = ((name, self._shortened(entry)) for name, entry in self.entries.items())
-            file.writelines(map(_line, chain((head,), entries, self.skipped.items())))
+            file.write(_line(head))
+            for name, entry in self.entries.items():
+                is_default = entry["seen"] == self.seen
+                file.write(_line((name, {key: entry[key] for key in entry if key != "seen" or not is_default})))
             file.flush()
             os.fsync(file.fileno())
         self._journal = self.folder.open(self.name, "ab")
@@ -192,15 +168,14 @@ class SyncState:
         except OSError as error:
             raise RemoteError(f"{self.folder.path}: {reason_of(error)}") from None
 
-    def _shortened(self, entry: Entry) -> Entry:
-        return {key: entry[key] for key in entry if key != "seen" or entry[key] != self.seen}
-
-    def put(self, name: str, entry: Entry | str | None) -> None:
-        """Remember a file, or the digest of an unreadable one; without an entry, forget it. A dry run does nothing."""
+    def put(self, name: str, entry: Entry | None) -> None:
+        """Remember a file; without an entry, forget it. A dry run does nothing."""
         if self.dry_run:
             return
-        journal = None if isinstance(entry, dict) and self._is_kept(name, entry) else self.begin()
-        _set(self.entries, self.skipped, name, entry)
+        journal = None if entry and self._is_kept(name, entry) else self.begin()
+        self.entries.pop(name, None)
+        if entry:
+            self.entries[name] = entry
         if journal:
             with self._ending_all():
                 journal.write(_line((name, entry)))
@@ -220,23 +195,25 @@ class SyncState:
     def _copy(self) -> None:
         """Copy the journal, with its time, to the user's own folder, if there can be one; remove the oldest copies."""
         with suppress(OSError, RuntimeError):
-            top = own_folder()
-            top.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = self._own_file()
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (
-                closing(Folder(top)) as own,
+                closing(Folder(path.parent)) as own,
                 self.folder.open(self.name, "rb") as file,
-                own.replacing(self._own_name()) as copy,
+                own.replacing(path.name) as copy,
             ):
                 shutil.copyfileobj(file, copy)
                 copy.flush()
                 os.utime(copy.fileno(), ns=(os.fstat(file.fileno()).st_mtime_ns,) * 2)
-            for old in sorted(top.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-MAX_COPIES]:
+            for old in sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-MAX_COPIES]:
                 old.unlink()
 
-    def _own_name(self) -> str:
-        """Return the name of the copy: a copy of the folder has the same id, but not the same path."""
-        path = os.path.join(os.path.realpath(self.folder.path), self.name)
-        return f"{hashlib.sha256(os.fsencode(f'{self.id} {path}')).hexdigest()[:32]}.json"
+    def _own_file(self) -> Path:
+        """Return the path of the copy: another for each path of the folder. Raises RuntimeError if there is no home."""
+        top = os.environ.get("XDG_STATE_HOME", "")
+        folder = Path(top) if os.path.isabs(top) else Path("~/.local/state").expanduser()
+        key = f"{self.id} {os.path.join(os.path.realpath(self.folder.path), self.name)}"
+        return folder / "blogapi" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.json"
 
 
 def _read(folder: Folder, name: str) -> tuple[bytes, os.stat_result]:
@@ -247,9 +224,8 @@ def _read(folder: Folder, name: str) -> tuple[bytes, os.stat_result]:
 def _parse(data: bytes) -> Journal:
     first, *rest = data.split(b"\n")
     head = json.loads(first)
-    if not isinstance(head["remote"], str) or not isinstance(head.get("places", []), list):
+    if [*map(type, (head["remote"], head.get("places", []), head.get("unreadable", {})))] != [str, list, dict]:
         raise ValueError
-    skipped: dict[str, str] = {}
     entries = {  # written by 1.2, which did not record when it saw a post
         name: entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}
         for name, entry in head.get("files", {}).items()
@@ -258,20 +234,13 @@ def _parse(data: bytes) -> Journal:
     heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge the states of two clones.
     seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
     for name, line in (line for line in lines if isinstance(line, list)):
-        entry, known = seen | line if isinstance(line, dict) else line, entries.get(name)
-        if not (known and isinstance(line, dict) and len(heads) > 1 and line["updated_at"] < known["updated_at"]):
-            _set(entries, skipped, name, entry)
-    return head, {checked_name(name): _loaded(entry) for name, entry in entries.items()}, skipped
-
-
-def _set(entries: dict[str, Entry], skipped: dict[str, str], name: str, entry: Entry | str | None) -> None:
-    """Set what is known about a file: an entry, the digest of bytes that cannot be read, or nothing."""
-    for known in (skipped,) if isinstance(entry, str) else (skipped, entries):
-        known.pop(name, None)
-    if isinstance(entry, str):
-        skipped[name] = entry
-    elif entry:
-        entries[name] = entry
+        if isinstance(line, str):  # written by 1.3 for a file that it could not read
+            continue
+        known = entries.pop(name, None)
+        if line:
+            is_older = known and len(heads) > 1 and line["updated_at"] < known["updated_at"]
+            entries[name] = known if is_older else seen | line
+    return head, {checked_name(name): _loaded(entry) for name, entry in entries.items()}
 
 
 def _loaded(entry: dict[str, Any]) -> Entry:
@@ -281,12 +250,6 @@ def _loaded(entry: dict[str, Any]) -> Entry:
 
 def _line(value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"  # ASCII: a file name need not be UTF-8
-
-
-def own_folder() -> Path:
-    """Return the user's own folder for copies of states. Raises RuntimeError if there is no home."""
-    top = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(top) if os.path.isabs(top) else Path("~/.local/state").expanduser()) / "blogapi"
 
 
 def synced_folder(path: Path) -> Path | None:
