@@ -112,7 +112,6 @@ class Comparison:
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
         self.results += working.failed()
         self.results += map(failed, assigned.failures)
-        # Before anything else changes: it fails if the folder is read-only.
         working.state.start(remote.address, zone, working.unreadable, now, bool(renames))
         for name, entry in [*self.entries.items()]:
             if entry["sha256"] != working.sha256.get(name) and self.is_same(name, entry):

@@ -42,7 +42,7 @@ def with_content(data: bytes, old: str, new: str, linked: Callable[[str], str]) 
 
 
 def with_fields(
-    data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str] = ()
+    data: bytes, file: MarkdownFile, fields: Mapping[str, Any], post: Mapping[str, Any], lacking: Collection[str]
 ) -> bytes:
     """Return a file with its front matter, now `fields`, edited to match a post; add those `lacking`.
 
@@ -91,12 +91,13 @@ def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], 
     if has_own:
         before, after = ({name: value for name, value in params.items() if name not in values} for params in (old, new))
         values["params"] = before, after
-    lines = text.split("\n")[:-1]
-    return {
-        name: _value(lines[slice(*_span(lines, file.lines, name))], name, before, after)
-        for name, (before, after) in values.items()
-        if before != after
-    }
+    return _values(text.split("\n")[:-1], file.lines, values)
+
+
+def _values(lines: Sequence[str], places: Mapping[str, int], values: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
+    """Return the new lines of the names whose values, an old and a new one each, differ."""
+    changed = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+    return {name: _value(lines[_span(lines, places, name)], name, *pair) for name, pair in changed.items()}
 
 
 def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
@@ -111,24 +112,20 @@ def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
     are_mappings = isinstance(old, Mapping) and isinstance(new, Mapping) and bool(fresh)
     if not (are_mappings and indent and keys.keys() == old.keys() and OPENED.fullmatch(first)):
         return fresh
-    changes = {
-        key: _value(inner[slice(*_span(inner, keys, key))], key, old.get(key), new.get(key))
-        for key in {**old, **new}
-        if old.get(key) != new.get(key)
-    }
-    replaced = _replaced("".join(f"{line}\n" for line in inner), keys, changes).split("\n")[:-1]
-    return "".join(f"{line}\n" for line in (f"{name}:", *(f"{indent}{line}" if line else "" for line in replaced)))
+    changes = _values(inner, keys, {key: (old.get(key), new.get(key)) for key in {**old, **new}})
+    replaced = _replaced("".join(f"{line}\n" for line in inner), keys, changes)
+    return f"{name}:\n" + re.sub("^(?=.)", indent, replaced, flags=re.MULTILINE)
 
 
-def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> tuple[int, int]:
-    """Return where the lines of a name begin and end, without comments and empty lines after them."""
+def _span(lines: Sequence[str], places: Mapping[str, int], name: str) -> slice:
+    """Return where the lines of a name are, without comments and empty lines after them."""
     if name not in places:
-        return 0, 0
+        return slice(0)
     start = places[name] - 2  # The text begins in the second line.
     stop = min((other - 2 for other in places.values() if other > places[name]), default=len(lines))
     while stop - 1 > start and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
         stop -= 1
-    return start, stop
+    return slice(start, stop)
 
 
 def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) -> str:
@@ -136,9 +133,9 @@ def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) 
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split("\n")[:-1]
     for name in sorted(changes.keys() & places.keys(), key=places.__getitem__, reverse=True):
-        start, stop = _span(lines, places, name)
-        old = [line.removesuffix("\r") for line in lines[start:stop]]
-        lines[start:stop] = [line + end[:-1] for line in _with_comments(old, changes[name].split("\n")[:-1])]
+        span = _span(lines, places, name)
+        old = [line.removesuffix("\r") for line in lines[span]]
+        lines[span] = [line + end[:-1] for line in _with_comments(old, changes[name].split("\n")[:-1])]
     added = [new.replace("\n", end) for name, new in changes.items() if name not in places]
     return "".join(f"{line}\n" for line in lines) + "".join(added)
 

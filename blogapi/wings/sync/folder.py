@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from datetime import tzinfo
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -184,27 +184,21 @@ class WorkingFolder:
         self.top, self.exists, self.entries, self.dry_run = folder.path, folder.exists, state.entries, state.dry_run
         # Until images are uploaded, their addresses begin with the service's address.
         self.images = LocalImages([self.top], address, static, is_stored=bool)
-        self.items: dict[str, Item] = {}  # the posts in readable files, by their paths below the folder
-        self.failures: list[Failure] = []
         # A pull may have written conflict markers as text.
         check = partial(refuse_torn, {entry["sha256"] for entry in self.entries.values()})
         read = partial(Sources, [self.top], zone=zone, publish=publish, images=self.images, is_movable=True)
         ignored = Ignored(folder, with_git, self.entries)
         with TemporaryFile() as spool:
             self.sources = read(spool, now, skip=lambda path: ignored.why(self._name_of(str(path))), check=check)
-            self._sort(map(checked, self.sources))
+            posts = [*map(checked, self.sources)]
+        # The posts in readable files, by their paths below the folder
+        self.items = {self._name_of(post.source): post for post in posts if isinstance(post, Item)}
+        self.failures = [self._named(failure) for post in posts if isinstance(post, list) for failure in post]
         self.sha256 = {self._name_of(path): digest for path, digest in self.sources.sha256.items()}
         self.unreadable = {failure.source: self.sha256.get(failure.source, failure.reason) for failure in self.failures}
         unread = self.sources.unread.items()
         self.left_out = {self._name_of(path): kind for kind, paths in unread for path in paths}
         self.set_aside = {SET_ASIDE.sub("", name) for name in self.left_out}
-
-    def _sort(self, posts: Iterable[Item | list[Failure]]) -> None:
-        for post in posts:
-            if isinstance(post, Item):
-                self.items[self._name_of(post.source)] = post
-            else:
-                self.failures += map(self._named, post)
 
     def _named(self, failure: Failure) -> Failure:
         """Return a failure without the path of the folder. Its reason can begin with the name of another file."""

@@ -50,11 +50,10 @@ class Pull:
             gone = []
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, comparison.posts, "posts")
-        posts = {name: post for name, post in comparison.post_of.items() if post}
-        if self.published:
-            known = {*working.entries, *self.items}
-            posts = {name: post for name, post in posts.items() if name in known or post["status"] == "published"}
-        self.queue = comparison.chosen([*posts, *gone])
+        known = {*working.entries, *self.items}
+        posts = {name: post["status"] for name, post in comparison.post_of.items() if post}
+        names = [name for name in posts if not self.published or name in known or posts[name] == "published"]
+        self.queue = comparison.chosen([*names, *gone])
 
     def results(self) -> Iterator[Result]:
         """Write what has changed in the service; yield what was done with each file."""

@@ -14,7 +14,6 @@ from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.sync.client import Conflict, NotSynced, Post, RemoteError
 from blogapi.wings.sync.compare import Action, Comparison
 from blogapi.wings.sync.folder import Result
-from blogapi.wings.sync.state import identity
 from blogapi.wings.transfer.folder import open_below
 from blogapi.wings.transfer.images import with_addresses
 from blogapi.wings.transfer.items import Item, Note
@@ -40,7 +39,7 @@ class Push:
         """Find the files to send. Raises RemoteError if it is not allowed."""
         comparison, working = self.comparison, self.comparison.working
         self.working, self.entries, self.items, self.remote = working, working.entries, working.items, comparison.remote
-        self.by_slug = {post["slug"]: post for post in comparison.posts.values()}
+        self.by_slug = {post["slug"]: name for name in self.entries if (post := comparison.post_of[name])}
         gone = [name for name in self.entries if not working.exists(name) and name not in self.items]
         if self.delete and not self.delete_all:
             comparison.refuse_many(gone, self.items, "files")
@@ -148,8 +147,7 @@ class Push:
 
     def _free_slug(self, name: str, slug: str) -> None:
         """Have the post with this slug give it up, if its file does: send that first, unless it waits for this one."""
-        holder = self.by_slug.get(slug)
-        other = self.comparison.holders.get(identity(holder), name) if holder else name
+        other = self.by_slug.get(slug, name)
         gives_up = other in self.items and self.comparison.fields(other).get("slug", slug) != slug
         if other == name or not gives_up:
             return

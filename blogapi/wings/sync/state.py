@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
-from errno import EACCES
 from pathlib import Path
 from typing import IO, Any
 
@@ -129,16 +128,12 @@ class SyncState:
         return there if is_certain or digest == there["sha256"] else None
 
     def start(self, remote: str, zone: str, unreadable: dict[str, str], seen: str, is_changed: bool) -> None:
-        """Write all entries if they have changed; if not, `begin` does so before a change. Raises OSError."""
+        """Write all entries if they have changed; if not, `begin` does so before a change. Raises RemoteError."""
         before = self.remote, self.zone, self.unreadable
         is_changed = is_changed or self.is_foreign or before != (remote, zone, unreadable)
         self.remote, self.zone, self.unreadable, self.seen = remote, zone, unreadable, seen
-        if self.dry_run:
-            return
-        if is_changed:
+        if is_changed and not self.dry_run:
             self.begin()
-        elif not os.access(".", os.W_OK, dir_fd=self.folder.file):
-            raise PermissionError(EACCES, os.strerror(EACCES))
 
     def begin(self) -> IO[bytes]:
         """Write all entries and open the journal, once. Call this before a change, because the disk may be full."""
