@@ -306,7 +306,7 @@ def test_sessions_are_listed_and_ended(app, database, clock):
     page = view(desk, "/settings/sessions")
     assert page.all("h2") == ["<b>Desk this one", "Phone"]
     assert "30 days after its last use" in page.all(".card")[1]
-    digest = page.soup.select("[name=digest]")[1]["value"]
+    digest = page.soup.select(".card [name=digest]")[1]["value"]
     token = page.soup.select(".card [name=form_token]")[1]["value"]
     send(desk, "/settings/sessions/end", {"digest": digest, "form_token": token})
     assert (phone.get("/settings/posts").status_code, desk.get("/settings/posts").status_code) == (403, 200)

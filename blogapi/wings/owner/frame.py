@@ -21,6 +21,7 @@ from blogapi.clock import earlier
 from blogapi.documents import MAX_TITLE
 from blogapi.posts import due
 from blogapi.storage.errors import BadKeyName, Rejected, Unavailable
+from blogapi.storage.keys import digest_of
 from blogapi.wings.forms import FORM, Form
 from blogapi.wings.images.uploads import FileForm
 from blogapi.wings.markdown.dates import rfc3339_of
@@ -246,8 +247,9 @@ def context() -> dict[str, Any]:
     """Return the names available in every template."""
     names: dict[str, Any] = {"address": address, "form_token": form_token, "new_nonce": secrets.token_urlsafe}
     names |= {"own_image": own_image, "url_of": request.service.config.url_on_site, "known_tags": known_tags}
-    names |= {"asked": asked(), "local_time": local_time, "zone": str(request.service.config.timezone)}
-    return names | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}, "notice": read_notice()}
+    names |= {"local_time": local_time, "zone": str(request.service.config.timezone)}
+    names |= {"asked": asked(), "own": digest_of(request.session), "notice": read_notice()}
+    return names | {"url": request.service.config.base_url, "typed": g.form, "wrong": {}}
 
 
 def error_page(status: int, message: str) -> str:

@@ -1,6 +1,5 @@
 """The owner's views of images: uploads, the list, and an image with the posts that use it."""
 
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from werkzeug.exceptions import BadRequest
 from blogapi.api.request import request
 from blogapi.api.schemas import parameters, parsed_by
 from blogapi.posts import storage as posts
-from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.history import revisions
 from blogapi.wings.images import storage as images
 from blogapi.wings.images import uploads
@@ -71,11 +69,9 @@ def show_image(image_id: str, **shown: Any) -> str:
 
 
 def title_of(use: images.Use) -> str:
-    """Return the title of the post or version that uses an image, or "" if it does not exist."""
+    """Return the title of the post or version that uses an image, or "" for a new post."""
     find = partial(revisions.find_version, version=use.version) if use.version else posts.find
-    with suppress(DoesNotExist):
-        return title_by(find, use.post_id) if use.post_id else ""
-    return ""
+    return title_by(find, use.post_id) if use.post_id else ""
 
 
 @views.post("/images/<image:image_id>/delete")

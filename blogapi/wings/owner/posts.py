@@ -25,7 +25,7 @@ from blogapi.posts.history import MAX_REVISIONS
 from blogapi.posts.schemas import ListQuerySchema, PostChangeSchema
 from blogapi.posts.views import find_page
 from blogapi.storage.engine import Reader, Transaction
-from blogapi.storage.errors import Damaged
+from blogapi.storage.errors import Damaged, DoesNotExist
 from blogapi.storage.models import Author, Post
 from blogapi.wings.history import revisions
 from blogapi.wings.history.views import DELETED, REVISION
@@ -138,8 +138,8 @@ def delete_post(post_id: int) -> Any:
 
 
 def title_by(find: Callable, post_id: int) -> str:
-    """Return the title of a post, or "" for a damaged one, which can be deleted all the same."""
-    with suppress(Damaged):
+    """Return the title of a post, or "" for one that does not exist, or a damaged one, which can still be deleted."""
+    with suppress(Damaged, DoesNotExist):
         return documents.load(find(request.database, post_id))["title"]
     return ""
 

@@ -10,7 +10,6 @@ from werkzeug.exceptions import NotFound
 from blogapi.api.access import SelfGuarded, for_strangers
 from blogapi.api.request import READ_METHODS, request
 from blogapi.api.responses import redirect
-from blogapi.storage.keys import digest_of
 from blogapi.wings.markdown.files import block
 from blogapi.wings.owner import frame, images, keys, posts, preview, sessions, tags, writing
 from blogapi.wings.owner.fields import LABELS, MORE_FIELDS, marked
@@ -42,18 +41,10 @@ def open_session() -> str | Response:
     return response
 
 
-@views.post("/end")
-def end_session() -> Response:
-    """End the session."""
-    request.database.write(sessions.end, digest_of(request.session))
-    return redirect(address(), 303)
-
-
 @views.get("/sessions")
 def show_sessions() -> str:
     """Show the sessions, last used first."""
-    own = digest_of(request.session)
-    return render_template("owner/sessions.html", sessions=sessions.listing(request.database), own=own)
+    return render_template("owner/sessions.html", sessions=sessions.listing(request.database))
 
 
 @views.post("/sessions/end")
