@@ -80,7 +80,7 @@ def test_keys_and_webhooks_are_accessible_and_never_scroll_sideways(visitor, axe
     visitor.click("Create key")
     visitor.click(f"Revoke {'n' * 100}")
     visitor.check(axe)
-    webhooks = "/settings/webhooks", "/settings/webhooks?preset=rebuild&body=dispatch", "/settings/webhooks/2/edit"
+    webhooks = "/settings/webhooks", "/settings/webhooks?after_seconds=60&body=dispatch", "/settings/webhooks/2/edit"
     visitor.check_each(axe, *webhooks, "/settings/posts", "/settings/posts?status=x", "/settings/sessions")
 
 

@@ -88,9 +88,9 @@ def check_session() -> None:
 
 
 def load_form() -> MultiDict[str, str]:
-    """Return the fields of the request's form, with LF for the CRLF that browsers send, and the date in UTC.
+    """Return the fields of the request's form, with the date in UTC, and with LF for the CRLF that browsers send.
 
-    Raises an HTTPException.
+    A slug that the page filled in is empty, so that saving the post derives it from the title. Raises an HTTPException.
     """
     check_content_type(request, (FORM,))  # A megabyte of percent-encoded Cyrillic would take 0.3 s to parse.
     most = MAX_COPY_BYTES if request.session and request.method == "PUT" else MAX_FORM_BYTES
@@ -106,6 +106,8 @@ def load_form() -> MultiDict[str, str]:
         raise BadRequest("The form cannot be read.") from None
     if date := fields.get("published_at"):
         fields["published_at"] = utc_time(date)
+    if fields.get("slug") == fields.get("suggested", ""):
+        fields["slug"] = ""
     return fields
 
 

@@ -23,12 +23,7 @@ from blogapi.wings.webhooks.views import WebhookChangeSchema, WebhookInputSchema
 KEYS_PER_PAGE = 100
 SHOWN_DELIVERIES = 10  # deliveries shown for each webhook
 new_webhook, change_of_webhook = WebhookInputSchema(), WebhookChangeSchema(partial=True)
-PRESETS = {
-    "rebuild": [webhooks.SITE_CHANGED],
-    "published": ["post.published"],
-    "everything": [event for event in webhooks.DEFAULT_EVENTS if event != "ping"],  # A ping is always sent.
-}
-CHOICES = {"events": webhooks.EVENTS, "bodies": webhooks.BODIES}  # in the form of a webhook
+CHOICES = {"events": webhooks.EVENTS, "everything": webhooks.DEFAULT_EVENTS, "bodies": webhooks.BODIES}  # in a form
 PLACEHOLDER = re.compile("…(?!@)|OWNER(?=/)|REPOSITORY(?=/)|(?<=Bearer )TOKEN")
 WEBHOOK = "/webhooks/<id:webhook_id>"
 views = Blueprint("keys", __name__)
@@ -122,8 +117,7 @@ def show_webhook(webhook_id: int, **shown: Any) -> str:
     """Show the form of a webhook."""
     webhook = webhooks.find(request.database, webhook_id)
     if not g.form:
-        fields = webhook._asdict() | {"url": without_password(webhook.url), "preset": "chosen"}
-        shown["typed"] = MultiDict(fields)
+        shown["typed"] = MultiDict(webhook._asdict() | {"url": without_password(webhook.url), "preset": ""})
     return render_template("owner/webhook.html", webhook=webhook, **CHOICES, **shown)
 
 
@@ -149,7 +143,7 @@ def typed_fields() -> dict[str, Any]:
     for name in ("url", "headers"):
         if placeholder := PLACEHOLDER.search(g.form.get(name, "")):
             raise ValidationError(f"still has “{placeholder[0]}”: put your own in its place", name)
-    fields["events"] = PRESETS.get(g.form.get("preset", "")) or g.form.getlist("events")
+    fields["events"] = g.form.get("preset", "").split() or g.form.getlist("events")
     if seconds := g.form.get("after_seconds", "").strip():
         fields["after_seconds"] = int(seconds) if re.fullmatch("[0-9]{1,4}", seconds) else seconds
     if body := g.form.get("body"):

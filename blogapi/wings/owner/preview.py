@@ -19,10 +19,9 @@ from blogapi import documents
 from blogapi.api.access import for_strangers
 from blogapi.api.request import request
 from blogapi.storage.errors import DoesNotExist
-from blogapi.wings.history import revisions
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_digest, shows_errors
-from blogapi.wings.owner.posts import POST, TRASHED, VERSION, show_post, version_of
+from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
 MAX_BRACKETS = 20_000  # limit for brackets, each of which can begin a link, an image or a footnote (40 µs)
@@ -100,12 +99,6 @@ def preview_form() -> Response:
 def preview_post(post_id: int, version: int | None = None) -> Response:
     """Show a post, or an earlier version of it."""
     return show(documents.load(version_of(post_id, version)))
-
-
-@views.get(f"{TRASHED}/preview")
-def preview_deleted(post_id: int) -> Response:
-    """Show a post in the trash."""
-    return show(documents.load(revisions.find_in_trash(request.database, post_id)))
 
 
 @views.get("/shared")

@@ -23,8 +23,7 @@ SYSTEMS |= {"CrOS": "ChromeOS", "Linux": "Linux"}
 MAX_SESSIONS = 100  # shown
 PERIODS = {LINK: timedelta(minutes=10), SESSION: timedelta(hours=12)}
 PREVIEW_PERIOD = timedelta(days=7)
-MAX_PREVIEWS_OF_POST = 10
-MAX_PREVIEWS = 100  # limit for the links to all posts, so that the HTML of all posts fits in memory
+MAX_PREVIEWS = 100  # limit for the links to all posts, so that their HTML fits in memory
 
 OwnerSession, PreviewLink = model("owner_session"), model("preview_link")
 
@@ -104,8 +103,6 @@ def share(tx: Transaction, post_id: int) -> str:
     """Create a link to the preview of a post; return its token. Raises DoesNotExist, Rejected."""
     posts.id_of(tx, post_id)
     tx.execute(PreviewLink.delete().where(PreviewLink.ends_at <= tx.now))
-    if len(previews(tx, post_id)) >= MAX_PREVIEWS_OF_POST:
-        raise Rejected("share", f"this post has {MAX_PREVIEWS_OF_POST} previews already; withdraw one first")
     if tx.one(PreviewLink.select(fn.COUNT(PreviewLink.digest)))[0] >= MAX_PREVIEWS:
         raise Rejected("share", f"there are {MAX_PREVIEWS} previews already; withdraw one, or wait until one has ended")
     token = f"{PREFIX}preview_{secrets.token_urlsafe(16)}"

@@ -16,7 +16,6 @@ from blogapi.wings.owner.fields import LABELS, MORE_FIELDS, marked
 from blogapi.wings.owner.frame import address, done, sent_digest, set_cookie
 from blogapi.wings.pages import add_static
 
-METHODS = [*READ_METHODS, "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 views = Blueprint("views", __name__)
 
 
@@ -73,7 +72,7 @@ add_static(views, "", (Path(__file__).resolve().parent / "static").iterdir())
 for blueprint in (views, *(module.views for module in (posts, writing, images, tags, keys, preview))):
     owner.register_blueprint(blueprint)
 for path in ("", "/", "/<path:path>"):
-    owner.add_url_rule(path, "index", index, methods=METHODS)
+    owner.add_url_rule(path, "index", index, methods=[*READ_METHODS, "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 owner.add_app_template_filter(json.loads, "from_json")
 owner.add_app_template_filter(block, "yaml")
 owner.add_app_template_filter(marked)

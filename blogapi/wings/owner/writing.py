@@ -107,13 +107,6 @@ def save_post(post_id: int) -> Any:
     return change(post_id, outcome("was saved."), save, fields, lambda post_id: (show_form(post_id), 412))
 
 
-@views.before_request
-def empty_suggested_slug() -> None:
-    """Empty a slug that the page filled in, so that saving the post derives it from the title."""
-    if g.form.get("slug") and g.form["slug"] == g.form.get("suggested"):
-        g.form["slug"] = ""
-
-
 def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
     """Return the slug that the typed title gives a post; "" if its slug was edited, or if the post was public."""
     slug, title = post["slug"], typed.get("title", "")
