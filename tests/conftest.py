@@ -91,11 +91,11 @@ SQLITE_ONLY = {"config", "statements", "plan", "damage"}  # fixtures that need a
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)
 # The folders and files whose tests run on both engines, as those marked with `both_engines` do. Parsing, rendering and
 # HTTP do not differ by engine: each query runs on PostgreSQL in one or two tests, and so does what depends on locks.
-BOTH_ENGINES = {"tags", "search", "storage", "server/test_hostile.py"}
+BOTH_ENGINES = {"proposals", "search", "storage", "tags", "images/test_images.py", "server/test_hostile.py"}
 BOTH_ENGINES |= {f"history/test_{name}.py" for name in ("history", "undo_tags")}
-BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("delete", "effects", "idempotency", "list", "list_order")}
-BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("orders", "status_in_every_way")}
-BOTH_ENGINES |= {f"webhooks/test_{name}.py" for name in ("deliveries", "outbox", "steps")}
+BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("delete", "effects", "former_slugs", "idempotency", "list")}
+BOTH_ENGINES |= {f"posts/test_{name}.py" for name in ("list_order", "orders", "status_in_every_way")}
+BOTH_ENGINES |= {f"webhooks/test_{name}.py" for name in ("deliveries", "outbox", "steps", "webhooks")}
 
 
 def pytest_generate_tests(metafunc):

@@ -55,8 +55,7 @@ def test_regenerating_a_key_keeps_its_name_and_scope_and_revokes_the_old_one(run
     assert line.split()[1] == new.strip()[-4:]
 
 
-@pytest.mark.usefixtures("path")
-def test_list_has_a_line_for_each_key(run):
+def test_list_has_a_line_for_each_key(run, path):
     _, b, _ = run("keys", "create", "b")
     _, a, _ = run("keys", "create", "a name")
     status, listing, _ = run("keys", "list")

@@ -19,7 +19,6 @@ from tests.images.conftest import LARGE, send, upload
 from tests.images.pictures import gif, jpeg, photograph, png, save, webp
 
 
-@pytest.mark.both_engines
 def test_an_upload_creates_an_image_whose_id_is_a_hash_of_its_bytes(client):
     answer = upload(client, jpeg(orientation=6))
     image_id = answer.json["id"]
@@ -137,7 +136,6 @@ def test_the_total_size_of_images_is_limited(own_app, images_mb, said):
     assert message(send(client, LARGE), 413) == message(upload(client, LARGE), 413) == said
 
 
-@pytest.mark.both_engines
 @pytest.mark.in_process
 def test_the_total_size_is_limited_for_concurrent_uploads_too(own_app, count, monkeypatch):
     app = own_app(images_mb=6)
@@ -158,7 +156,6 @@ def test_the_total_size_is_limited_for_concurrent_uploads_too(own_app, count, mo
 # The list
 
 
-@pytest.mark.both_engines
 def test_the_list_has_pages_newest_first_even_while_images_are_deleted(client, clock):
     ids = []
     for content in (jpeg(), png(), gif(), webp()):
@@ -180,7 +177,6 @@ def test_the_list_has_pages_newest_first_even_while_images_are_deleted(client, c
 # Deletion
 
 
-@pytest.mark.both_engines
 def test_an_image_is_found_by_the_last_address_that_it_was_fetched_from_until_it_is_deleted(client, database, image):
     for image_id in ("0" * 32, image["id"]):
         database.write(images.remember_fetched, "https://old.example/a.png", image_id)
@@ -190,7 +186,6 @@ def test_an_image_is_found_by_the_last_address_that_it_was_fetched_from_until_it
     assert images.find_fetched(database, "https://old.example/a.png") is None
 
 
-@pytest.mark.both_engines
 def test_an_image_in_use_is_not_deleted_even_if_a_post_began_to_use_it_meanwhile(client, database, post, image):
     path, url, since = f"/v1/images/{image['id']}", image["url"], database.now
     post(title="A", content=f"![loaf]({url})")
@@ -210,7 +205,6 @@ def test_an_image_in_use_is_not_deleted_even_if_a_post_began_to_use_it_meanwhile
     assert client.delete(path).status_code == 204
 
 
-@pytest.mark.both_engines
 def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(client, database, post, image):
     post()
     since, path, text = database.now, f"/v1/images/{image['id']}", f"![]({image['url']})"
@@ -227,7 +221,6 @@ def test_an_image_that_only_a_proposal_or_unsaved_text_shows_is_not_deleted(clie
     assert client.delete(path).status_code == 204
 
 
-@pytest.mark.both_engines
 def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client, stranger, count):
     image = send(client, LARGE).json
     assert client.delete(f"/v1/images/{image['id']}").status_code == 204
@@ -238,7 +231,6 @@ def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client
     assert send(client, LARGE).status_code == 201
 
 
-@pytest.mark.both_engines
 def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, clock, count, background):
     image = send(client, LARGE).json
     lost = images.new_upload(database)
@@ -253,6 +245,7 @@ def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, c
     assert len(client.get(f"/images/{image['id']}.png").data) == image["bytes"]
 
 
+@pytest.mark.sqlite
 def test_others_are_served_while_an_image_is_read(client, meanwhile):
     assert upload(client, jpeg()).status_code == 201
     assert meanwhile == [200]
@@ -267,7 +260,6 @@ def test_too_many_concurrent_uploads_are_503(client):
     assert upload(client, jpeg()).status_code == 201
 
 
-@pytest.mark.both_engines
 def test_the_parts_of_an_image_stay_even_if_its_commit_seemed_to_fail(client, stranger, database):
     image = send(client, LARGE).json
     (upload,) = database.row(images.Image.select(images.Image.upload))

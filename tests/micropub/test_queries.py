@@ -63,8 +63,7 @@ def five(client, post, clock):
         ({"post-status": "scheduled", "offset": 1}, ""),
     ],
 )
-@pytest.mark.usefixtures("five")
-def test_sources_can_be_selected_by_offset_and_status(client, asked, names):
+def test_sources_can_be_selected_by_offset_and_status(client, asked, names, five):
     found = query(client, q="source", **asked).json["items"]
     assert "".join(each["properties"]["name"][0] for each in found) == names
 

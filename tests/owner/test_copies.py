@@ -78,8 +78,7 @@ def test_the_unsaved_changes_of_a_published_post_wait_until_update(put, form, ow
     assert (client.get("/v1/posts/1").json["content"], contents()) == ("Changed.", [])
 
 
-@pytest.mark.usefixtures("threaded")
-def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, form, owner, client, post):
+def test_the_history_says_what_each_copy_would_change_in_the_post_as_it_is(put, form, owner, client, post, threaded):
     post(content="Rye.")
     one, two = form(*EDIT), form(*EDIT)
     put(one, 1, content="Rye. Wheat, too.", tags="a", published_at="2026-11-20T12:00")

@@ -218,8 +218,7 @@ def test_an_unknown_path_is_answered_with_a_page(owner):
     assert send(owner, "/settings/x", view(owner, "/settings/keys").form("Yes, end session")[1]).status_code == 403
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_busy_database_is_answered_with_a_page(config, owner):
+def test_a_busy_database_is_answered_with_a_page(config, owner, impatient):
     action, fields = view(owner, "/settings/keys").form("Create key")
     with busy(config.database):
         page = Page(owner, send(owner, action, fields | {"name": "laptop"}))

@@ -78,8 +78,7 @@ def test_an_undo_leaves_what_others_changed_in_the_same_second_or_since_alone(ow
     assert tags(client) == {"travel": 2, "x": 1, "y": 1}
 
 
-@pytest.mark.usefixtures("threaded")
-def test_tags_are_changed_and_restored_in_a_thread(owner, tagged, client):
+def test_tags_are_changed_and_restored_in_a_thread(owner, tagged, client, threaded):
     page = press(owner, "a", "Rename", name="x")
     press(owner, "b", "Yes, delete")
     assert tags(client) == {"travel": 2, "x": 1}

@@ -83,7 +83,6 @@ def posts(post):
     post(slug="mine")
 
 
-@pytest.mark.usefixtures("posts")
 @cases(
     ("name", "value", "message"),
     [
@@ -99,7 +98,7 @@ def posts(post):
         ("params", "a: b: c", "Line 1: not valid YAML: mapping values are not allowed"),
     ],
 )
-def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, name, value, message):
+def test_an_error_is_shown_next_to_its_field_and_nothing_typed_is_lost(owner, client, name, value, message, posts):
     typed = FULL | {"published_at": "2020-01-01T00:00:00", name: value}
     for path, label in (("/settings/posts/new", "Save draft"), ("/settings/posts/2/edit", "Save draft")):
         before = client.get("/v1/posts").json

@@ -56,7 +56,6 @@ LIVES = {
 }
 
 
-@pytest.mark.both_engines
 def test_a_post_keeps_only_slugs_under_which_it_was_published(client, post, clock):
     for life, (changes, former) in LIVES.items():
         path = f"/v1/posts/{post(slug='a')['id']}"
@@ -114,7 +113,6 @@ def test_former_slugs_are_in_lists_files_revisions_and_webhooks(client, renamed,
 # Reserved
 
 
-@pytest.mark.both_engines
 def test_no_other_post_can_take_a_former_slug(client, post, renamed):
     taken = "already taken by another post: post 1 had it before, but is b now"
     assert message(client.post("/v1/posts", json={"title": "A", "content": "B", "slug": "a"})) == f"slug: {taken}"
@@ -133,7 +131,6 @@ def test_no_other_post_can_take_a_former_slug(client, post, renamed):
 # Finding posts
 
 
-@pytest.mark.both_engines
 def test_get_patch_and_delete_find_the_post_by_a_former_slug(app, client, renamed):
     found = by_slug(client, "a")
     assert (found.json, found.headers["Content-Location"]) == (renamed, "/v1/posts/by-slug/b")
@@ -178,7 +175,6 @@ def test_former_slugs_can_be_set_and_cleared(client, post):
     assert client.patch("/v1/posts/1", json={"slug": "d"}).json.get("former_slugs") is None
 
 
-@pytest.mark.both_engines
 def test_the_slug_that_is_replaced_can_be_given_as_a_former_one(client):
     for number, status in enumerate(("draft", "archived", "published"), 1):
         path = f"/v1/posts/{number}"
@@ -224,7 +220,6 @@ def test_anything_but_a_list_of_slugs_is_refused(client, post, value, told):
 # The history
 
 
-@pytest.mark.both_engines
 def test_a_post_in_the_trash_gives_them_up_and_gets_back_those_that_are_free(client, post, renamed, count):
     client.patch("/v1/posts/1", json={"former_slugs": ["a", "x"]})
     client.delete("/v1/posts/1")
@@ -242,7 +237,6 @@ def test_restoring_a_revision_leaves_them_alone(client, renamed):
     assert "former_slugs" not in client.post("/v1/posts/1/revisions/2/restore").json
 
 
-@pytest.mark.both_engines
 def test_a_post_that_cannot_be_read_gives_them_up_when_it_is_deleted(client, renamed, damage, count):
     damage("post", "document", "{")
     assert client.delete("/v1/posts/1").status_code == 204

@@ -178,8 +178,7 @@ def seen(client):
 
 
 @pytest.mark.both_engines
-@pytest.mark.usefixtures("scheduled")
-def test_a_scheduled_post_is_published_before_the_first_request_after_its_time(client, database, clock):
+def test_a_scheduled_post_is_published_before_the_first_request_after_its_time(client, database, clock, scheduled):
     clock.now = LATER_SECONDS - 1
     assert seen(client) == (["2"], ["1"], "scheduled")
     clock.now = LATER_SECONDS
@@ -194,9 +193,8 @@ LISTS = [*(f"/v1/posts?status=published{query}" for query in QUERIES), "/micropu
 
 
 @pytest.mark.both_engines
-@pytest.mark.usefixtures("scheduled")
 @pytest.mark.parametrize("path", LISTS)
-def test_whichever_list_is_read_first_has_the_published_post(client, clock, path):
+def test_whichever_list_is_read_first_has_the_published_post(client, clock, path, scheduled):
     clock.now = LATER_SECONDS - 1
     one = client.get(path).text.count("published")
     clock.now = LATER_SECONDS
@@ -209,26 +207,23 @@ def due(database):
     return lambda: [post_id for (post_id,) in database.rows(Post.select(Post.id).where(Post.status == "scheduled"))]
 
 
-@pytest.mark.usefixtures("scheduled")
 @cases("path", ["/healthz", "/readyz", "/v1/posts", "/settings/posts", "/micropub?q=source", "/no/such/path"])
-def test_a_stranger_publishes_nothing(stranger, clock, due, path):
+def test_a_stranger_publishes_nothing(stranger, clock, due, path, scheduled):
     clock.now = LATER_SECONDS
     stranger.get(path)
     stranger.get(path, headers={"Authorization": f"Bearer {new_key()}"})
     assert due() == [1]
 
 
-@pytest.mark.usefixtures("scheduled")
 @pytest.mark.parametrize("path", ["/v1/posts/2", "/v1/key", "/metrics", "/micropub?q=config", "/no/such/path"])
-def test_every_request_with_a_key_publishes(client, clock, due, path):
+def test_every_request_with_a_key_publishes(client, clock, due, path, scheduled):
     clock.now = LATER_SECONDS
     client.get(path)
     assert due() == []
 
 
 @pytest.mark.both_engines
-@pytest.mark.usefixtures("scheduled")
-def test_a_change_whose_body_arrives_after_the_time_changes_the_published_post(client, clock, due):
+def test_a_change_whose_body_arrives_after_the_time_changes_the_published_post(client, clock, due, scheduled):
     clock.now = LATER_SECONDS
     client.application.extensions["blogapi"].due_second = LATER_SECONDS  # as if another request had looked in vain
     assert client.patch("/v1/posts/1", json={"title": "B"}).json["status"] == "published"
@@ -259,8 +254,7 @@ def test_a_due_post_that_cannot_be_written_is_read_as_scheduled_and_tried_once_a
     assert due() == []
 
 
-@pytest.mark.usefixtures("scheduled")
-def test_a_large_due_post_is_published_before_the_request_too(client, clock, patch):
+def test_a_large_due_post_is_published_before_the_request_too(client, clock, patch, scheduled):
     patch(content="x" * 300_000)
     clock.now = LATER_SECONDS
     assert client.get("/v1/posts/1").json["status"] == "published"

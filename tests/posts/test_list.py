@@ -41,7 +41,6 @@ def some(post):
         post(title=str(number), status=status, tags=["Fizz Buzz/ä"] if number % 3 == 0 else [])
 
 
-@pytest.mark.usefixtures("some")
 @cases(
     ("query", "found"),
     [
@@ -65,7 +64,7 @@ def some(post):
         ("before=6&tag=Fizz%20Buzz/%C3%A4&status=draft", "3"),
     ],
 )
-def test_the_newest_come_first_filters_combine_and_the_links_visit_each_post_once(client, query, found):
+def test_the_newest_come_first_filters_combine_and_the_links_visit_each_post_once(client, query, found, some):
     assert "".join(titles(client, f"?{query}")) == found
     for limit in (1, 2, 3, 4, 6):
         pages = walk(client, f"/v1/posts?{query}&limit={limit}")
@@ -73,9 +72,8 @@ def test_the_newest_come_first_filters_combine_and_the_links_visit_each_post_onc
         assert ["".join(page) for page in pages] == (expected or [""])
 
 
-@pytest.mark.usefixtures("some")
 @pytest.mark.parametrize(("query", "found"), [("limit=" + "9" * 5000, "654321"), ("&&limit=2&", "65")])
-def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found):
+def test_a_limit_may_be_any_number_and_a_parameter_empty(client, query, found, some):
     assert "".join(titles(client, f"?{query}")) == found
 
 
@@ -143,14 +141,12 @@ def test_a_bad_parameter_is_named(client, query, wrong):
     assert message(client.get(f"/v1/posts?{query}")) == wrong
 
 
-@pytest.mark.usefixtures("some")
-def test_the_link_has_the_same_filters_and_never_the_host(client):
+def test_the_link_has_the_same_filters_and_never_the_host(client, some):
     answer = client.get("/v1/posts?tag=Fizz%20Buzz/%C3%A4&limit=1", headers={"Host": "evil.example"})
     assert answer.headers["Link"] == '</v1/posts?limit=1&tag=fizz%20buzz%2F%C3%A4&before=6>; rel="next"'
 
 
-@pytest.mark.usefixtures("some")
-def test_creating_and_deleting_posts_does_not_disturb_a_walk_through_the_pages(client, post):
+def test_creating_and_deleting_posts_does_not_disturb_a_walk_through_the_pages(client, post, some):
     link = client.get("/v1/posts?limit=2").headers["Link"]
     post(title="7")
     client.delete("/v1/posts/5")
@@ -195,9 +191,8 @@ def test_a_list_by_change_uses_indexes_by_time(plan, of_second, compared):
             assert used.startswith((f"updated_at{compared}", f"published_at{compared}")), (status, steps)
 
 
-@pytest.mark.usefixtures("some")
 @pytest.mark.parametrize("path", ["/v1/posts/1", "/v1/posts?limit=20&tag=a"])
-def test_a_read_takes_two_statements(client, statements, path):
+def test_a_read_takes_two_statements(client, statements, path, some):
     client.get("/v1/posts")
     with statements() as collected:
         client.get(path)
@@ -220,8 +215,7 @@ def full(post):
     post(excerpt="é\u2028\\", tags=[], content="\\")
 
 
-@pytest.mark.usefixtures("full")
-def test_any_selection_of_fields_returns_them_unchanged_and_in_order(client):
+def test_any_selection_of_fields_returns_them_unchanged_and_in_order(client, full):
     whole = client.get("/v1/posts").json
     draw = random.Random(1)
     some = [[name for name in FIELDS if draw.random() < 0.5] or FIELDS for _ in range(50)]

@@ -22,7 +22,6 @@ def titles(client, path):
 # Order
 
 
-@pytest.mark.usefixtures("dated")
 @cases(
     ("query", "found"),
     [
@@ -46,12 +45,11 @@ def titles(client, path):
         ("&before=2026-11-20T13:00:00Z_3&status=published", "519763"),
     ],
 )
-def test_the_latest_come_first_and_within_a_second_the_later_created(client, query, found):
+def test_the_latest_come_first_and_within_a_second_the_later_created(client, query, found, dated):
     assert titles(client, BY_DATE + query) == found
 
 
-@pytest.mark.usefixtures("dated")
-def test_the_links_visit_each_post_once_in_that_order(client):
+def test_the_links_visit_each_post_once_in_that_order(client, dated):
     for tag, status in product(("", "&tag=T"), ("", *(f"&status={status}" for status in STATUSES))):
         path = BY_DATE + tag + status
         in_order = titles(client, path)
@@ -61,8 +59,7 @@ def test_the_links_visit_each_post_once_in_that_order(client):
             assert "".join(map("".join, pages)) == in_order, path
 
 
-@pytest.mark.usefixtures("dated")
-def test_a_due_post_has_its_final_place(client, clock, change, post):
+def test_a_due_post_has_its_final_place(client, clock, change, post, dated):
     change(2, tags=["new"])
     post(title="X", status="published", tags=["new"], published_at="2026-11-20T11:00:00Z")
     post(title="Y", tags=["new"])
@@ -104,7 +101,6 @@ def years_2020_to_2023(post):
         post(title=year, status="published", published_at=f"202{year}-01-01T00:00:00Z")
 
 
-@pytest.mark.usefixtures("years_2020_to_2023")
 @cases(
     ("query", "years"),
     [
@@ -120,7 +116,7 @@ def years_2020_to_2023(post):
         ("&published_after=2023-01-02", ""),
     ],
 )
-def test_posts_in_a_date_range(client, query, years):
+def test_posts_in_a_date_range(client, query, years, years_2020_to_2023):
     assert titles(client, BY_DATE + query) == years
     assert walk(client, f"{BY_DATE}{query}&limit=1") == ([[year] for year in years] or [[]])
 
@@ -237,8 +233,7 @@ def changed(post, change, clock):
     change(1, excerpt="New")
 
 
-@pytest.mark.usefixtures("changed")
-def test_the_last_change_comes_first_and_updated_after_includes_its_second(client):
+def test_the_last_change_comes_first_and_updated_after_includes_its_second(client, changed):
     cases = {
         "sort=updated_at": "187965432",
         "sort=updated_at&status=published": "1953",
@@ -255,8 +250,7 @@ def test_the_last_change_comes_first_and_updated_after_includes_its_second(clien
     assert {query: titles(client, f"/v1/posts?{query}") for query in cases} == cases
 
 
-@pytest.mark.usefixtures("changed")
-def test_the_links_visit_each_post_once(client):
+def test_the_links_visit_each_post_once(client, changed):
     for filters in ("", "&status=published", "&status=scheduled", "&updated_after=2026-11-20T12:00:01Z"):
         in_order = "".join(map("".join, walk(client, f"{BY_CHANGE}{filters}")))
         for limit in range(1, 10):
@@ -264,8 +258,7 @@ def test_the_links_visit_each_post_once(client):
             assert "".join(map("".join, pages)) == in_order, (filters, limit)
 
 
-@pytest.mark.usefixtures("changed")
-def test_a_due_post_changed_when_it_became_due(client, app, clock):
+def test_a_due_post_changed_when_it_became_due(client, app, clock, changed):
     clock.now += 3600
     assert titles(client, "/v1/posts?sort=updated_at&limit=2") == "71"
     assert titles(client, f"/v1/posts?updated_after={LATER}") == "7"

@@ -41,9 +41,8 @@ def lakes(post):
     post(title="Fog, and the Lakes", content="Lake")
 
 
-@pytest.mark.usefixtures("lakes")
 @cases("limit", [1, 2, 3, 10])
-def test_posts_whose_title_has_all_words_come_first_and_both_groups_newest_first(database, limit):
+def test_posts_whose_title_has_all_words_come_first_and_both_groups_newest_first(database, limit, lakes):
     def found(q, **filters):
         return walk(FIND, database, q=q, sort="relevance", limit=limit, **filters)
 

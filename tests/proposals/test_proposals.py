@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.api.fixtures import LATER, answers, with_key
 from tests.conftest import message
 from tests.proposals.conftest import POST, apply, propose, titles
@@ -63,7 +61,6 @@ def test_only_fields_that_others_changed_to_something_else_are_conflicts(client,
     assert apply(client, proposal, "?force=true").json == before | changed
 
 
-@pytest.mark.both_engines
 def test_if_match_holds_at_a_proposal_and_when_it_is_applied(client, agent, post):
     post()
     etag = client.get(POST).headers["ETag"]
@@ -90,7 +87,6 @@ def test_the_same_change_by_the_same_key_is_the_same_proposal(client, agent, pos
     assert apply(client, first).json["title"] == "B"
 
 
-@pytest.mark.both_engines
 def test_a_site_wide_tag_change_is_made_in_the_proposals(client, agent, post):
     post(tags=["Bread", "Rye", "Old"])
     proposal = propose(agent, tags=["Bread", "Old", "New"], content='"tags":["Rye"]')
@@ -129,7 +125,6 @@ def test_a_tag_that_no_proposal_has_is_renamed_without_reading_one(client, agent
     assert read == {"spelt": 0, "bread": 1, "rye": 1}
 
 
-@pytest.mark.both_engines
 def test_the_id_of_a_proposal_is_never_used_again(client, agent, post):
     post()
     ids = []
@@ -222,7 +217,6 @@ def test_they_are_found_by_slug_and_only_at_their_post(client, agent, post):
     assert client.post(f"/v1/posts/by-slug/one/proposals/{proposal['id']}/apply").status_code == 200
 
 
-@pytest.mark.both_engines
 def test_pages_visit_each_proposal_once(client, agent, post, clock):
     for number in (1, 2):
         post()
@@ -256,7 +250,6 @@ def test_a_post_in_the_trash_hides_its_proposals(client, agent, post):
     assert apply(client, proposal).json["title"] == "B"
 
 
-@pytest.mark.both_engines
 def test_their_number_and_size_are_bounded(client, agent, post):
     for number in range(2):
         post(title=str(number))
@@ -274,7 +267,6 @@ def test_their_number_and_size_are_bounded(client, agent, post):
     assert sum(len(answer.json) for answer in answers(client, "/v1/proposals")) == 23
 
 
-@pytest.mark.both_engines
 def test_a_new_proposal_is_announced_to_webhooks_that_name_the_event(client, agent, post, subscribe, recorded):
     post(title="A", status="published")
     subscribe()

@@ -27,9 +27,7 @@ def proposed(client, agent, post, clock):
     propose(agent, title="C")
 
 
-@pytest.mark.both_engines
-@pytest.mark.usefixtures("proposed")
-def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database):
+def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database, proposed):
     for dry_run in (True, False):
         assert undone(database, "drafts-only", dry_run) == [
             ("changed back", "A", ""),
@@ -40,14 +38,12 @@ def test_undo_of_a_key_takes_back_what_was_applied_of_it(client, database):
     assert undone(database, "drafts-only") == []
 
 
-@pytest.mark.usefixtures("proposed")
-def test_undo_of_the_key_that_applied_and_of_all_keys_does_so_too(client, database):
+def test_undo_of_the_key_that_applied_and_of_all_keys_does_so_too(client, database, proposed):
     assert undone(database, "tests", True) == [("changed back", "A", "")]
     assert undone(database, None) == [("changed back", "A", ""), ("withdrawn", "A", "a proposal of drafts-only")]
 
 
-@pytest.mark.usefixtures("proposed")
-def test_undo_leaves_a_post_that_another_key_changed_since(client, database):
+def test_undo_leaves_a_post_that_another_key_changed_since(client, database, proposed):
     client.patch(POST, json={"excerpt": "x"})
     assert undone(database, "drafts-only") == [
         ("left", "A", "tests changed it since"),
@@ -65,7 +61,6 @@ def test_the_same_proposal_can_be_applied_again_after_undo_which_skips_refused_o
     assert undone(database, "drafts-only") == [("changed back", "A", "")]  # A refused proposal does not wait.
 
 
-@pytest.mark.both_engines
 def test_proposals_go_after_90_days_and_with_a_post_that_is_gone_for_good(client, agent, post, database, clock, count):
     for _ in range(4):
         post()
@@ -91,7 +86,6 @@ def test_without_a_history_the_proposals_go_with_the_post(own_app, count):
     assert (client.delete(POST).status_code, count(Proposal)) == (204, 0)
 
 
-@pytest.mark.both_engines
 def test_proposals_in_the_trash_count_for_every_bound(client, agent, post, database):
     for _ in range(2):
         post()
@@ -111,7 +105,6 @@ def test_proposals_in_the_trash_count_for_every_bound(client, agent, post, datab
     propose(agent, title="B")
 
 
-@pytest.mark.both_engines
 def test_a_damaged_proposal_is_a_503_and_can_be_deleted(client, agent, post, database):
     post()
     proposal = propose(agent, title="B")

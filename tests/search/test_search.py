@@ -43,8 +43,7 @@ def some(post):
     post(title="東京タワー", content="東京tower ไก่ 한국어", tags=["日本"])
 
 
-@pytest.mark.usefixtures("some")
-def test_posts_are_found_by_their_words(found):
+def test_posts_are_found_by_their_words(found, some):
     assert {q: found(q) for queries in FOUND.values() for q in queries} == {
         q: ids for ids, queries in FOUND.items() for q in queries
     }
@@ -57,8 +56,7 @@ def test_letters_without_a_decomposition_are_found_by_what_people_type_for_them(
     assert found("oe") == ""
 
 
-@pytest.mark.usefixtures("some")
-def test_a_search_combines_with_the_other_parameters(client, found):
+def test_a_search_combines_with_the_other_parameters(client, found, some):
     assert [found("lake", status=status) for status in ("published", "draft", "archived")] == ["1", "2", ""]
     assert found("eclair", tag="lake CONSTANCE") == "2"
     assert found("fog", tag="lake constance") == ""

@@ -283,8 +283,7 @@ def test_posts_that_change_while_the_index_is_built_again_are_indexed_once(clien
     sound_posts(config.database)
 
 
-@pytest.mark.usefixtures("outdated")
-def test_the_background_builds_the_index_again(database, found, background):
+def test_the_background_builds_the_index_again(database, found, background, outdated):
     background.turn()
     assert (index.rebuild_position(database), found("fog")) == (0, "321")
 

@@ -23,8 +23,7 @@ def quick(tmp_path_factory):
         yield service
 
 
-@pytest.mark.usefixtures("many_files")
-def test_a_thousand_slow_clients_do_not_slow_down_another(quick, opened):
+def test_a_thousand_slow_clients_do_not_slow_down_another(quick, opened, many_files):
     files = quick.open_files
     starts = [
         b"",

@@ -39,8 +39,7 @@ def test_operations_too_slow_for_shared_commits_work_without_them(plain):
         posts.find(plain, post_id)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_slow_read_ends_in_time_without_threads(plain):
+def test_a_slow_read_ends_in_time_without_threads(plain, impatient):
     numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000000)"
     with pytest.raises(Unavailable):
         plain.read_in_thread("client", lambda reader: reader.row(SQL(f"{numbers} SELECT count(*) FROM n")))

@@ -45,7 +45,6 @@ def some(post):
     post(tags=["STRASSE", "zebra", "go"])
 
 
-@pytest.mark.usefixtures("some")
 @cases(
     ("query", "pages"),
     [
@@ -56,7 +55,7 @@ def some(post):
         ("after=a", [["go", "STRASSE", "zebra"]]),
     ],
 )
-def test_following_links_visits_all_tags(client, query, pages):
+def test_following_links_visits_all_tags(client, query, pages, some):
     found = answers(client, f"/v1/tags?{query}")
     assert [[tag["name"] for tag in answer.json] for answer in found] == pages
 
@@ -90,8 +89,7 @@ def test_at_most_1000_tags_are_listed_at_once(client, database):
         assert answer.headers["Link"] == f'</v1/tags?limit=1000{status}&after=0999>; rel="next"'
 
 
-@pytest.mark.usefixtures("some")
-def test_a_tag_is_renamed_in_every_post(client, rename):
+def test_a_tag_is_renamed_in_every_post(client, rename, some):
     answer = rename("gO", " Golang ")
     assert (answer.status_code, answer.json) == (200, {"name": "Golang", "posts": 3})
     assert tags_of(client) == {"3": ["STRASSE", "zebra", "Golang"], "2": ["Golang"], "1": ["Golang", "Straße"]}
@@ -100,8 +98,7 @@ def test_a_tag_is_renamed_in_every_post(client, rename):
     assert tags(client) == [("Golang", 3), ("STRASSE", 2), ("zebra", 1)]
 
 
-@pytest.mark.usefixtures("some")
-def test_renaming_a_tag_to_an_existing_one_requires_merge(client, rename, count):
+def test_renaming_a_tag_to_an_existing_one_requires_merge(client, rename, count, some):
     before = tags_of(client)
     wrong = 'name: another tag has this name; "merge": true merges the two'
     assert message(rename("zebra", "go")) == wrong
@@ -112,8 +109,7 @@ def test_renaming_a_tag_to_an_existing_one_requires_merge(client, rename, count)
     assert count(PostTag) == 5
 
 
-@pytest.mark.usefixtures("some")
-def test_a_tag_is_removed_from_every_post(client):
+def test_a_tag_is_removed_from_every_post(client, some):
     answer = client.delete("/v1/tags/GO")
     assert (answer.status_code, answer.data) == (204, b"")
     assert tags_of(client) == {"3": ["STRASSE", "zebra"], "2": [], "1": ["Straße"]}
@@ -123,8 +119,7 @@ def test_a_tag_is_removed_from_every_post(client):
 
 
 @cases("name", ["%0A", "go%0A", "%0Ago", "go%0D%0A", "go%00", "go%E2%80%A8", "%20", "%1F", "no"])
-@pytest.mark.usefixtures("some")
-def test_an_unknown_or_impossible_tag_is_404(client, name):
+def test_an_unknown_or_impossible_tag_is_404(client, name, some):
     before = tags(client)
     for method in ("PATCH", "DELETE"):
         answer = client.open(f"/v1/tags/{name}", method=method, json={"name": "x"})
@@ -201,8 +196,7 @@ def two(post, schedule):
     schedule(2)
 
 
-@pytest.mark.usefixtures("two")
-def test_a_scheduled_post_counts_as_published_once_it_is_due(client, database, config, clock):
+def test_a_scheduled_post_counts_as_published_once_it_is_due(client, database, config, clock, two):
     clock.now = NOON + 3599
     assert tags(client, "published") == [("Go", 1), ("old", 1)]
     assert tags(client, "scheduled") == [("GO", 1), ("new", 1)]
@@ -215,8 +209,7 @@ def test_a_scheduled_post_counts_as_published_once_it_is_due(client, database, c
         sound_posts(config.database)
 
 
-@pytest.mark.usefixtures("two")
-def test_a_damaged_due_post_is_not_published(client, damage, schedule, clock):
+def test_a_damaged_due_post_is_not_published(client, damage, schedule, clock, two):
     schedule(1, SOON)
     damage("post", "document", None)
     assert tags(client, "scheduled") == [("GO", 2), ("new", 1), ("old", 1)]

@@ -26,8 +26,7 @@ def test_results_that_cannot_be_recorded_are_kept_and_nothing_is_sent_twice(
     assert len(receiver.messages) == 1
 
 
-@pytest.mark.usefixtures("impatient")
-def test_failed_pruning_is_repeated_at_the_next_turn(deliver, background, clock, count, database):
+def test_failed_pruning_is_repeated_at_the_next_turn(deliver, background, clock, count, database, impatient):
     deliver()
     clock.now += 31 * 24 * 3600
     with locked(database):

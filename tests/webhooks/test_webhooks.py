@@ -37,7 +37,6 @@ def test_a_webhook_has_its_own_secret_that_is_shown_once(client, subscribe):
 OPTIONS = {"headers": {"Authorization": "Bearer secret", "X-A": "b"}, "after_seconds": 60, "body": "dispatch"}
 
 
-@pytest.mark.both_engines
 def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client):
     created = client.post("/v1/webhooks", json={"url": URL} | OPTIONS)
     shown = SHOWN | {"header_names": ["Authorization", "X-A"], "after_seconds": 60, "body": "dispatch"}
@@ -50,7 +49,6 @@ def test_only_the_names_of_headers_are_shown_and_a_change_replaces_all(client):
     assert client.patch("/v1/webhooks/1", json={"headers": {}, "body": "event"}).json == SHOWN
 
 
-@pytest.mark.both_engines
 def test_events_can_be_chosen_and_a_change_can_leave_out_fields(client, subscribe):
     assert subscribe(events=["post.deleted", "ping", "post.deleted"])["events"] == ["post.deleted", "ping"]
     every = {"events": SHOWN["events"]}
@@ -155,7 +153,6 @@ def test_a_host_whose_look_up_takes_long_is_accepted(app, subscribe):
     assert subscribe(url="http://slow.example")["url"] == "http://slow.example"
 
 
-@pytest.mark.both_engines
 def test_there_are_at_most_50(client, subscribe):
     for _ in range(50):
         subscribe()
@@ -193,7 +190,6 @@ def test_a_missing_delivery_is_404(client, subscribe, post):
 # Deliveries
 
 
-@pytest.mark.both_engines
 def test_deliveries_are_listed_newest_first_at_most_100(client, subscribe, post, database):
     subscribe(events=["post.created"])
     for _ in range(101):
@@ -225,7 +221,6 @@ def test_a_webhook_that_is_off_gets_nothing_even_on_request(client, subscribe):
         assert message(answer) == "active: the webhook is inactive; set `active` to true first"
 
 
-@pytest.mark.both_engines
 def test_deleting_the_last_webhook_deletes_its_events(client, subscribe, post, types, count):
     subscribe(events=["post.created"]), subscribe()
     post(status="published")

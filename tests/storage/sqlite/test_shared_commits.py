@@ -65,8 +65,7 @@ def test_a_write_that_fails_after_a_change_is_undone_and_the_others_get_their_ow
     assert slugs() == ["a", "b", "c", "d"]
 
 
-@pytest.mark.usefixtures("uncollected")
-def test_the_arguments_of_failing_operations_are_freed_immediately(database):
+def test_the_arguments_of_failing_operations_are_freed_immediately(database, uncollected):
     class Argument:
         """A large object."""
 
@@ -91,8 +90,7 @@ def test_the_arguments_of_failing_operations_are_freed_immediately(database):
     assert [reference() for reference in references] == [None] * 3
 
 
-@pytest.mark.usefixtures("uncollected")
-def test_what_a_failed_operation_has_read_is_freed_before_the_next_one_of_its_transaction(database):
+def test_what_a_failed_operation_has_read_is_freed_before_the_next_one_of_its_transaction(database, uncollected):
     class Read:
         """A large object."""
 

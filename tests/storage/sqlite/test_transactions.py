@@ -68,8 +68,7 @@ def test_others_can_read_during_a_write_in_a_thread(database, slugs):
     assert slugs() == ["a"]
 
 
-@pytest.mark.usefixtures("impatient")
-def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs):
+def test_only_one_write_in_a_thread_runs_at_a_time_and_the_next_does_not_wait_forever(database, slugs, impatient):
     def operation(tx):
         add(tx, "a")
         with pytest.raises(Unavailable, match="locked"):
@@ -90,8 +89,7 @@ def test_a_write_in_a_thread_does_not_release_the_connections_locks(database, pa
     assert path.with_name("blog.db-wal").exists()
 
 
-@pytest.mark.usefixtures("uncollected")
-def test_the_arguments_of_a_write_that_continues_in_a_thread_are_freed_immediately(database):
+def test_the_arguments_of_a_write_that_continues_in_a_thread_are_freed_immediately(database, uncollected):
     class Large:
         """A post of 1 MB."""
 
@@ -147,8 +145,7 @@ def read_forever(reader):
     return reader.row(FOREVER)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_read_in_a_thread_ends_in_time(database, slugs):
+def test_a_read_in_a_thread_ends_in_time(database, slugs, impatient):
     with pytest.raises(Unavailable, match="interrupted") as caught:
         database.read_in_thread("client", read_forever)
     assert caught.value.retry_after == 1
@@ -182,8 +179,7 @@ def test_clients_with_long_reads_do_not_keep_another_waiting(database):
     assert read_during(database, *"abcd", "other") == "read"
 
 
-@pytest.mark.usefixtures("impatient")
-def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database):
+def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database, impatient):
     def work_during(*clients):
         client, *others = clients
         return database.compute_in_thread(client, lambda: work_during(*others) if others else "done")
@@ -193,9 +189,8 @@ def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database):
         work_during("same", "same")
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
-def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients):
+def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients, impatient):
     with pytest.raises(Unavailable, match="locked") as caught:
         read_during(database, *clients)
     assert caught.value.retry_after == 1
