@@ -20,10 +20,10 @@ from blogapi.storage.setup import EMPTY, MISSING, SCHEMA, TABLE, Contents, Sqlit
 from blogapi.storage.sqlite import Sqlite
 from blogapi.wings.search import index
 
-Progress = Callable[[Iterable, int], Iterator]
-# Derived tables, which each database fills by itself
+Progress = Callable[[Iterable, int], Iterable]
+# Derived tables: each database fills its own
 FILLED = ("image_total", "search_rebuild", "upload")
-# The webhooks of a database before version 13, whose options were in a separate table
+# The webhooks before version 13, which kept their options in a table
 OLD_WEBHOOKS = """(
     SELECT webhook.*, coalesce(headers, '{}') AS headers, coalesce(after_seconds, 0) AS after_seconds,
         coalesce(body, 'event') AS body
@@ -39,10 +39,10 @@ def backup(engine: Engine, path: Path) -> None:
         copy(engine, Sqlite(path))
 
 
-def copy(source: Engine, target: Engine, progress: Progress | None = None) -> None:
+def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count: rows) -> None:
     """Copy one consistent state of a database to an empty one; all of it or nothing.
 
-    `progress(rows, count)` must yield the rows. Raises Unavailable, and OSError for files.
+    `progress(rows, count)` must return the rows. Raises Unavailable, and OSError for files.
     """
     with snapshot(source) as contents, filling(target) as filled:
         version, stored_tables = contents.version(), contents.tables()  # An older version has fewer tables.
@@ -52,24 +52,21 @@ def copy(source: Engine, target: Engine, progress: Progress | None = None) -> No
             origin = OLD_WEBHOOKS if table == "webhook" and "webhook_options" in stored_tables else table
             columns = [name for name in filled.columns(table) if name in contents.columns(origin)]
             rows = contents.rows(f"SELECT {', '.join(columns)} FROM {origin}")
-            if progress:
-                ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
-                rows = progress(rows, count)
-            filled.add(table, columns, rows)
+            ((count,),) = contents.rows(f"SELECT count(*) FROM {table}")
+            filled.add(table, columns, progress(rows, count))
         filled.last_ids = contents.last_ids
         filled.complete(version)
     _index_posts(target, progress)
 
 
-def _index_posts(target: Engine, progress: Progress | None) -> None:
+def _index_posts(target: Engine, progress: Progress) -> None:
     """Index the posts of a new copy. If that is interrupted, the server continues."""
     # Afterwards, the models belong to the source again.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
         database = Database(target)
-        posts: Iterable = index.rebuild(database)
         ((count,),) = database.rows(SQL("SELECT count(*) FROM post"))
-        deque(progress(posts, count) if progress else posts, maxlen=0)
+        deque(progress(index.rebuild(database), count), maxlen=0)
         index.tidy(database)
 
 
@@ -79,38 +76,31 @@ def tables() -> list[str]:
     return [table for table in TABLE.findall(shared) if table not in FILLED]
 
 
-@contextmanager
-def snapshot(engine: Any) -> Iterator[Contents]:
-    """Open a connection to one consistent state of a database of any version. Raises Unavailable."""
-    is_sqlite = isinstance(engine, Sqlite)
-    with read_file(engine.path) if is_sqlite else engine.snapshot() as contents:
-        if is_sqlite:
-            contents.execute("BEGIN")
-        yield contents
+def snapshot(engine: Any) -> AbstractContextManager[Contents]:
+    """Open one consistent state of a database of any version. Raises Unavailable."""
+    return read_file(engine.path, "BEGIN") if isinstance(engine, Sqlite) else engine.snapshot()
 
 
 def filling(engine: Any) -> AbstractContextManager[Contents]:
-    """Set up an empty database, and open it to fill it."""
+    """Set up an empty database to be filled. Raises Unavailable, OSError."""
     return fill_file(engine.path) if isinstance(engine, Sqlite) else engine.filling()
-
-
-# SQLite files
 
 
 @contextmanager
 def connect(file: str, **options: bool) -> Iterator[SqliteContents]:
-    """Open a SQLite database in autocommit mode; close it at the end."""
+    """Open a SQLite database in autocommit mode, and close it after the block."""
     with closing(sqlite3.connect(file, isolation_level=None, **options)) as connection:
         yield SqliteContents(connection)
 
 
 @contextmanager
-def read_file(path: Path) -> Iterator[SqliteContents]:
-    """Open a SQLite database of any version for reading. Raises Unavailable if it is missing or damaged."""
+def read_file(path: Path, statement: str = "") -> Iterator[SqliteContents]:
+    """Open a SQLite database of any version, and run a statement. Raises Unavailable if it is missing or damaged."""
     if not path.exists():
         raise Unavailable(MISSING.format(path))
     try:
         with connect(f"{path.as_uri()}?mode=rw", uri=True) as contents:  # This does not create a missing file.
+            contents.execute(statement)
             yield contents
     except sqlite3.Error as error:
         raise Unavailable(f"cannot copy the database {path}: {error}") from error
@@ -146,9 +136,9 @@ def write_backup(file: Path, path: Path) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[str]:
-    """Yield the name of an empty file of mode 0600; at the end, check the database in it and rename it to `path`.
+    """Yield the name of an empty file; after the block, check the database in it and rename it to `path`.
 
-    So `path` is never incomplete, and never overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
+    So `path` is never incomplete and never overwritten. Raises FileExistsError, OSError, sqlite3.Error, Unavailable.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -162,7 +152,7 @@ def new_file(path: Path) -> Iterator[str]:
             raise Unavailable(f"the database is damaged: {result}")
         _sync(part)
         try:
-            os.link(part, path)  # one step, which overwrites nothing
+            os.link(part, path)  # atomic, and overwrites nothing
         except OSError:  # The file exists, or the file system has no links; the errors for that differ.
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             os.replace(part, path)
