@@ -15,7 +15,6 @@ CACHED = (
     sites.roots_of,
     sites.site_of,
     sites.names_in,
-    inherited._of_folders,
     inherited._of_folder,
     exclusions._exclusions,
 )

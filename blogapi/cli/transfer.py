@@ -75,10 +75,9 @@ def import_posts(
 ) -> None:
     """Import Markdown files, folders and exports.
 
-    Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). Feeds
-    and zip archives of all these are read, too. A post that already has the slug is updated, so a second import changes
-    nothing. Images that can be found are stored, too, and links point to them. Invalid files are reported with the
-    reason; the others are imported, and the exit status is 1. After an interruption, repeat the command.
+    Exports come from WordPress or Blogger (.xml, .atom), Ghost (.json), Medium or Substack (their folders). PATH can
+    also be a feed, or a zip archive. A post with the same slug is updated, so a second import changes nothing. Images
+    are stored with the posts. Invalid files are reported, the others imported, and the exit status is 1.
     """
     config = Config.from_environ(os.environ)
     if fetch_images and no_images:

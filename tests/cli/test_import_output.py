@@ -127,7 +127,7 @@ def test_a_post_without_content_in_an_export_is_refused_and_the_others_are_impor
 
 def test_posts_of_an_unknown_program_are_published_only_by_an_option_and_stay_as_they_are_later(run, folder, storage):
     top = folder(a="---\ndate: 2020-01-02\n---\nA", b="---\ndate: 2020-01-02\nunlisted: true\n---\nB")
-    way = "nothing says that they were public; --publish publishes them."
+    way = "nothing says they were public; --publish publishes them."
     assert f"Drafts with a date: 1 post ({top}/a.md): {way}" in run("import", top)[1]
     assert {slug: post["status"] for slug, post in stored(storage).items()} == {"a": "draft", "b": "draft"}
     assert run("import", "--publish", top)[1][0] == "made 0, changed 1, unchanged 1, refused 0"

@@ -93,6 +93,7 @@ def long_list(count):
         (f"excerpt: {'word ' * 250}", {"long texts": 3}, {"excerpt": ("word " * 200).strip()}),
         (f"description: {'x' * 1001}", {"long texts": 3}, {"excerpt": "x" * 1000}),
         (f"tags: [{'x' * 65}, b]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
+        (f"tags: [{'x' * 65}, b, B]", {"many tags": 3}, {"tags": ["x" * 64, "b"]}),
         (f"tags: [{long_list(61)}]", {"many tags": 3}, {"tags": long_list(50).split(", ")}),
         ('a: "x\\x85y"\nb: {"\\x80c": [1]}', {"control characters": None}, {"params": {"a": "xy", "b": {"c": [1]}}}),
         (f"a: 1\n? {'b' * 65}\n: 2", {"large params": (4, f"`{'b' * 40}…`")}, {"params": {"a": 1}}),

@@ -36,46 +36,38 @@ def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetail
             fields[name] = text[: longest + 1].rpartition(" ")[0].rstrip() or text[:longest]
             params = params | {name: params.get(name, text)}
             notes.setdefault(Note.LONG_TEXTS, file.line_of(name))
-    tags: dict[str, str] = {}
-    for tag in fields.get("tags", ()):
-        tags.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
-    if len(tags) < len(fields.get("tags", ())):  # Repeated tags count once.
-        fields["tags"] = [*tags.values()]
-    if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in fields.get("tags", ())):
-        fields["tags"] = [*tags.values()][:MAX_TAGS]
-        notes[Note.MANY_TAGS] = file.line_of("tags")
-    left_out: dict[str, None] = {}
-    if params := _fitting({name: _with_valid_names(value, name, left_out) for name, value in params.items()}, left_out):
-        fields["params"] = params
-    else:
-        fields.pop("params", None)
-    if left_out:
-        notes[Note.LARGE_PARAMS] = file.line_of(next(iter(left_out))), ", ".join(map(shortened, left_out))
+    if tags := fields.get("tags", []):
+        distinct: dict[str, str] = {}
+        for tag in tags:
+            distinct.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
+        if len(distinct) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
+            notes[Note.MANY_TAGS] = file.line_of("tags")
+        fields["tags"] = [*distinct.values()][:MAX_TAGS]
+    fields["params"] = fitting = _fitting(_with_valid_names(params))
+    if not fitting:
+        del fields["params"]
+    if left_out := [name for name, value in params.items() if (name, value) not in fitting.items()]:
+        notes[Note.LARGE_PARAMS] = file.line_of(left_out[0]), ", ".join(map(shortened, left_out))
     return notes
 
 
-def _with_valid_names(value: Any, top: str, left_out: dict[str, None]) -> Any:
-    """Return a value without parts whose names are too long or invisible; if there are any, add `top` to `left_out`."""
+def _with_valid_names(value: Any) -> Any:
+    """Return a value without parts whose names are too long or invisible."""
     if isinstance(value, list):
-        return [_with_valid_names(part, top, left_out) for part in value]
-    if not isinstance(value, dict):
-        return value
-    valid = {name: _with_valid_names(part, top, left_out) for name, part in value.items() if is_name(name)}
-    left_out |= {top: None} if len(valid) < len(value) else {}
-    return valid
+        return list(map(_with_valid_names, value))
+    if isinstance(value, dict):
+        return {name: _with_valid_names(part) for name, part in value.items() if is_name(name)}
+    return value
 
 
-def _fitting(params: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
-    """Return params without invalid names, and without the largest values if they do not fit."""
-    left_out |= {name: None for name in params if not is_name(name)}
-    params = {name: value for name, value in params.items() if is_name(name)}
+def _fitting(params: dict[str, Any]) -> dict[str, Any]:
+    """Return params without the largest values if they do not fit."""
     for name in sorted(params, key=lambda name: len(json.dumps(params[name])), reverse=True):
         try:
             check_params(params)
             break
         except ParamsError as error:
             wrong = next((param for param in params if error.place.startswith(f".{param}")), name)
-            left_out[wrong] = None
             params = {other: value for other, value in params.items() if other != wrong}
     return params
 

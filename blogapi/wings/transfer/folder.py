@@ -33,10 +33,8 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
     """Return whether a file exists, or its folder cannot be read. The path may be relative to an open folder."""
     try:
         os.lstat(path, dir_fd=folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
     return True
 
 
@@ -116,10 +114,9 @@ def read_text(path: Path, roots: tuple[str, ...]) -> str:
 
 
 def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
-    """Return the mapping in a file, its names in lower case; other values count as an empty one. Raises DataError."""
-    text = read_text(path, roots)
+    """Return the mapping in a file, its names in lower case; {} if it contains no mapping. Raises DataError."""
     try:
-        values = LOADERS.get(path.suffix, load_yaml)(text)
+        values = LOADERS.get(path.suffix, load_yaml)(read_text(path, roots))
     except ValueError as error:
         raise DataError(str(error)) from None
     return {str(name).lower(): value for name, value in values.items()} if isinstance(values, dict) else {}

@@ -62,8 +62,11 @@ class LocalImages:
         self._addresses: dict[str, str] = {}  # addresses by file; empty for a refused one
         self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
 
-    def find(self, address: str, folder: Path | None) -> str | None:
-        """Return the real path of the file that an address points to, if it is below one of the roots."""
+    def find(self, address: str, folders: Iterable[Path]) -> str | None:
+        """Return the real path of the file that an address points to, if it is below one of the roots.
+
+        A relative address may point into any of these folders.
+        """
         match = ADDRESS_PARTS.match(LIQUID_FILTER.sub(r"\1", address))
         assert match is not None  # An empty pattern matches every text.
         path = unquote(match["path"])
@@ -72,7 +75,7 @@ class LocalImages:
             tops = self.with_host if match["host"] else self.without_host
             candidates = (candidate for top in tops for candidate in _below_root(top, path))
         else:
-            candidates = [folder / path] if folder and IS_RELATIVE.match(address) else []
+            candidates = [folder / path for folder in folders] if IS_RELATIVE.match(address) else []
         return next(filter(None, map(self._allowed, candidates)), None)
 
     def _allowed(self, path: Path) -> str | None:
@@ -135,17 +138,17 @@ class ImageStore:
     def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
         """Store the image in an open file; remember the address it was fetched from, if any."""
         image, kept = images.identify(file, name)
-        is_known = self.is_stored(image.id)
-        if not is_known and image.bytes > self.bytes_left():
-            raise InvalidImage("the images would exceed BLOGAPI_IMAGES_MB")
-        if not is_known and self.dry_run:
-            self._foreseen[image.id] = image.bytes
-        elif not is_known:
-            image = image._replace(upload=images.new_upload(self.database))
-            images.store(partial(write_patiently, self.database), image, kept.parts(file, PART_BYTES))
+        if is_new := not self.is_stored(image.id):
+            if image.bytes > self.bytes_left():
+                raise InvalidImage("the images would exceed BLOGAPI_IMAGES_MB")
+            if self.dry_run:
+                self._foreseen[image.id] = image.bytes
+            else:
+                image = image._replace(upload=images.new_upload(self.database))
+                images.store(partial(write_patiently, self.database), image, kept.parts(file, PART_BYTES))
         if fetched_from:
             write_patiently(self.database, images.remember_fetched, fetched_from, image.id)
-        self.counts["known" if is_known else "new"] += 1
+        self.counts["new" if is_new else "known"] += 1
         return image
 
     def bytes_left(self) -> int:
@@ -157,16 +160,15 @@ class ImageStore:
 class Placement:
     """Replaces the addresses of images in one post; collects their files, and the addresses that are not found.
 
-    `folder` contains the post's own file, and is below `top`, a folder that was given. The `site` goes in front of
-    relative addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked for.
+    The first of the `folders` contains the file of the post, and is below the given folder `top`. `site` precedes
+    relative addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked up.
     """
 
     images: LocalImages | None
     site: str | None
     hosts: Counter[str]
-    folder: Path | None
-    top: Path | None
-    assets: Path | None = None  # a folder of images of this post alone
+    top: Path | None = None
+    folders: Sequence[Path] = ()
     files: dict[str, None] = field(default_factory=dict, init=False)
     missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses, in their order
     is_lost: bool = field(default=False, init=False)  # whether an address of this service leads to no image
@@ -188,25 +190,23 @@ class Placement:
             notes |= {Note.IMAGES_IN_PARAMS: None} if len(self.missing) > known else {}
         return notes | ({Note.LOST_IMAGES: None} if self.is_lost else {})
 
-    def _use(self, *files: str | None) -> str:
-        """Return the new address of the image in the first of these files that was found."""
-        file = next(filter(None, files), "")
-        address = self.images.address_of(file) if self.images and file else ""
-        if address:
-            self.files[file] = None
-        return address
+    def _stored(self, *addresses: str) -> str:
+        """Return the new address of the image at the first of these addresses that leads to a file; else ""."""
+        files = (self.images.find(address, self.folders) for address in addresses) if self.images else ()
+        return self._use(next(filter(None, files), None))
 
-    def _find(self, address: str) -> str | None:
-        file = self.images.find(address, self.folder) if self.images else None
-        return file or (self.images.find(address, self.assets) if self.images and self.assets else None)
+    def _use(self, file: str | None) -> str:
+        new_address = self.images.address_of(file) if self.images and file else ""
+        self.files |= {file: None} if file and new_address else {}
+        return new_address
 
     def _placed(self, address: str) -> str:
         """Return the new address of an image; count its host if it is not ours."""
-        if new_address := self._use(self._find(address)):
+        if new_address := self._stored(address):
             return new_address
         if IS_RELATIVE.match(address):
             self.missing[address] = None
-        below = "/".join(self.folder.parts[len(self.top.parts) :]) if self.folder and self.top else ""
+        below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""
         address = absolute(address, self.site, below)
         if (host := host_of(address)) and not (self.images and address.startswith(f"{self.images.url}/")):
             self.hosts[host] += 1
@@ -216,9 +216,9 @@ class Placement:
         """Return the new address of an image in params, or the value as it is."""
         if not IN_PARAMS.fullmatch(value):
             return value
-        below_static = f"/{value}" if IS_RELATIVE.match(value) else value
-        new_address = self._use(self._find(value), self._find(below_static))
-        if not new_address and IS_RELATIVE.match(value) and " " not in value:
+        is_relative = IS_RELATIVE.match(value)
+        new_address = self._stored(value, f"/{value}") if is_relative else self._stored(value)
+        if not new_address and is_relative and " " not in value:
             self.missing[value] = None
         return new_address or value
 
@@ -232,7 +232,7 @@ class Placement:
 
     def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
         """Return the new address of an image whose address an export wrote."""
-        new_address = self._use(self._find(match["path"])) if self.folder else ""
+        new_address = self._stored(match["path"])
         if not new_address and match["service"] == f"{images.url}/" and not images.is_stored(Path(match["path"]).stem):
             self.is_lost = True
             self.missing[match["path"]] = None

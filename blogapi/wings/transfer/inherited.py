@@ -12,7 +12,7 @@ from blogapi.wings.markdown.programs import ANY, SCRIPTS
 from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.exclusions import EXCLUDING_FILES, Patterns, excluded_by
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
-from blogapi.wings.transfer.sites import Site, files_in, folders_up_to, mappings, names_in, roots_of
+from blogapi.wings.transfer.sites import Site, collections_in, files_in, folders_up_to, mappings, names_in, roots_of
 
 # Names of files that are not published: in Astro, Docusaurus and Jekyll, in Blot, by custom, and in Nuxt
 DRAFT_NAME = re.compile(
@@ -31,8 +31,8 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
     for file in files_in(path.parent, [name.format(path.stem) for name in ANY.post_data_files]):
         yield from _read(file, roots_of(bound))
     parts = tuple(part.lower() for part in path.parts[len(bound.parts) :])
-    entries = chain(_of_folders(path.parent, bound), _of_site(site, {tag.lower() for tag in tags}))
-    for entry in entries:
+    of_folders = chain.from_iterable(_of_folder(folder, bound) for folder in folders_up_to(bound, path.parent))
+    for entry in chain(of_folders, _of_site(site, {tag.lower() for tag in tags})):
         targets = mappings(entry.values.get("_target", entry.values.get("target")))  # Hugo and Jekyll can limit values.
         if not targets or any(_is_target(target, parts) for target in targets):
             yield entry
@@ -52,17 +52,10 @@ def _of_names(path: Path, bound: Path, site: Site) -> Iterator[Inherited]:
     if DRAFT_NAME.fullmatch(path.stem):
         yield Inherited("its name", why=shown(f"its name: {path.name}"))
     if site.program.hides_underscore_folders and site.values is not None:
-        collections = site.values.get("collections") or ()
-        known = {"_posts", "_drafts", *(f"_{name}" for name in collections if isinstance(collections, dict | list))}
+        known = {"_posts", "_drafts", *(f"_{name}" for name in collections_in(site.values))}
         for folder in path.parts[len(bound.parts) : -1]:
             if folder.startswith("_") and folder not in known:
                 yield Inherited("its path", why=shown(f"its folder: {folder}"))
-
-
-@cache
-def _of_folders(folder: Path, bound: Path) -> tuple[Inherited, ...]:
-    """Return the values in the data files of a folder, and of those above it."""
-    return tuple(chain.from_iterable(_of_folder(parent, bound) for parent in folders_up_to(bound, folder)))
 
 
 @cache
@@ -123,17 +116,13 @@ def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:
     yield Inherited(name, _literals(str(values.get("default_metadata"))))  # Pelican
     yield from (Inherited(name, part) for part in mappings(values.get("cascade")))
     for default in mappings(values.get("defaults")):
-        scope, own = default.get("scope"), default.get("values")
-        if isinstance(own, dict):
-            yield Inherited(name, own | {"_target": scope})
-    collections = values.get("collections", {})  # If this is a list, none is published.
-    for label in collections if "_posts" in site.program.post_folders and isinstance(collections, dict | list) else ():
-        options = collections[label] if isinstance(collections, dict) else {}
-        output = options.get("output", "false") if isinstance(options, dict) else "false"
+        for own in mappings(default.get("values")):
+            yield Inherited(name, own | {"_target": default.get("scope")})
+    for label, options in collections_in(values).items() if "_posts" in site.program.post_folders else ():
         if label != "posts":
-            yield Inherited(name, {"output": output, "_target": {"type": str(label)}}, is_default=False)
-    encrypt = values.get("encrypt")
-    encrypted = mappings(encrypt.get("tags")) if isinstance(encrypt, dict) else []
+            of_label = {"output": options.get("output", "false"), "_target": {"type": label}}
+            yield Inherited(name, of_label, is_default=False)
+    encrypted = [tag for options in mappings(values.get("encrypt")) for tag in mappings(options.get("tags"))]
     hidden = tags & {str(tag.get("name")).lower() for tag in encrypted}
     yield from (Inherited(name, why=f"the tag {tag} in {name}") for tag in sorted(hidden))
 

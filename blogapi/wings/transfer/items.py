@@ -27,11 +27,7 @@ class Note(StrEnum):
     """A note: its name, how a report begins its line, and what to know or do."""
 
     HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
-    NOT_PUBLISHED = (
-        "not published",
-        "Drafts with a date:",
-        "nothing says that they were public; --publish publishes them",
-    )
+    NOT_PUBLISHED = "not published", "Drafts with a date:", "nothing says they were public; --publish publishes them"
     NO_INDEX = "no index", "Hidden from search engines:", "the new site has to say so, too"
     OTHER_DATES = "other dates", "Drafts without a date:", "--date-from NAME takes such a name for the date"
     NO_DATES = "no dates", PUBLISHED_NOW, "no date was recognized; use `date`"

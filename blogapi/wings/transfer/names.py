@@ -68,6 +68,12 @@ def language_of(path: Path, values: Mapping[str, Any]) -> str:
     return next((text for text in candidates if isinstance(text, str) and LANGUAGE_CODE.fullmatch(text)), "")
 
 
+def title_of(text: str, name: str) -> tuple[str, Note]:
+    """Return a title for a post without one, from its text or else its name, and a note that says which."""
+    title = title_from_text(text)
+    return (title, Note.TITLES) if title else (title_from_name(name), Note.TITLES_FROM_NAMES)
+
+
 def title_from_name(name: str) -> str:
     """Return a title made from the name of a file. A date, or a name with spaces (Obsidian), stays as it is."""
     if any(map(str.isspace, name)) or rfc3339_or_empty(name):
@@ -103,9 +109,9 @@ def infer(
     name, day = name_and_date(path, folders, address, program, zone)
     fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
     if not fields.get("title"):
-        title = "" if program.titles_from_names or any(map(str.isspace, name)) else title_from_text(fields["content"])
-        fields["title"] = title or title_from_name(shown(name))
-        notes.append(Note.TITLES if title else Note.TITLES_FROM_NAMES)
+        is_in_name = program.titles_from_names or any(map(str.isspace, name))
+        fields["title"], note = title_of("" if is_in_name else fields["content"], shown(name))
+        notes.append(note)
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
     _add_time(fields, file.others.get("time"), zone)

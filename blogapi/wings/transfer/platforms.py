@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -197,32 +198,28 @@ def read_substack(path: Path) -> Iterator[ExportedPost | LeftOut]:
     """Yield the posts of an export. Raises MarkdownError."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
+            rows = csv.DictReader(file, restval="")
             if not {*(rows.fieldnames or ())} >= SUBSTACK_COLUMNS:
                 raise MarkdownError("not an export of Substack")
-            for row in rows:
-                yield _substack_post(
-                    path.parent, {name: value or "" for name, value in row.items() if isinstance(value, str)}
-                )
+            yield from map(partial(_substack_post, path.parent), rows)
     except (csv.Error, UnicodeDecodeError) as error:
         raise MarkdownError(f"not valid CSV: {error}") from None
 
 
 def _substack_post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
-    number, _, slug = row.get("post_id", "").partition(".")
-    is_published, when = row.get("is_published", "").lower() == "true", rfc3339_or_empty(row.get("post_date", ""))
-    status = "published" if is_published else "draft"
-    fields = {"slug": slug, "title": row.get("title", ""), "status": status, "published_at": when}
+    number, _, slug = row["post_id"].partition(".")
+    status, when = "published" if row["is_published"].lower() == "true" else "draft", rfc3339_or_empty(row["post_date"])
+    fields = {"slug": slug, "title": row["title"], "status": status, "published_at": when}
     fields |= {"excerpt": row.get("subtitle", "")}
-    path = folder / "posts" / f"{row.get('post_id', '')}.html"
+    path = folder / "posts" / f"{row['post_id']}.html"
     post = ExportedPost(number, fields, created_at=when, paths=(f"/p/{slug}",) if slug else (), file=str(path))
-    post.date_text = row.get("post_date", "")
+    post.date_text = row["post_date"]
     post.values = {"audience": row.get("audience", ""), "status": status}
     try:
         with open_below(path, real_folders([folder])) as file:
             post.fields["html"] = file.read(MAX_FILE_BYTES).decode()
     except FileNotFoundError:
-        if not is_published:
+        if status == "draft":
             return LeftOut("draft without text")
         post.error = "its HTML file is missing"
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
 LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list every post with the reason
-UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that do not stand for a byte of a file name
+UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates, except those for bytes in file names
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
 # The summary's words for these outcomes, which scripts read
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
@@ -31,13 +31,13 @@ class Report:
         self.dry_run = dry_run
         self.redirects = redirects  # receives one line for each old address
         self.images = images  # counts
-        # Archives by the folders of their files
+        # Archives by the folders to which they were unpacked
         self.archives = {str(folder): str(path) for folder, path in archives.items() if folder != path}
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
         self.params: Counter[str] = Counter()  # names that were kept
         self.places: defaultdict[Note, list[str]] = defaultdict(list)  # places, by kind of note
         if redirects and not dry_run:
-            redirects.write("")  # opens the file, so that an error comes before anything is stored
+            redirects.write("")  # Open the file now: an error must come before anything is stored.
 
     def print_all(self, results: Iterable[ImportResult], sources: Sources) -> int:
         """Add the results, and print the counts even after an interruption; return the exit status."""
@@ -57,7 +57,7 @@ class Report:
         say(text, err)
 
     def add(self, outcome: str, checked: Checked) -> None:
-        """Count a result and write its redirects. Print why it failed, or in a dry run what would happen."""
+        """Count a result and write its redirects. Print the reasons of a failure and, in a dry run, every result."""
         self.outcomes[outcome] += 1
         if not isinstance(checked, Item):
             for reason in checked:
@@ -67,12 +67,11 @@ class Report:
         self.images["missing"] += len(checked.missing)
         for what, note in checked.notes.items():
             if what in (Note.NO_DATES, Note.NO_DATES_IN_EXPORTS) and outcome == "unchanged":
-                # An earlier import published it at that time.
-                continue
+                continue  # An earlier import published it.
             line, names = note if isinstance(note, tuple) else (note, "")
             place = f"{checked.source}:{line}" if line else checked.source
             self.places[what].append(place + (f" has {names}" if names else ""))
-        redirects = list(redirects_of(checked))
+        redirects = redirects_of(checked)
         if redirects and Note.OTHER_SLUGS not in checked.notes:
             self.places[Note.OLD_ADDRESSES].append(checked.source)
         if self.dry_run:
@@ -84,27 +83,24 @@ class Report:
         """Print the counts of posts and images, what was left out, and the notes."""
         for line in (*refused_images(sources), *(() if self.outcomes.total() else sources.advice())):
             self._say(line)
+        for line in self._lines(sources):
+            self._say(line, err=False)
+
+    def _lines(self, sources: Sources) -> Iterator[str]:
+        yield from settings_of(sources)
         would_be = "would be " if self.dry_run else ""
-        lines = list(settings_of(sources))
-        lines += [
-            would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})
-        ]
+        yield would_be + counted({SUMMARY.get(outcome, outcome): count for outcome, count in self.outcomes.items()})
         if self.images.total():
-            lines.append(f"images: {counted(self.images)}")
-        lines += left_out(sources, "Not imported")
+            yield f"images: {counted(self.images)}"
+        yield from left_out(sources, "Not imported")
         if self.params:
-            lines.append(f"params: {counted(dict(self.params.most_common()))}")
+            yield f"params: {counted(dict(self.params.most_common()))}"
         if hosts := +sources.hosts:
-            others = plural(hosts.total(), "image")
-            lines.append(f"On other hosts: {others} ({counted(dict(hosts.most_common()))}).")
+            yield f"On other hosts: {plural(hosts.total(), 'image')} ({counted(dict(hosts.most_common()))})."
         for note in Note:
             if places := self.places[note]:
                 limit = len(places) if note in LISTED_IN_FULL else EXAMPLES
-                lines.append(
-                    f"{note.beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {note.remedy}."
-                )
-        for line in lines:
-            self._say(line, err=False)
+                yield f"{note.beginning} {plural(len(places), 'post')} ({examples(places, limit)}): {note.remedy}."
 
 
 def say(text: str, err: bool = True) -> None:
@@ -135,7 +131,7 @@ def examples(names: Sequence[str], limit: int = EXAMPLES) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with a noun, whose first word becomes plural."""
+    """Return a count with a noun. Its first word becomes plural."""
     first, *others = noun.split(" ")
     return " ".join([str(count), first if count == 1 or first.endswith("s") else f"{first}s", *others])
 
@@ -156,13 +152,12 @@ def refused_images(sources: Sources) -> Iterator[str]:
         yield f"{', '.join(paths[:EXAMPLES])}{others}: {reason}"
 
 
-def redirects_of(item: Item) -> Iterator[str]:
-    """Yield a line for each old address of a post that differs from its slug; bytes that are not UTF-8 stay."""
-    bytes_kept = "surrogateescape"
+def redirects_of(item: Item) -> list[str]:
+    """Return a line for each old address of a post that differs from its slug; bytes that are not UTF-8 stay."""
+    slug, bytes_kept = item.fields["slug"], "surrogateescape"
     paths = (unquote(UNPAIRED.sub("\ufffd", path), errors=bytes_kept) for path in item.old_paths)
-    for path in dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths):
-        if path.rstrip("/") not in ("", item.fields["slug"]):
-            yield f"/{path} /{item.fields['slug']}\n"
+    quoted = dict.fromkeys(quote(path, errors=bytes_kept).lstrip("/") for path in paths)
+    return [f"/{path} /{slug}\n" for path in quoted if path.rstrip("/") not in ("", slug)]
 
 
 def _foreseen(item: Item, outcome: str) -> str:

@@ -130,8 +130,7 @@ def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
     """Return the permalink pattern in a configuration, or else that of the program; "" if it has none."""
     places: list[Any] = [values]
     if "_posts" in program.post_folders:  # In Jekyll, more specific settings take precedence.
-        collections = values.get("collections")
-        places += [collections.get("posts")] if isinstance(collections, dict) else []
+        places.append(collections_in(values).get("posts"))
         for default in mappings(values.get("defaults")):
             if any(scope.get("type") == "posts" for scope in mappings(default.get("scope"))):
                 places.append(default.get("values"))
@@ -166,6 +165,15 @@ def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
 def mappings(value: Any) -> list[dict[str, Any]]:
     """Return the mappings in a list, or a single one."""
     return [element for element in (value if isinstance(value, list) else [value]) if isinstance(element, dict)]
+
+
+def collections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the options of each of Jekyll's collections in a configuration, which may be a list of names."""
+    collections = values.get("collections")
+    if isinstance(collections, list):
+        return {str(name): {} for name in collections}
+    options = collections if isinstance(collections, dict) else {}
+    return {name: value if isinstance(value, dict) else {} for name, value in options.items()}
 
 
 @cache

@@ -42,25 +42,23 @@ def files_below(
 ) -> Iterator[Path | LeftOut | Failure]:
     """Yield the files to read below a folder, folder by folder and sorted by name, and what is left out.
 
-    `skip` returns the kind of a Markdown file to leave out, else "". Links are followed into the folders `roots`.
+    `skip` returns the kind of a Markdown file to leave out, else "". A link is read if its file is below `roots`.
     """
     folders = [top]
     for folder in folders:
         try:
             os.stat(f"{folder}/.")  # From Python 3.14 on, is_dir() hides a missing permission.
-            entries = sorted(folder.iterdir())
-            below = [entry for entry in entries if entry.is_dir()]
+            entries = sorted((not path.is_dir(), path) for path in folder.iterdir())  # folders first
         except OSError as error:
             yield Failure.of(folder, error)
             continue
-        for entry in below:
-            if reason := why_not_entered(entry):
-                yield LeftOut(reason, str(entry))
+        for is_file, path in entries:
+            if is_file:
+                yield from _file(path, roots, skip, with_exports)
+            elif reason := why_not_entered(path):
+                yield LeftOut(reason, str(path))
             else:
-                folders.append(entry)
-        others = {*entries} - {*below}
-        for file in filter(others.__contains__, entries):
-            yield from _file(file, roots, skip, with_exports)
+                folders.append(path)
 
 
 def why_not_entered(folder: Path) -> str:
@@ -113,21 +111,21 @@ class Sources:
     paths: Sequence[Path]
     spool: IO
     now: float  # Unix time
-    pages: bool = False  # whether the pages of exports are read, too
+    pages: bool = False  # whether to read the pages in exports
     site: str | None = None  # precedes relative addresses of images that are not found
     images: LocalImages | None = None
     publish: bool = False  # whether a date also publishes a post of an unknown program
     drop: Collection[str] = ()  # names to leave out of params
-    permalink: str = ""  # the pattern of former addresses
-    post_url: str = ""  # pattern of the posts' current addresses
+    permalink: str = ""  # pattern of the posts' old addresses
+    post_url: str = ""  # pattern of their current addresses
     date_from: str = ""  # the name in front matter that dates posts without a date
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration names another
-    skip: Callable[[Path], str] = lambda path: ""  # the kind of a Markdown file that is left out; "" for others
+    skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, else ""
     is_movable: bool = False  # whether slugs must not depend on where the folder is, or on other files
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
-    left_out: Counter[str] = field(default_factory=Counter, init=False)  # what is left out, by kind
-    # Files that are not read, by kind
+    left_out: Counter[str] = field(default_factory=Counter, init=False)  # counts by kind
+    # Files and folders that are not read, by kind
     unread: dict[str, list[str]] = field(default_factory=partial(defaultdict, list), init=False)
     recognized: dict[str, None] = field(default_factory=dict, init=False)  # programs, and the files that showed them
     unread_settings: dict[str, None] = field(default_factory=dict, init=False)  # configurations, and why
@@ -241,7 +239,8 @@ class Sources:
         item, name = self._inferred(file, path, top, folders, site)
         by_pattern = site.address_of(file, path.parent, name, self.permalink or site.pattern, rfc3339(self.now))
         self._judge(item, place, bound, site)
-        self._place_images(item, path.parent, top, path.with_suffix("") if file.program.has_asset_folders else None)
+        assets = [path.with_suffix("")] if file.program.has_asset_folders else []
+        self._place_images(item, top, [path.parent, *assets])
         complete(item, rfc3339(self.now), self.drop)
         self._add_addresses(item, by_pattern, names.address_of_file(path, folders))
         return item
@@ -306,9 +305,7 @@ class Sources:
     def _item_of_export(self, file: Path, post: ExportedPost) -> Item | Failure:
         fields = {name: value for name, value in post.fields.items() if value}
         slug = fields.setdefault("slug", valid_slug(fields.get("title", f"post-{post.id}")))
-        has_title = "title" in fields
-        fields.setdefault("title", names.title_from_name(slug))
-        source = f"{file} ({valid_slug(slug)}{'' if has_title else f', id {post.id}'})"
+        source = f"{file} ({valid_slug(slug)}{'' if 'title' in fields else f', id {post.id}'})"
         notes: dict[Note, NoteDetails] = {Note.BLOCKS: None} if post.has_missing_blocks else {}
         notes |= without_controls(fields)
         html = fields.pop("html", "")
@@ -317,28 +314,23 @@ class Sources:
                 fields["content"] = markdown_of(html)
         except MarkdownError as error:
             return Failure(source, None, error.reason)
-        if not has_title:
-            title = names.title_from_text(fields.get("content", ""))
-            fields["title"] = title or fields["title"]
-            notes |= {Note.TITLES if title else Note.TITLES_FROM_NAMES: None}
+        if "title" not in fields:
+            fields["title"], note = names.title_of(fields.get("content", ""), shown(slug))
+            notes[note] = None
         paths = tuple(filter(None, map(names.path_of, post.paths)))
         item = Item(source, fields, post.created_at, old_paths=paths, notes=notes, parents=(post.id,))
         if post.date_text and fields.get("status") in ("published", "scheduled") and "published_at" not in fields:
             fields["status"] = "draft"
             item.notes[Note.UNREAD_DATES] = None, shown(post.date_text[:40])
-        paywall = PAYWALL.search(html)
-        hide_unless_public(
-            item, {"paywall": paywall[0], **post.values} if paywall else post.values, (), rfc3339(self.now)
-        )
+        paywall = {"paywall": match[0]} if (match := PAYWALL.search(html)) else {}
+        hide_unless_public(item, {**paywall, **post.values}, (), rfc3339(self.now))
         self._place_images(item)
         complete(item, rfc3339(self.now), self.drop)
         return item
 
-    def _place_images(
-        self, item: Item, folder: Path | None = None, top: Path | None = None, assets: Path | None = None
-    ) -> None:
+    def _place_images(self, item: Item, top: Path | None = None, folders: Sequence[Path] = ()) -> None:
         """Replace the addresses of images with those of the service; make other relative ones absolute."""
-        placement = Placement(self.images, self.site, self.hosts, folder, top, assets)
+        placement = Placement(self.images, self.site, self.hosts, top, folders)
         notes, first = placement.replace(item.fields), item.file.content_line
         item.notes |= {name: line and first and first + line - 1 for name, line in notes.items()}
         item.images = tuple(placement.files)

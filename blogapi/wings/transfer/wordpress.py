@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
-from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -70,10 +69,10 @@ def _items(path: Path, *kinds: str) -> Iterator[Element]:
 
 
 def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: tzinfo) -> ExportedPost:
-    status, when = child_text(item, "status"), _date(item, zone)
-    terms = [(child.get("domain"), child.text) for child in item if child.tag == "category" and child.text]
+    status, (when, date_text) = child_text(item, "status"), _date(item, zone)
+    terms = [(child.get("domain"), child.text) for child in item.iterfind("category") if child.text]
     meta = [(child_text(child, "meta_key"), child_text(child, "meta_value")) for child in item.iterfind("{*}postmeta")]
-    first = dict(reversed(meta))
+    first = dict(reversed(meta))  # the first value of each name
     content = child_text(item, "encoded", "content")
     html = REUSABLE_BLOCK.sub(lambda match: blocks.get(match[1], match[0]), content, MAX_BLOCKS)
     link, slug = child_text(item, "link"), unquote(child_text(item, "post_name"))
@@ -84,7 +83,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "former_slugs": [value for value in reversed(older) if is_slug(value)],
         "status": EXPORT_STATUSES[status],
         "published_at": when if status in ("publish", "future", "private") else "",
-        "tags": [text_of(text) for kind in ("post_tag", "category") for domain, text in terms if domain == kind],
+        "tags": [text_of(term) for kind in ("post_tag", "category") for domain, term in terms if domain == kind],
         "excerpt": text_of(child_text(item, "encoded", "excerpt")),
         "cover_image": images.get(first.get("_thumbnail_id") or "", ""),
         "html": with_footnotes(_without_shortcodes(html), first.get("footnotes", "")),
@@ -95,7 +94,7 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         fields,
         kind=child_text(item, "post_type"),
         created_at=when,
-        date_text=next(filter(re.compile("[1-9]").search, map(partial(child_text, item), DATES)), ""),
+        date_text=date_text,
         paths=(link, *(_renamed(link, slug, value) for value in older)),
         values=first | {"status": status, "post_password": child_text(item, "post_password")},
         comments=len(item.findall("{*}comment")),
@@ -108,10 +107,11 @@ def _without_shortcodes(html: str) -> str:
     return html if "<!-- wp:" in html else paragraphs(html)
 
 
-def _date(item: Element, zone: tzinfo) -> str:
-    """Return the date of a post; Squarespace can leave out the first two."""
-    dates = (rfc3339_or_empty(child_text(item, name), zone if name == "post_date" else UTC) for name in DATES)
-    return next(filter(None, dates), "")
+def _date(item: Element, zone: tzinfo) -> tuple[str, str]:
+    """Return the date of a post in RFC 3339, and as it is written. Squarespace can leave out the first two."""
+    texts = {name: text for name in DATES if re.search("[1-9]", text := child_text(item, name))}
+    dates = (rfc3339_or_empty(text, zone if name == "post_date" else UTC) for name, text in texts.items())
+    return next(filter(None, dates), ""), next(iter(texts.values()), "")
 
 
 def _figure(caption: re.Match[str]) -> str:
