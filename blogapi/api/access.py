@@ -49,7 +49,7 @@ def is_for_strangers(view: Callable) -> bool:
 
 
 def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
-    """Return the views at the path of a request whose method none of them allows."""
+    """Return the views for other methods at the request's path, if its own method is wrong."""
     error, routes = request.routing_exception, app.url_map.bind("localhost")
     methods = error.valid_methods or () if isinstance(error, MethodNotAllowed) else ()
     return [app.view_functions[routes.match(request.path, method)[0]] for method in methods]
@@ -72,7 +72,7 @@ def protect(app: Flask) -> None:
 
 
 def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:
-    """Run `check` with the request's key and its hits. Raises Unauthorized if there is no valid one."""
+    """Run `check` with the request's key and its hits. Raises Unauthorized without a valid key."""
 
     @wraps(check)
     def authenticated(request: Request) -> None:
@@ -167,7 +167,7 @@ def check_scope(request: Request, scope: str) -> None:
 
 
 def why_forbidden(scope: str) -> str:
-    """Return the message that says what a key with this scope may do."""
+    """Return the message for a key that may not do this: what its scope permits."""
     return f"this key is {scope}: it may {keys.may(scope)}"
 
 

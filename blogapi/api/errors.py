@@ -45,7 +45,7 @@ def error_response(error: exceptions.HTTPException) -> Response:
     """Answer an HTTP error, and keep the exception's headers (Allow, WWW-Authenticate, Retry-After)."""
     request = current_request()
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
-        error.valid_methods = sorted(error.valid_methods)  # same order in every process, in Allow, too
+        error.valid_methods = sorted(error.valid_methods)  # in the same order in every process, also in Allow
     code = error.code or 500
     message = error.description if error.description != type(error).description else None
     message = message or message_for(request, error)
@@ -73,7 +73,7 @@ def message_for(request: Request, error: exceptions.HTTPException) -> str:
 
 
 def meant_path(request: Request) -> str:
-    """Return the path that the client probably meant if it did not begin with /v1, added a slash or misspelled one."""
+    """Return the path that the client probably meant, with /v1, without a final slash, and spelled right; else ""."""
     first, *others = BEFORE_RESOURCE.sub("", request.path, count=1).rstrip("/").split("/")
     resources = {rule.rule.split("/")[2] for rule in current_app.url_map.iter_rules() if rule.rule.startswith("/v1/")}
     for resource in get_close_matches(first[:20].lower(), sorted(resources), n=1, cutoff=0.75):

@@ -96,7 +96,7 @@ class Text(fields.String):
         return super()._deserialize(value, attr, data, **kwargs).strip(self.removed)
 
     def _validate_characters(self, text: str) -> None:
-        # Most texts are ASCII or printable, which is quick to check.
+        # Most strings are ASCII or printable, which is quick to check.
         if text.isascii():
             is_valid = len(text.encode().translate(None, self.forbidden_bytes)) == len(text)
         else:

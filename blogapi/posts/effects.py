@@ -34,7 +34,7 @@ class Change(NamedTuple):
     post_id: int
     old: Fields
     new: Fields
-    author: Author = Author("")  # nobody, if its time has come
+    author: Author = Author("")  # nobody publishes a due post
     version: int = 0  # the version of `old`
     with_events: bool = True  # False for an import
 
@@ -65,7 +65,7 @@ def run(tx: Transaction, change: Change) -> None:
 
 
 def forget(tx: Transaction, post_id: int) -> None:
-    """Delete the history of a post that is deleted for good, and the proposals for it."""
+    """Delete the history and the proposals of a post that is deleted for good."""
     history.forget(tx, post_id)
     proposals.forget(tx, post_id)
 
@@ -90,10 +90,9 @@ def run_for_damaged(tx: Transaction, post_id: int, author: Author) -> None:
 def run_for_tag(
     tx: Transaction, event: str, data: Fields, change: Callable[[list[str]], list[str]], *, on_site: bool
 ) -> None:
-    """Run the side effects of a site-wide tag change, except those for each post. `change` applies it to a list of
-    tags.
+    """Run the side effects of a site-wide tag change that do not concern single posts.
 
-    `on_site` says whether a published post carries the tag.
+    `change` applies it to a list of tags. `on_site` says whether a published post carries the tag.
     """
     proposals.retag(tx, change)
     webhooks.record(tx, data, event, *([webhooks.SITE_CHANGED] if on_site else []))

@@ -115,7 +115,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
     """Yield every post, newest first, in its current state, with only one in memory at a time.
 
-    Raises Unavailable at the end if some are damaged, and names them.
+    Raises Unavailable at the end, with the ids of damaged posts, if there are any.
     """
     damaged, before = [], MAX_ID
     while row := reader.row(created_query(None, False), before=before, limit=1):

@@ -1,4 +1,4 @@
-"""Posts: finding, creating, changing, replacing and deleting them.
+"""Storage of posts: find, create, change, replace, delete and publish them.
 
 A post's row contains its document, the JSON of the response. Everything else a change writes lives in `effects`.
 """
@@ -87,7 +87,7 @@ def check_size(tx: Transaction, text: str | bytes) -> None:
 
 
 def queries_by_ref(posts: Select) -> dict[type, Compiled]:
-    """Return the queries that find one of some posts by its id and by its slug."""
+    """Return the queries that find one of these posts by its id and by its slug."""
     conditions = {int: Post.id == Placeholder("ref"), str: slugs.has_slug(Placeholder("ref"))}
     return {kind: Compiled(posts.where(condition)) for kind, condition in conditions.items()}
 

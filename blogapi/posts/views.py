@@ -38,11 +38,7 @@ NEW_POST = Answer(201, "The new post.", PostSchema(), ("Location", "ETag"))
 POSTS_OR_SUMMARIES = {"type": "array", "items": {"anyOf": [PostSchema(), PostSummarySchema()]}}
 LIST_HEADERS = ("Link", "ETag")
 WHOLE_POST: dict[str, Any] = {  # declared by the operations that receive a whole post
-    "query": parameters(
-        unknown=choice(
-            ("params",), "With a Markdown file: put names in its front matter that are not fields into `params`."
-        )
-    ),
+    "query": parameters(unknown=choice(("params",), "With a Markdown file: keep unknown names in `params`.")),
     "content_types": POST_TYPES,
     "parse_file": parse_file,
     "scopes": WRITE_SCOPES,
@@ -60,9 +56,8 @@ def list_posts(request: Request) -> Response:
     """List posts, newest first.
 
     Posts are complete, with their content, unless `fields` names the fields you need. A page has at most `limit` posts,
-    and fewer if they are large. `Link` leads to the next page: the same query, with `before` set to the last post of
-    this page. That is its `id`; with `sort=published_at`, its `published_at`, an underscore and its `id`; with
-    `sort=relevance`, `title` or `text`, for where the words were found, an underscore and its `id`.
+    and fewer if they are large. `Link` leads to the next page: the same query, with `before` set to the `id` of the
+    last post of this page. With another `sort`, that is its time, or `title` or `text`, an underscore and its `id`.
     """
     query = scoped_query(request)
     page = Page([], None) if query is None else find_page(request.database, query, request.client)
