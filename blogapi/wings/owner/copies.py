@@ -148,21 +148,14 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 
 def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
-    """Return the copies of a post, or those of all new posts, newest first."""
-    is_its = DraftCopy.post_id == post_id if post_id else DraftCopy.post_id.is_null()
-    query = _copies.where(is_its, DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
-    return list(map(Copy._make, reader.rows(query)))
+    """Return the copies with text of a post, or of all posts and new ones, newest first."""
+    query = _copies.where(DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
+    return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
 
 
 def unsaved(reader: Reader, post_id: int) -> Copy | None:
     """Return the unsaved text of a post, if any."""
     return next(iter(listing(reader, OPEN, post_id=post_id)), None)
-
-
-def posts_with_copies(reader: Reader) -> set[int]:
-    """Return the ids of posts with unsaved changes."""
-    query = DraftCopy.select(DraftCopy.post_id).where(DraftCopy.state == OPEN, DraftCopy.post_id.is_null(False))
-    return {post_id for (post_id,) in reader.rows(query)}
 
 
 # Write

@@ -68,9 +68,7 @@ def show_posts() -> str:
     options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
     values: dict[str, Any] = {"page": find_page(database, loaded | options, client="owner"), "now": database.now}
     values |= {"counts": counts(database), "proposed": proposals.posts_with_proposals(database)}
-    values |= {"unsaved": copies.posts_with_copies(database)}
-    if not query:
-        values["new"] = copies.listing(database, copies.OPEN, copies.ASIDE)
+    values["copies"] = copies.listing(database, copies.OPEN, copies.ASIDE)
     with suppress(Damaged):
         values["late"] = publication.latest_in_future(database)
     return render_template("owner/posts.html", most=MAX_COUNTED, searched=query.get("q"), **values)
@@ -248,8 +246,7 @@ def show_history(post_id: int) -> str:
     versions = [revision.version for revision in page.items]
     changes = request.database.read_in_thread(request.client, changes_in, post_id, versions)
     unsaved = copies.listing(request.database, *copies.WITH_TEXT, post_id=post_id)
-    shown = {"post": post, "page": page, "changes": changes, "unsaved": unsaved}
-    return render_template("owner/history.html", **shown)
+    return render_template("owner/history.html", post=post, page=page, changes=changes, unsaved=unsaved)
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
@@ -270,23 +267,16 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | 
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that differ, with "(1 word added)" or the like for content and "(draft → archived)"."""
+    """Return the fields that differ, with " (1 word added)" or the like for content, and " (draft → archived)"."""
     changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
-    if "content" in changes:
-        changes["content"] = words_changed(old["content"], new["content"])
     if "status" in changes:
         changes["status"] = f" ({old['status']} → {new['status']})"
+    if "content" in changes and len(old["content"]) + len(new["content"]) <= MAX_SPLIT:
+        before, after = (Counter(typed["content"].split()) for typed in (old, new))
+        totals = {"added": (after - before).total(), "removed": (before - after).total()}
+        words = [f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total]
+        changes["content"] = f" ({', '.join(words)})" if words else ""
     return changes
-
-
-def words_changed(old: str, new: str) -> str:
-    """Return how many words were added and removed, in brackets, or "" for long texts."""
-    if len(old) + len(new) > MAX_SPLIT:
-        return ""
-    before, after = Counter(old.split()), Counter(new.split())
-    totals = {"added": (after - before).total(), "removed": (before - after).total()}
-    words = ", ".join(f"{total} word{'s' if total > 1 else ''} {what}" for what, total in totals.items() if total)
-    return f" ({words})" if words else ""
 
 
 @views.get(f"{POST}/compare")
@@ -338,8 +328,8 @@ def show_trash() -> str:
 @views.get(TRASHED)
 def show_deleted(post_id: int) -> str:
     """Show a post in the trash."""
-    post = documents.load(revisions.find_in_trash(request.database, post_id))
-    return render_template("owner/revision.html", post=post)
+    document = revisions.find_in_trash(request.database, post_id)
+    return render_template("owner/revision.html", post=documents.load(document))
 
 
 @views.post(f"{TRASHED}/restore")

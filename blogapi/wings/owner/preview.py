@@ -45,10 +45,9 @@ views = Blueprint("preview", __name__)
 
 def bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse a table, or show a message in its place if all tables have too many cells."""
-    if not table(state, start, end, True):
-        return False
-    if silent:
-        return True
+    is_table = table(state, start, end, True)
+    if silent or not is_table:
+        return is_table
     after = next((line for line in range(start + 2, end) if state.isEmpty(line)), end)
     columns = state.getLines(start + 1, start + 2, 0, False).count("|") + 1
     state.env["cells"] = state.env.get("cells", 0) + columns * (after - start)

@@ -55,9 +55,8 @@ def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
         typed |= now
     if slug := suggested_slug(typed, post):
         typed |= {"slug": slug, "suggested": slug}
-    if post_id is None:
-        shown["others"] = copies.listing(request.database, OPEN, ASIDE)
     shown |= {"typed": typed, "post_id": post_id, "status": post["status"]}
+    shown["copies"] = copies.listing(request.database, OPEN, ASIDE)
     return render_template("owner/write.html", action=own_path(), **shown)
 
 
@@ -80,8 +79,7 @@ def create_post() -> Any:
     post, is_new = request.database.write(copies.create, sent_form(), fields, request.author)
     if not is_new:
         return save_post(post_id=post.id)
-    etag = etag_of(post.document)
-    undo = (f"/posts/{post.id}/status", {"to": "draft", "etag": etag}) if g.form.get("to") else None
+    undo = (f"/posts/{post.id}/status", {"to": "draft", "etag": etag_of(post.document)}) if g.form.get("to") else None
     return done(f"/posts/{post.id}", outcome("was created."), fields["title"], undo=undo)
 
 
@@ -110,15 +108,14 @@ def save_post(post_id: int) -> Any:
 def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
     """Return the slug that the typed title gives a post; "" if its slug was edited, or if the post was public."""
     slug, title = post["slug"], typed.get("title", "")
-    is_edited = typed.get("slug") and not (typed["slug"] == slug and fits(slug, post["title"]))
+
+    def fits(title: str) -> bool:  # The slug can be numbered.
+        return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
+
+    is_edited = typed.get("slug") and not (typed["slug"] == slug and fits(post["title"]))
     if is_edited or not title or post["status"] != "draft" or post.get("published_at"):
         return ""
-    return slug if fits(slug, title) else find_free(request.database, slug_of(title))
-
-
-def fits(slug: str, title: str) -> bool:
-    """Return whether a slug is made from a title, with or without a number."""
-    return re.fullmatch(rf"{re.escape(slug_of(title))}(-\d+)?", slug) is not None
+    return slug if fits(title) else find_free(request.database, slug_of(title))
 
 
 def sent_form() -> Sent:
