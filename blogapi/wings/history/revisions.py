@@ -14,7 +14,7 @@ from blogapi.posts import storage as posts
 from blogapi.posts.storage import Check, Fields, PostRef, no_check
 from blogapi.storage.engine import AsBytes, Reader, Transaction
 from blogapi.storage.errors import Damaged, DoesNotExist
-from blogapi.storage.models import MAX_ID, Author, Post, Retagging, Revision
+from blogapi.storage.models import MAX_ID, Author, Revision
 
 # Fields that `restore` restores by default: all except slug, former slugs, status and dates
 RESTORED = [name for name in documents.INPUT_FIELDS if name not in documents.STAYING]
@@ -147,8 +147,3 @@ def delete_from_trash(tx: Transaction, post_id: int, check: Check = no_check) ->
     with suppress(Damaged):  # Even a damaged post can be deleted.
         check(find_in_trash(tx, post_id))
     effects.forget(tx, post_id)
-
-
-def authors(reader: Reader) -> set[str]:
-    columns = Post.author, Revision.author, Revision.replaced_by, Retagging.author
-    return {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())} - {""}

@@ -52,10 +52,11 @@ class PastChange(NamedTuple):
 def check_author(reader: Reader, name: str) -> None:
     """Raise BadKeyName unless a key or a past author has this name."""
     check_not_secret(name)
-    keys = {key for (key,) in reader.rows(ApiKey.select(ApiKey.name))}
-    names = sorted({*AUTHORS, *keys, *revisions.authors(reader)})
-    if name not in names:
-        raise BadKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(names)}")
+    columns = ApiKey.name, Post.author, Revision.author, Revision.replaced_by, Retagging.author
+    names = {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())}
+    known = sorted({*AUTHORS, *names} - {""})
+    if name not in known:
+        raise BadKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(known)}")
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:

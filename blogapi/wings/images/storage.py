@@ -245,8 +245,10 @@ def _find_uses(reader: Reader, image_id: str, *queries: Compiled, since: str = "
     return [Use(*row) for row in islice(rows, MAX_USES)]
 
 
-def in_use_error(uses: Iterable[Use]) -> Rejected:
-    return Rejected("image", f"still shown by {', '.join(map(str, uses))}")
+def refuse_used(uses: Iterable[Use]) -> None:
+    """Raise Rejected if there are any uses of an image."""
+    if shown_by := ", ".join(map(str, uses)):
+        raise Rejected("image", f"still shown by {shown_by}")
 
 
 def _uses_query(query: str) -> Compiled:
@@ -289,8 +291,7 @@ def delete(tx: Transaction, image_id: str, since: str) -> str:
     At the time `since`, the caller found no use of it. Raises Rejected if a change since then uses it.
     """
     image = find(tx, image_id)
-    if uses := _find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since):
-        raise in_use_error(uses)
+    refuse_used(_find_uses(tx, image_id, RECENT_POSTS_THAT_SHOW, WAITING_THAT_SHOW, since=since))
     tx.execute(Image.delete().where(Image.id == image_id))
     tx.execute(BEGIN_UPLOAD, name=image.upload)
     tx.execute(ADD_TO_TOTAL, bytes=-image.bytes)

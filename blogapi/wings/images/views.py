@@ -189,8 +189,7 @@ def delete_image(request: Request, image_id: str) -> Response:
 def delete_unused(request: Request, image_id: str) -> StoredImage:
     """Delete an unused image, and return it. Raises DoesNotExist, Rejected."""
     image, since = images.find(request.database, image_id), request.database.now
-    if uses := request.database.read_in_thread(request.client, images.uses_of, image_id):
-        raise images.in_use_error(uses)
+    images.refuse_used(request.database.read_in_thread(request.client, images.uses_of, image_id))
     write = request.database.write_freeing
     images.delete_upload(write, write(images.delete, image_id, since))
     return image

@@ -202,5 +202,6 @@ FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
 IGNORED = ("id", "created_at")  # have no effect in a request
 NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
 FIELD_NAMES = tuple(field for field in NAMES_OF_FIELDS if field not in IGNORED)
-# Names with a meaning at the top level, by their lower-case form
-BY_LOWER_CASE = {name.lower(): name for name in (*FIELD_CONVERTERS, *IGNORED)}
+KNOWN = (*FIELD_CONVERTERS, *IGNORED)  # names with a meaning at the top level
+KNOWN_IN_REQUESTS = tuple(name for name in KNOWN if name not in IMPORTED)
+BY_LOWER_CASE = {name.lower(): name for name in KNOWN}

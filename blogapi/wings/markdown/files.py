@@ -10,19 +10,10 @@ from typing import Any, NamedTuple
 from blogapi.config import zone_named
 from blogapi.documents import ID
 from blogapi.text import CONTROL, VISIBLE
-from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_CONVERTERS, FIELD_NAMES, IGNORED, read_fields, renamed
+from blogapi.wings.markdown.fields import BY_LOWER_CASE, FIELD_NAMES, KNOWN, KNOWN_IN_REQUESTS, read_fields, renamed
 from blogapi.wings.markdown.front_matter import MarkdownError, read_toml, read_yaml, shortened, split, typed
 from blogapi.wings.markdown.headers import read_headers, read_json, split_headers
-from blogapi.wings.markdown.programs import (
-    ANY,
-    BY_HEADER_FORM,
-    IMPORTED,
-    OURS,
-    WRITTEN,
-    Program,
-    program_with_names,
-    with_date_name,
-)
+from blogapi.wings.markdown.programs import ANY, OURS, WRITTEN, Program, recognized_by, with_date_name
 from blogapi.wings.markdown.public import hides
 
 MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
@@ -105,7 +96,7 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     values, lines = all_values, all_lines = PARSERS.get(delimiter, read_headers)(text)
     program, zone = options.program, options.zone
     if program is ANY:
-        program = BY_HEADER_FORM.get(delimiter.decode()) or program_with_names(values)
+        program = recognized_by(delimiter.decode(), values)
         zone = zone_named(program.zone) or zone
     if program:
         program = OURS if lines.keys() >= EXPORTED_NAMES else program
@@ -114,8 +105,8 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     is_exported = lines.keys() >= EXPORTED_NAMES
     if is_exported and options.keeps_others and ("status" not in values or "draft" in values):
         values = _without_added(values)
-    known = FIELD_CONVERTERS.keys() if program else FIELD_CONVERTERS.keys() - IMPORTED
-    others = {name: value for name, value in values.items() if name not in (*known, *IGNORED)}
+    known = KNOWN if program else KNOWN_IN_REQUESTS
+    others = {name: value for name, value in values.items() if name not in known}
     if others and not options.keeps_others:
         name = next(iter(others))
         names = f"{', '.join(FIELD_NAMES)}, and `id` and `created_at`, which are ignored"

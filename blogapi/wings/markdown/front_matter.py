@@ -14,7 +14,6 @@ MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_DIGITS = 400  # limit for a YAML number
 MAX_VALUES = 2000  # including names and the ends of lists
-TOO_MANY = f"the front matter must have at most {MAX_VALUES:,} values"
 
 NOT_UTF_8 = "must be UTF-8"
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
@@ -38,8 +37,7 @@ PARSER_HINTS = {
 NULL = re.compile("|null|Null|NULL|~")
 BOOLEAN = re.compile("(true|True|TRUE)|false|False|FALSE")
 INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
+FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
 # A number, boolean or date, which is quoted to keep it as written. Table headers look like lists and are matched first.
 TOML_VALUE = re.compile(
@@ -76,7 +74,7 @@ class Plain(str):
             base = 0 if self.startswith(("0o", "0x")) else 10  # 0 means that the prefix decides
             number = int(self, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
             return number if abs(number) <= MAX_INTEGER else str(self)
-        if NUMBER.fullmatch(self) or NOT_FINITE.fullmatch(self):
+        if FLOAT.fullmatch(self):
             return float(self.lower().replace(".inf", "inf").replace(".nan", "nan"))
         return str(self)
 

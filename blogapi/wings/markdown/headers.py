@@ -6,14 +6,7 @@ from typing import Any
 
 from blogapi.bounded import OutOfBounds, check_json
 from blogapi.wings.markdown.dates import rfc3339_or_empty
-from blogapi.wings.markdown.front_matter import (
-    MAX_DEPTH,
-    MAX_FRONT_MATTER_BYTES,
-    MAX_VALUES,
-    TOO_MANY,
-    MarkdownError,
-    Plain,
-)
+from blogapi.wings.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
 # Patterns by the `header_form` of a program. The group `title`, above the headers, stays in the content.
@@ -126,7 +119,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
             name = match[1].lower()
             values[name], lines[name] = Plain(LOGSEQ_DAY.sub(r"\1", match[2].strip())), number
         if len(values) > MAX_VALUES:
-            raise MarkdownError(TOO_MANY, 1)
+            raise MarkdownError(f"the front matter must have at most {MAX_VALUES:,} values", 1)
     return values, lines
 
 

@@ -34,11 +34,13 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements that stay HTML
+# Elements that stay HTML: always, with an attribute, or with some content
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
-# A table or a code block that contains one of these also stays HTML
-NOT_IN_TABLE = ", ".join((*KEPT_TAGS, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]"))
-NOT_IN_CODE = "a[href]:not([href^='#']), img"
+KEPT_WITH_ATTRIBUTE = {"script": "src", "ol": "reversed"}
+KEPT_WITH_CONTENT = {
+    "table": ", ".join((*KEPT_TAGS, "blockquote", "details", "pre", "table", "td[rowspan]", "th[rowspan]")),
+    "pre": "a[href]:not([href^='#']), img",
+}
 # Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
 RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # elements with the same meaning
@@ -118,7 +120,8 @@ def markdown_of(html: str) -> str:
     """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large."""
     check_size(html)
     preparation = Preparation()
-    return preparation.markdown(parse_fragment(HTML_CARD.sub(preparation.card, html)), len(html))
+    tree = parse_fragment(HTML_CARD.sub(lambda card: f"<p>{preparation.keep(_one_block(card[1]))}</p>", html))
+    return preparation.markdown(tree, len(html))
 
 
 def safe_markdown_of(html: str) -> tuple[str, set[str]]:
@@ -166,10 +169,6 @@ class Preparation:
         self.name = f"x{token_hex(8)}"
         self.targets: set[str] = set()  # ids that links in the tree point to
 
-    def card(self, card: re.Match[str]) -> str:
-        """Return an HTML_CARD as a paragraph, which will stay HTML."""
-        return f"<p>{self._keep(_one_block(card[1]))}</p>"
-
     def markdown(self, tree: Element, length: int) -> str:
         """Convert a tree, parsed from HTML of this length, to Markdown. Raises MarkdownError if it becomes too long."""
         self.targets = {(link.attr("href") or "")[1:] for link in tree.select("a[href^='#']")} - {""}
@@ -185,14 +184,14 @@ class Preparation:
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
 
-    def _keep(self, text: str) -> str:
+    def keep(self, text: str) -> str:
         """Return the name that stands for a text."""
         self.texts.append(text)
         return f"{self.name}{len(self.texts) - 1}x"
 
     def _block(self, html: str) -> Element:
         """Return an element that becomes a paragraph of HTML."""
-        return Element("div", {}, [Text(self._keep(_one_block(html)))])
+        return Element("div", {}, [Text(self.keep(_one_block(html)))])
 
     def _prepare(self, tree: Node) -> None:
         pending: list[tuple[Node, bool]] = [(tree, False)]
@@ -200,16 +199,16 @@ class Preparation:
             parent, is_heading = pending.pop()
             for node in list(parent.children):
                 if isinstance(node, Text):
-                    node.data = UNESCAPED.sub(lambda match: self._keep(match[0]), node.data.replace("\r", "\n"))
+                    node.data = UNESCAPED.sub(lambda match: self.keep(match[0]), node.data.replace("\r", "\n"))
                 elif isinstance(node, Comment) and (match := KEPT_COMMENT.match(node.data)):
                     node.replace_with(self._block(f"<!--{match[1]}-->"))
                 elif isinstance(node, Element) and _stays_html(node):
                     node.replace_with(self._block(node.html))
                 elif isinstance(node, Element) and node.tag == "input":
                     box = "[x]" if "checked" in node.attrs else "[ ]"
-                    node.replace_with(Text(self._keep(box) if node.attr("type") == "checkbox" else ""))
+                    node.replace_with(Text(self.keep(box) if node.attr("type") == "checkbox" else ""))
                 elif isinstance(node, Element) and is_heading and node.tag == "br":
-                    node.replace_with(Text(self._keep("<br>")))
+                    node.replace_with(Text(self.keep("<br>")))
                 elif isinstance(node, Element):
                     self._prepare_element(node)
                     pending.append((node, is_heading or node.tag in HEADINGS))
@@ -240,7 +239,7 @@ class Preparation:
         """Put an anchor at the target of a link in the same HTML, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS and not re.search(r"\s", anchor):
-            mark = Text(self._keep(f'<a id="{escape(anchor)}"></a>'))
+            mark = Text(self.keep(f'<a id="{escape(anchor)}"></a>'))
             first = next((child for child in element.children if isinstance(child, Element)), None)
             if element.tag == "a":
                 element.insert_before(mark)
@@ -256,16 +255,9 @@ def _one_block(html: str) -> str:
 
 
 def _stays_html(element: Element) -> bool:
-    match element.tag:
-        case "script":
-            return bool(element.attr("src"))
-        case "table":
-            return bool(element.select_one(NOT_IN_TABLE))
-        case "pre":
-            return bool(element.select_one(NOT_IN_CODE))
-        case "ol":
-            return "reversed" in element.attrs
-    return element.tag in KEPT_TAGS
+    if element.tag in KEPT_WITH_CONTENT:
+        return bool(element.select_one(KEPT_WITH_CONTENT[element.tag]))
+    return element.tag in KEPT_TAGS or KEPT_WITH_ATTRIBUTE.get(element.tag) in element.attrs
 
 
 def _link_parts(link: Element) -> None:

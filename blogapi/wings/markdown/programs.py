@@ -283,10 +283,11 @@ BY_HEADER_FORM = {program.header_form: program for program in PROGRAMS if progra
 STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's own styles take precedence
 
 
-def program_with_names(names: Iterable[str]) -> Program:
-    """Return the program that has all of its names among these, or ANY."""
+def recognized_by(header_form: str, names: Iterable[str]) -> Program:
+    """Return the program with this form of headers, or whose `own_names` are all among the names, or ANY."""
     lower = {name.lower() for name in names}
-    return next((program for program in PROGRAMS if program.own_names and lower.issuperset(program.own_names)), ANY)
+    has_names = (program for program in PROGRAMS if program.own_names and lower.issuperset(program.own_names))
+    return BY_HEADER_FORM.get(header_form) or next(has_names, ANY)
 
 
 @cache

@@ -72,11 +72,8 @@ def read_gif(reader: FileReader) -> Size:
     reader.require(position)
     reader.keep(0, position)
     has_pixels = False
-    while True:
-        start, kind = position, reader.read(position, 1)[0]
-        if kind == TRAILER:
-            reader.keep(start, start + 1)
-            break
+    while (kind := reader.read(position, 1)[0]) != TRAILER:
+        start = position
         if kind == IMAGE:
             has_pixels = True
             flags = reader.read(start + 9, 1)[0]
@@ -87,6 +84,7 @@ def read_gif(reader: FileReader) -> Size:
             keep_extension(reader, start, position)
         else:
             raise InvalidImage("it has bytes where a block should begin")
+    reader.keep(position, position + 1)
     if not has_pixels:
         raise InvalidImage("it has no picture")
     return width, height
