@@ -86,14 +86,11 @@ class Text(fields.String):
         super().__init__(validate=[length, self._validate_characters, *validators], **kwargs)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        if type(value) is not str:  # A string needs none of marshmallow's other checks.
+        if not isinstance(value, str):  # A string needs none of marshmallow's other checks.
             return super().deserialize(value, attr, data, **kwargs)
         text = value.strip(self.removed)
         self._validate(text)
         return text
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
-        return super()._deserialize(value, attr, data, **kwargs).strip(self.removed)
 
     def _validate_characters(self, text: str) -> None:
         # Most strings are ASCII or printable, which is quick to check.

@@ -55,29 +55,26 @@ def find(reader: Reader, ref: PostRef, published_only: bool = False) -> bytes:
     With `published_only`, other posts count as missing. Nothing about them is read, or response times would reveal
     them.
     """
-    row = reader.row((PUBLISHED if published_only else ANY)[type(ref)], ref=ref)
-    if row is None:
-        raise PostDoesNotExist
-    return documents.intact(*row)
+    return documents.intact(*_row(reader, PUBLISHED if published_only else ANY, ref))
 
 
 def id_of(reader: Reader, ref: PostRef) -> int:
     """Return the id of a post. Raises DoesNotExist."""
-    by_id = Post.select(Post.id).where(Post.id == ref)
-    row = slugs.holder(reader, ref) if isinstance(ref, str) else reader.row(by_id)
-    if row is None:
-        raise PostDoesNotExist
-    return row[0]
+    return _row(reader, ID, ref)[0]
 
 
 def find_to_change(tx: Transaction, ref: PostRef) -> StoredPost:
     """Return a post for a write, after publishing it if it is due. Raises DoesNotExist, Damaged."""
-    row = tx.row(TO_CHANGE[type(ref)], ref=ref, now=tx.now)
-    if row is None:
-        raise PostDoesNotExist
-    post_id, version, is_due, document = row
+    post_id, version, is_due, document = _row(tx, TO_CHANGE, ref, now=tx.now)
     check_size(tx, document or b"")  # NULL if it is damaged
     return StoredPost(post_id, publish(tx, post_id, document) if is_due else documents.intact(document), version)
+
+
+def _row(reader: Reader, queries: dict[type, Compiled], ref: PostRef, **values: str) -> tuple:
+    row = reader.row(queries[type(ref)], ref=ref, **values)
+    if row is None:
+        raise PostDoesNotExist
+    return row
 
 
 def check_size(tx: Transaction, text: str | bytes) -> None:
@@ -93,6 +90,7 @@ def queries_by_ref(posts: Select) -> dict[type, Compiled]:
 
 
 IS_DUE = (Post.status == "scheduled") & (Post.published_at <= Placeholder("now"))
+ID = queries_by_ref(Post.select(Post.id))
 ANY = queries_by_ref(Post.select(DOCUMENT))
 PUBLISHED = queries_by_ref(Post.select(DOCUMENT).where(Post.status == "published"))
 TO_CHANGE = queries_by_ref(Post.select(Post.id, Post.version, IS_DUE, DOCUMENT))
@@ -120,17 +118,15 @@ def add(
     published = publication.publication_date({}, fields, tx.now, allow_future_draft)
     post_id, slug = slugs.new_id_and_slug(tx, fields)
     times = {"created_at": created_at or tx.now, "updated_at": tx.now, "published_at": published}
-    post = fields | {"id": str(post_id), "slug": slug} | times
-    if "former_slugs" in post:
-        post = slugs.with_former({}, post)
+    post = slugs.with_former({}, fields | {"id": str(post_id), "slug": slug} | times)
     return insert(tx, documents.in_order(post), author, with_events=with_events)
 
 
 def insert(tx: Transaction, post: Fields, author: Author, version: int = 1, *, with_events: bool = True) -> StoredPost:
     """Insert a complete post. Raises SlugTaken for a former slug, NotPermitted."""
     check_size(tx, post["content"])  # checked again, for `recreate`
-    slugs.check_former(tx, int(post["id"]), {}, post)
     post_id, document = int(post["id"]), documents.dump(post)
+    slugs.check_former(tx, post_id, {}, post)
     copies = {name: post.get(name) for name in COPIES}
     effects.run(tx, Change("created", post_id, {}, post, author, with_events=with_events))
     tx.defer(INSERT, id=post_id, document=document, version=version, since=tx.now, author=author.name, **copies)
@@ -245,12 +241,11 @@ def replace(
 
 def _update(tx: Transaction, old: Fields, new: Fields, document: str, author: Author | None = None) -> None:
     """Write the columns that differ; with an author, as a new version."""
-    post_id = int(new["id"])
     changed = [name for name in COPIES if old.get(name) != new.get(name)]
     values = {name: new.get(name) for name in changed}
     if author is not None:
         values |= {"since": tx.now, "author": author.name}
-    tx.defer(_set(*changed, is_version=author is not None), id=post_id, document=document, **values)
+    tx.defer(_set(*changed, is_version=author is not None), id=int(new["id"]), document=document, **values)
 
 
 @cache
