@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 
 def error_body(status: int, message: str) -> bytes:
-    """Return the Error as JSON."""
     return f"{dump({'error': status, 'message': printable(message)})}\n".encode()
 
 
@@ -101,7 +100,6 @@ def invalid(error: ValidationError) -> Response:
 
 @errors.app_errorhandler(DoesNotExist)
 def not_found(error: DoesNotExist) -> Response:
-    """Answer 404."""
     return error_response(exceptions.NotFound(str(error)))
 
 

@@ -37,7 +37,6 @@ class Response(flask.Response):
 
 
 def redirect(address: str, status: int = 302) -> flask.Response:
-    """Answer with a redirect."""
     return cast(flask.Response, flask.redirect(address, status))
 
 
@@ -67,7 +66,6 @@ def respond(
 
 
 def json_response(request: Request, content: Any, status: int = 200, headers: Pairs = (), **options: str) -> Response:
-    """Answer with JSON."""
     return respond(request, f"{dump(content)}\n".encode(), JSON, status, headers, **options)
 
 
@@ -113,5 +111,4 @@ def _link(path: str, query: tuple[tuple[str, Any], ...], name: str, cursor: str)
 
 
 def no_content(request: Request, headers: Pairs = ()) -> Response:
-    """Answer 204."""
     return respond(request, b"", JSON, 204, headers)

@@ -54,7 +54,6 @@ def _walk(value: Any, place: str, depth: int, is_nullable: bool) -> Iterator[tup
 
 
 def is_name(text: str) -> bool:
-    """Return whether a string can be a name in params."""
     return len(text) <= MAX_PARAM_NAME and not CONTROL_OR_BREAK.search(text) and VISIBLE.search(text) is not None
 
 

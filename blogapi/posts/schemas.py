@@ -109,7 +109,6 @@ INPUT_TYPES: dict[documents.Kind, Callable[[documents.Field], fields.Field]] = {
 
 
 def input_field(name: str) -> fields.Field:
-    """Return the marshmallow field for a field of a post."""
     field = documents.FIELDS[name]
     return INPUT_TYPES[field.kind](field)
 

@@ -66,7 +66,6 @@ def list_posts(request: Request) -> Response:
 
 
 def find_page(database: Database, query: Mapping[str, Any], client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page of a list or a search."""
     listed = ListQuery(**query)
     return search.find(database, listed, client) if listed.q else lists.page(database, listed)
 
