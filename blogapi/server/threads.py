@@ -9,11 +9,12 @@ import os
 import sys
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
 from traceback import clear_frames
 from typing import Any
+from weakref import WeakValueDictionary
 
 import gevent
 from gevent.threadpool import ThreadPool
@@ -43,7 +44,7 @@ class SharedDatabase(Database):
         self.commits = GroupCommit(engine, self.begin)
         self._reading = threading.Semaphore(engine.slow_reads)
         self._computing = threading.Semaphore(COMPUTING)
-        self._turns: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+        self._turns: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # locks of the clients with slow work
         self._next_write = 0.0  # when the next write in a thread may begin, on the monotonic clock
 
     def write(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -87,7 +88,7 @@ class SharedDatabase(Database):
             with engine.limited(lambda: time.monotonic() < until and goes_on.is_set()):
                 return operation(Reader(engine, self._clock), *args, **kwargs)
 
-        with locked(self._turns[client], until), locked(self._reading, until):
+        with locked(self._turn(client), until), locked(self._reading, until):
             if self.engine.waits_cooperatively:
                 return operation(self, *args, **kwargs)
             goes_on.set()
@@ -103,8 +104,11 @@ class SharedDatabase(Database):
         would need more memory and delay requests longer. Raises Unavailable after waiting BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
-        with locked(self._turns[client], until), locked(self._computing, until):
+        with locked(self._turn(client), until), locked(self._computing, until):
             return self.engine.loop.run_in_thread(function, in_background=True)
+
+    def _turn(self, client: Hashable) -> threading.Lock:
+        return self._turns.setdefault(client, threading.Lock())
 
     def _with_another(self, use: Callable[[Engine], T], *, in_background: bool = False) -> T:
         def use_another() -> T:

@@ -189,6 +189,13 @@ def test_slow_work_of_one_client_keeps_no_other_waiting_but_its_own(database, im
         work_during("same", "same")
 
 
+def test_clients_with_slow_work_are_forgotten_after_it(database):
+    for number in range(100):
+        database.compute_in_thread(f"computing {number}", lambda: "done")
+        database.read_in_thread(f"reading {number}", lambda reader: "read")
+    assert not database._turns
+
+
 @pytest.mark.parametrize("clients", [("same", "same"), tuple("abcdef")])
 def test_a_read_in_a_thread_does_not_wait_forever_for_others(database, clients, impatient):
     with pytest.raises(Unavailable, match="locked") as caught:
