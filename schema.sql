@@ -1,7 +1,7 @@
 -- The whole database: tables, constraints and indexes. The models are built from it, and PostgreSQL's tables translated.
--- Each change needs a numbered file in blogapi/storage/upgrades, too. Empty lines separate statements and appear nowhere
--- else. The last section is SQLite's alone; PostgreSQL's is in blogapi/postgresql/schema.sql. The constraints of the
--- tables that are written most are ORs, because SQLite would build a temporary table for each row to test an IN.
+-- Each change also needs a numbered file in blogapi/storage/upgrades. Empty lines separate statements and appear nowhere
+-- else. The last section is for SQLite only; PostgreSQL's is in blogapi/postgresql/schema.sql. Constraints of frequently
+-- written tables use OR, because SQLite builds a temporary table for each row to test an IN.
 
 CREATE TABLE api_key (
     digest BLOB NOT NULL PRIMARY KEY,  -- SHA-256 of the key, which is not stored
@@ -41,7 +41,7 @@ CREATE TABLE draft_copy (
     state TEXT NOT NULL,  -- open: the current one of its draft; saved: likewise, without text; aside; discarded
     number INTEGER NOT NULL,  -- increases each time the form sends it
     seen TEXT NOT NULL DEFAULT '{}',  -- a JSON object: the last number of each form whose text this has or replaces
-    etag TEXT NOT NULL,  -- of the post version being edited; when saved, of the version this created
+    etag TEXT NOT NULL,  -- the ETag of the version being edited; when saved, of the version this created
     saved_at TEXT NOT NULL,
     browser TEXT NOT NULL,  -- "Firefox on Android"
     title TEXT NOT NULL,  -- as typed
@@ -95,7 +95,7 @@ CREATE INDEX post_published ON post (status, published_at, id) WHERE published_a
 
 CREATE INDEX post_updated ON post (status, updated_at, id);  -- for the owner's page
 
--- Slugs under which posts were published; for a post that is no longer published, its current slug, too. Each leads to
+-- Slugs under which posts were published, including the current slug of a post that is no longer published. Each leads to
 -- its post, and no other post can take it.
 CREATE TABLE former_slug (
     slug TEXT NOT NULL PRIMARY KEY,
@@ -139,7 +139,7 @@ CREATE TABLE purge (
 CREATE INDEX purge_time ON purge (purged_at);
 
 -- Each sort order has one index, by tag and status. A list by tag alone merges the lists of the four statuses, because
--- another index would be one more write for each tag of each post.
+-- another index would cost one more write for each tag of each post.
 CREATE TABLE post_tag (
     tag TEXT NOT NULL,  -- folded: the same for all spellings of a tag
     status TEXT NOT NULL,  -- copy of the post's column
@@ -171,7 +171,7 @@ CREATE TABLE webhook (
     secret TEXT NOT NULL,  -- stored in plain text, because every delivery is signed with it
     created_at TEXT NOT NULL,
     headers TEXT NOT NULL DEFAULT '{}',  -- JSON object; its values may be secrets of the receiver
-    after_seconds INTEGER NOT NULL DEFAULT 0,  -- delay in which events are merged into one delivery
+    after_seconds INTEGER NOT NULL DEFAULT 0,  -- delay during which events are merged into one delivery
     body TEXT NOT NULL DEFAULT 'event'  -- format of the request body: event or dispatch
 ) STRICT;
 

@@ -91,7 +91,7 @@ def backup(path: Path, keep: dict[str, int] | None, quiet: bool, touch: Path | N
     old: set[str] = set()
     if keep:
         names = [entry.name for entry in os.scandir(path) if entry.is_file(follow_symlinks=False)]
-        old = superfluous(names, keep) - {file.name}  # The clock may have been ahead for the others.
+        old = superfluous(names, keep) - {file.name}  # Others have later names if the clock was ahead.
     for name in old:
         (path / name).unlink()
     if is_folder and not quiet:

@@ -51,7 +51,7 @@ from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers
 
 MAX_CONNECTIONS = 1024  # above this, each new connection evicts one that is waiting for its client
-MAX_ACCEPT = 1 / 16  # share of these connections accepted per turn of the loop, in which the evicted ones end
+MAX_ACCEPT = 1 / 16  # share of these accepted per turn of the loop, because evicted ones end after it
 OTHER_FILES = 192  # open files kept for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 FAILURES = ("500", "503")

@@ -74,7 +74,7 @@ PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like m
 ORIGIN = re.compile(rb"^origin:[ \t]*([!-~]+)", re.IGNORECASE | re.MULTILINE)
 # RFC 3986, section 3.2: a host and an optional port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
-MAX_PROXIES = 16  # at most this many proxies in a row
+MAX_PROXIES = 16  # at most this many entries of X-Forwarded-For are read
 # An entry of X-Forwarded-For: an address, optionally with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
 

@@ -146,7 +146,7 @@ class GroupCommit:
         self.waiting: deque[PendingWrite] = deque()
         self._alone: deque[PendingWrite] = deque()  # each gets a transaction of its own
         self._engine = engine
-        self._begin = begin  # (until), by the monotonic clock
+        self._begin = begin  # takes the monotonic time until which it waits for the lock
         self._arrived = threading.Event()
         threading.Thread(target=self._work, daemon=True).start()
 

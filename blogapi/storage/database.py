@@ -14,10 +14,10 @@ from blogapi.storage.errors import Busy, DiskFull, NeedsThread, Unavailable
 from blogapi.storage.upgrades import VERSION
 
 BUSY_SECONDS = 2.0  # longest wait for another write, and longest slow read
-LOCK_POLL_SECONDS = 0.005  # interval between checks whether another program's write has ended
-STEP_SECONDS = 0.025  # a batch takes no new items after this time; the last one and the commit come on top
+LOCK_POLL_SECONDS = 0.005  # how often to check whether another program's write has ended
+STEP_SECONDS = 0.025  # a batch takes no new items after this time; its last item and its commit may exceed it
 PAUSE_SECONDS = 0.01  # pause between batches, longer than the server's polling interval for the lock
-PATIENT_SECONDS = 60.0  # limit for a batch's wait for other writers
+PATIENT_SECONDS = 60.0  # longest wait of a batch for other writers
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.loop import Loop
 
 Clock = Callable[[], float]
-MAX_LAST = 64 * 1024  # limit in characters for statements of `defer_last`, whose indexing takes 10 ms
+MAX_LAST = 64 * 1024  # characters in the statements of `defer_last` at a time, whose indexing takes 10 ms
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is PostgreSQL's cast
 
 
@@ -24,7 +24,7 @@ NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is Po
 
 
 class Placeholder(ColumnBase):
-    """A placeholder for a value of a compiled query; `:name` in SQL text."""
+    """A placeholder for a value in a compiled query; in SQL text, it is `:name`."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -209,7 +209,7 @@ class Reader:
         return self.engine.row(query, values)
 
     def get(self, kind: str, query: Query, **values: Any) -> tuple:
-        """Run a query for a thing of this kind; return the first row. Raises DoesNotExist, Unavailable."""
+        """Run a query for something of this kind; return the first row. Raises DoesNotExist, Unavailable."""
         row = self.row(query, **values)
         if row is None:
             raise DoesNotExist(kind)
@@ -236,7 +236,7 @@ class Transaction(Reader, ABC):
 
     may_be_slow = False
     keeps_history = True
-    active_webhooks: list[tuple] | None = None  # rows of ACTIVE_WEBHOOKS, kept by `webhooks.storage` until an `execute`
+    active_webhooks: list[tuple] | None = None  # rows of ACTIVE_WEBHOOKS, cached until an `execute`
 
     def __init__(self, engine: Engine, clock: Clock):
         now = clock()
@@ -266,9 +266,9 @@ class Transaction(Reader, ABC):
         self.execute_many(query, [values])
 
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
-        """Run a statement before the commit: after the others, in the order of their keys, the last of each key.
+        """Run a statement at the end of the transaction, in the order of keys; a later one with its key replaces it.
 
-        PostgreSQL runs it in order.
+        PostgreSQL runs each statement in turn.
         """
         self._last[key] = query, values
         self._last_count += 1

@@ -10,7 +10,7 @@ from blogapi.storage.setup import SCHEMA
 
 FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY = "full", "read-only", "published-only", "drafts-only"
 SCOPES = (FULL, READ_ONLY, PUBLISHED_ONLY, DRAFTS_ONLY)
-# Authors in the history of changes made without a key; only 1.1 wrote "autosave"
+# Authors of changes made without a key; only 1.1 wrote "autosave"
 AUTHORS = ("settings", "autosave", "import", "rebase", "undo")
 MAX_ID = 2**63 - 1
 

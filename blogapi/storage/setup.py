@@ -182,7 +182,7 @@ class SqliteContents(Contents):
     @property
     def last_ids(self) -> dict[str, int]:
         ids = dict(self.execute("SELECT name, seq FROM sqlite_sequence"))
-        if "post" not in ids:  # as in databases before version 5
+        if "post" not in ids:  # since version 5
             ids["post"] = self.execute("SELECT greatest_id FROM deleted_post").fetchone()[0]
         return ids | {"post": max(ids["post"], *self.execute("SELECT ifnull(max(id), 0) FROM post").fetchone())}
 
