@@ -67,7 +67,7 @@ def file_or_folder(value: str) -> Path:
     "--keep",
     metavar="7d,4w,12m",
     type=numbers,
-    help="Remove other backups from DIR, but the last of each day, week, month or year.",
+    help="Remove old backups from DIR, except the last of each day, week, month or year.",
 )
 @click.option("--quiet", is_flag=True, help="Print nothing if all goes well.")
 @click.option("--touch", type=click.Path(dir_okay=False, path_type=Path), help="A file to touch after success.")

@@ -96,6 +96,7 @@ class Engine(ABC):
     slow_reads: int  # at most this many slow reads run at a time
     waits_cooperatively: bool  # whether other requests run while this one waits for the database
     key_query: Compiled | None = None  # finds a key and counts the request, if several processes share the rate limit
+    folder: Path | None = None  # for uploads while they arrive; None means the system's temporary folder
     write_failed = False  # whether the last write failed; only SQLite sets it
 
     def __init__(self, name: str, database: peewee.Database, loop: Loop):
@@ -138,11 +139,6 @@ class Engine(ABC):
     @abstractmethod
     def rows(self, query: Query, values: Mapping[str, Any]) -> Iterator[tuple]:
         """Run a query; yield its rows. May raise after some rows."""
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder for uploads while they arrive; None means the system's temporary folder."""
-        return None
 
     def hits(self, digest: bytes) -> Hits | None:
         """Return a key's Hits without counting this request, or None if the engine does not count."""

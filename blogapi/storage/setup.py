@@ -13,7 +13,7 @@ from pathlib import Path
 import regex
 
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.upgrades import VERSION, Execute, compute, upgrade_from
+from blogapi.storage.upgrades import VERSION, Execute, upgrade_from
 
 SCHEMA = (Path(__file__).resolve().parent.parent / "schema.sql").read_text(encoding="utf-8")
 # What defines a word: the Unicode tables, and the version of wings/search/words.py
@@ -156,8 +156,7 @@ class Contents(ABC):
         """Complete the tables after a database of this version was copied into them."""
         for statement in FILL:
             self.execute(statement)
-        for number in range(version + 1, VERSION + 1):
-            compute(self.execute, number)
+        upgrade_from(version, self.execute, lambda text: ())  # The tables are already those of today.
 
 
 class SqliteContents(Contents):

@@ -59,7 +59,8 @@ class Sqlite(Engine):
     def __init__(self, path: Path, wait_seconds: float = 0, loop: Loop = BLOCKING):
         self.path = path.absolute()
         super().__init__(str(self.path), FileDatabase(self, thread_safe=not loop.is_cooperative), loop)
-        self._wal = Path(f"{self.path.resolve()}-wal")  # next to the file itself, not next to a symlink
+        file = self.path.resolve()  # The folder of a symlink can be another one.
+        self.folder, self._wal = file.parent, Path(f"{file}-wal")
         self._wait_seconds = wait_seconds
         self._files: dict[Path, tuple[int, int]] = {}
         self._replaced = False
@@ -105,10 +106,6 @@ class Sqlite(Engine):
         other._files = {self.path: self._files[self.path]}
         other.peewee_db.connect()
         return other
-
-    @property
-    def folder(self) -> Path:
-        return self.path.resolve().parent
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -237,7 +234,7 @@ class Sqlite(Engine):
 
     def sizes(self) -> dict[str, int]:
         database, wal = (path.stat().st_size if path.exists() else 0 for path in (self.path, self._wal))
-        return {"database_size": database + wal, "wal": wal, "disk_free": shutil.disk_usage(self.folder).free}
+        return {"database_size": database + wal, "wal": wal, "disk_free": shutil.disk_usage(self._wal.parent).free}
 
     def open_connection(self) -> sqlite3.Connection:
         """Open a connection with our pragmas. Raises Unavailable."""

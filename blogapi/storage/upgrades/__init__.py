@@ -14,15 +14,10 @@ Execute = Callable[..., Any]  # execute(statement, values), with a "?" for each 
 
 
 def upgrade_from(version: int, execute: Execute, statements: Callable[[str], Iterable[str]]) -> None:
-    """Upgrade a database of this version; `statements` returns an engine's statements in a file."""
+    """Upgrade a database of this version. `statements` returns the statements to run from the text of a SQL file."""
     for number in range(version + 1, VERSION + 1):
         path = FOLDER / f"{number}.sql"
         for statement in statements(path.read_text(encoding="utf-8")) if path.exists() else ():
             execute(statement)
-        compute(execute, number)
-
-
-def compute(execute: Execute, number: int) -> None:
-    """Run the computation of this version, if it has one."""
-    if (FOLDER / f"{number}.py").exists():
-        import_module(f"{__name__}.{number}").compute(execute)
+        if path.with_suffix(".py").exists():
+            import_module(f"{__name__}.{number}").compute(execute)
