@@ -32,7 +32,6 @@ from blogapi.documents import MAX_TITLE, etag_of
 from blogapi.posts import idempotency
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
-from blogapi.storage.errors import DoesNotExist
 from blogapi.storage.models import Author, DraftCopy
 
 STATES = OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The post has the text of a SAVED copy.
@@ -101,11 +100,9 @@ def find(reader: Reader, place: str, *states: str) -> Copy | None:
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
-    """Return a copy with text. Raises DoesNotExist."""
-    copy = find(reader, copy_id, *WITH_TEXT)
-    if copy is None:
-        raise DoesNotExist("copy")
-    return copy
+    """Return a copy with text, given its id or a place. Raises DoesNotExist."""
+    query = _copies.where(DraftCopy.id == copy_id.partition(" ")[0], DraftCopy.state.in_(WITH_TEXT))
+    return Copy._make(reader.get("copy", query))
 
 
 def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
@@ -151,11 +148,6 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
     """Return the copies with text of a post, or of all posts and new ones, newest first."""
     query = _copies.where(DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
     return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
-
-
-def unsaved(reader: Reader, post_id: int) -> Copy | None:
-    """Return the unsaved text of a post, if any."""
-    return next(iter(listing(reader, OPEN, post_id=post_id)), None)
 
 
 # Write

@@ -35,9 +35,8 @@ CONTEXT = 2  # equal lines shown around a change
 MAX_COMPARED = 300  # limit for the lines of a text, because comparing takes quadratic time
 MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits shown: lines, characters of each, and in all
 Form = Mapping[str, str]  # the fields of a form
-Lines = list[tuple[str, str]]  # (kind, line)
+Lines = list[tuple[str, str]]  # lines, each after " " (the same), "-" (removed), "+" (added) or "@" (some skipped)
 post_schema = PostInputSchema()
-KINDS = {" ": "same", "-": "removed", "+": "added", "@": "skipped"}
 
 
 def as_typed(post: Fields) -> dict[str, str]:
@@ -59,9 +58,8 @@ def _hash(name: str, typed: Form) -> str:
 def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
     """Update the unedited fields of a form from the current post; return those that changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
-    mine = {name: _hash(name, typed) for name in FORM_FIELDS if name in typed}
-    if not typed.get("slug"):  # It is chosen when the post is saved.
-        mine.pop("slug", None)
+    names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]  # A save sets a slug.
+    mine = {name: _hash(name, typed) for name in names}
     for name in FORM_FIELDS:
         if name not in mine or mine[name] == base.get(name):
             typed[name] = post[name]
@@ -160,9 +158,9 @@ def changed_lines(old: str, new: str) -> Lines:
     left = MAX_CHARACTERS
     for line in [*same_above, *changes, *same_below]:
         if len(lines) == MAX_LINES or left <= 0:
-            return [*lines, ("skipped", "")]
+            return [*lines, ("@", "")]
         text = line[1:] if len(line) <= MAX_LINE else f"{line[1:MAX_LINE]}…"
-        lines.append((KINDS[line[0]], "" if line[0] == "@" else text))
+        lines.append((line[0], "" if line[0] == "@" else text))
         left -= len(text)
     return lines
 
@@ -180,7 +178,7 @@ def marked(lines: Lines) -> Lines:
     """Mark what differs between equal words at both ends of a line, if as many lines were added as removed."""
     runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
     for (old_kind, old), (new_kind, new) in pairwise(runs):
-        if (old_kind, new_kind, len(old)) == ("removed", "added", len(new)):
+        if (old_kind, new_kind, len(old)) == ("-", "+", len(new)):
             old[:], new[:] = zip(*map(_mark_words, old, new), strict=True)
     return [(kind, line) for kind, run in runs for line in run]
 

@@ -37,7 +37,6 @@ MAX_FORM_BYTES, MAX_COPY_BYTES = 64 * 1024, 4 * 1024 * 1024
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
 NOTICE, NOTICE_SECONDS = "-notice", 60
-Undo = tuple[str, dict[str, str]]  # a form's action and fields
 FOR_WRITERS = {  # what the page says instead of API messages that begin like this
     "must not be in the future": "this date is in the future: choose Schedule, or clear it",
     "must be given, and in the future": "choose a date in the future to schedule the post",
@@ -195,8 +194,8 @@ def utc_time(text: str) -> str:
     return text
 
 
-def done(path: str, text: str, title: str = "", undo: Undo | None = None, **secrets: str) -> Response:
-    """Redirect to a page with a notice, which is shown once.
+def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = None, **secrets: str) -> Response:
+    """Redirect to a page with a notice, which is shown once; `undo` is the action of a form, and its fields.
 
     A signed cookie of less than 4 KiB carries the notice, so the server stores none of its `secrets`.
     """

@@ -88,7 +88,8 @@ def show_post(post_id: int, **shown: Any) -> str:
     """Show a post and its actions. After a button was pressed on an older version, also show what changed since."""
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
-    shown |= {"links": sessions.previews(request.database, post_id), "copy": copies.unsaved(request.database, post_id)}
+    shown["copies"] = copies.listing(request.database, copies.OPEN, post_id=post_id)
+    shown["links"] = sessions.previews(request.database, post_id)
     shown["proposals"], shown["older_proposals"] = waiting(post_id)
     return render_template("owner/post.html", **shown)
 

@@ -13,12 +13,10 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
-from werkzeug import exceptions
 
 from blogapi import documents
 from blogapi.api.access import for_strangers
 from blogapi.api.request import request
-from blogapi.storage.errors import DoesNotExist
 from blogapi.wings.owner import copies, sessions
 from blogapi.wings.owner.frame import PREVIEW, ROOT, done, read_cookie, sent_digest, shows_errors
 from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
@@ -107,13 +105,9 @@ def show_shared() -> Response:
 
     A wrong, expired or withdrawn token and a deleted post get the same answer.
     """
-    try:
-        document = sessions.shared_post(request.database, request.args.get("token", ""))
-    except DoesNotExist:
-        raise exceptions.NotFound("This preview has ended, or its address is not complete.") from None
-    post = documents.load(document)
+    post = documents.load(sessions.shared_post(request.database, request.args.get("token", "")))
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
-    is_unsaved = copies.unsaved(request.database, int(post["id"])) is not None
+    is_unsaved = bool(copies.listing(request.database, copies.OPEN, post_id=int(post["id"])))
     # The first visitor triggers rendering; others wait.
     return show(post, f"preview of {post['id']}", is_unsaved=is_unsaved, is_owner=is_owner)
 

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from peewee import fn
 
+from blogapi import documents
 from blogapi.clock import later
 from blogapi.posts import storage as posts
 from blogapi.storage.engine import Reader, Transaction
 from blogapi.storage.errors import DoesNotExist, Rejected
 from blogapi.storage.keys import PREFIX, digest_of
-from blogapi.storage.models import model
+from blogapi.storage.models import DOCUMENT, Post, model
 
 LINK, SESSION = "link", "session"
 MAX_BROWSER = 200  # characters
@@ -114,7 +115,8 @@ def share(tx: Transaction, post_id: int) -> str:
 def shared_post(reader: Reader, token: str) -> bytes:
     """Return the document of the post that a link shares. Raises DoesNotExist."""
     is_valid = (PreviewLink.digest == digest_of(token)) & (PreviewLink.ends_at > reader.now)
-    return posts.find(reader, *reader.get("preview", PreviewLink.select(PreviewLink.post_id).where(is_valid)))
+    query = Post.select(DOCUMENT).join(PreviewLink, on=Post.id == PreviewLink.post_id).where(is_valid)
+    return documents.intact(*reader.get("preview: it has ended, or its address is not complete", query))
 
 
 def previews(reader: Reader, post_id: int) -> list[tuple[bytes, str, str]]:
