@@ -138,9 +138,8 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
 def changed_lines(old: str, new: str) -> Lines:
     """Return the removed and added lines, each after its kind, with a few equal lines around them.
 
-    Equal lines at both ends are skipped before the texts are split, because a split text takes up to 60 bytes a line.
-    If the rest is long, all of it counts as removed and added. As bytes, a text with an emoji takes a quarter of the
-    memory.
+    To save memory, only what lies between the equal lines at both ends is split into lines, and texts are compared as
+    bytes: a string with an emoji takes four times as many. A long difference counts as removed and added as a whole.
     """
     if old == new:
         return []
@@ -183,17 +182,16 @@ def marked(lines: Lines) -> Lines:
     return [(kind, line) for kind, run in runs for line in run]
 
 
-def _mark_words(old: str, new: str) -> tuple[str, str]:
+def _mark_words(old: str, new: str) -> list[str]:
     before, after = old.split(" "), new.split(" ")
     most = min(len(before), len(after))
     start = next((at for at in range(most) if before[at] != after[at]), most)
     end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
     if not start and not end:
-        return old, new
-    return _with_mark(before, start, end), _with_mark(after, start, end)
-
-
-def _with_mark(words: list[str], start: int, end: int) -> str:
-    stop = len(words) - end
-    changed = [Markup("<mark>{}</mark>").format(" ".join(words[start:stop]))] if start < stop else []
-    return Markup(" ").join([*words[:start], *changed, *words[stop:]])
+        return [old, new]
+    lines: list[str] = []
+    for words in (before, after):
+        stop = len(words) - end
+        changed = [Markup("<mark>{}</mark>").format(" ".join(words[start:stop]))] if start < stop else []
+        lines.append(Markup(" ").join([*words[:start], *changed, *words[stop:]]))
+    return lines

@@ -166,10 +166,9 @@ def own_image(url: str) -> str:
 
 
 def known_tags() -> list[str]:
-    """Return the names of tags that a form offers; none without a session."""
-    if request.session:
-        with suppress(Unavailable):
-            return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
+    """Return the names of tags that a form offers."""
+    with suppress(Unavailable):
+        return [tag.name for tag in request.database.read_in_thread(request.client, tags.page, OFFERED_TAGS).items]
     return []
 
 

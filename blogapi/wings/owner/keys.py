@@ -39,10 +39,7 @@ def form_secret() -> bytes:
 
 
 def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
-    """Create what a form creates with the secret that it uses, unless that exists.
-
-    Raises Rejected if it existed before, so that a revoked key stays revoked.
-    """
+    """Create what a form creates with the secret `used`, unless that exists. Raises Rejected if that was deleted."""
     if tx.row(existing):
         return
     # The record outlives the session. An Idempotency-Key never has this empty name.

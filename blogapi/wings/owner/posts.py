@@ -66,12 +66,12 @@ def show_posts() -> str:
     order = {} if "tag" in query else {"sort": "updated_at"}
     loaded = list_query.load(query | dict.fromkeys(order, "published_at")) | order
     options = {"limit": POSTS_PER_PAGE, "fields": LIST_FIELDS}
-    values: dict[str, Any] = {"page": find_page(database, loaded | options, client="owner"), "now": database.now}
-    values |= {"counts": counts(database), "proposed": proposals.posts_with_proposals(database)}
-    values["copies"] = copies.listing(database, copies.OPEN, copies.ASIDE)
+    shown: dict[str, Any] = {"page": find_page(database, loaded | options, client="owner"), "searched": query.get("q")}
+    shown |= {"counts": counts(database), "most": MAX_COUNTED, "proposed": proposals.posts_with_proposals(database)}
+    shown |= {"copies": copies.listing(database, copies.OPEN, copies.ASIDE), "now": database.now}
     with suppress(Damaged):
-        values["late"] = publication.latest_in_future(database)
-    return render_template("owner/posts.html", most=MAX_COUNTED, searched=query.get("q"), **values)
+        shown["late"] = publication.latest_in_future(database)
+    return render_template("owner/posts.html", **shown)
 
 
 def counts(reader: Reader) -> dict[str, int]:
@@ -164,9 +164,6 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
     return done(f"/posts/{post_id}", text, "" if text[0].isupper() else new["title"], undo=undo)
 
 
-# Proposals
-
-
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
     """Return a page of the proposals for a post, newest first, as `brief`, and the start of the next page, if any."""
     database = request.database
@@ -234,9 +231,6 @@ def restore_proposal(post_id: int, proposal_id: int) -> Response:
     """Undo the refusal of a proposal."""
     request.database.write(proposals.restore, post_id, proposal_id)
     return done(f"/posts/{post_id}", "The proposal waits again.")
-
-
-# Earlier versions
 
 
 @views.get(f"{POST}/history")

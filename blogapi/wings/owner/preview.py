@@ -35,7 +35,6 @@ POLICY = (
 ORIGIN = re.compile("https?://[^/?#]+")
 IMAGE = re.compile(r'<img src="(https?://[^/?#"]+)[^"]*" alt="([^"]*)"[^>]*>')
 ELSEWHERE = '<span class="elsewhere">Image: {} ({})</span>'
-MAX_HOSTS = 5  # names of at most this many images are shown
 MAX_CACHED = 16_000_000  # at most this many bytes of compressed HTML are cached: enough for all shared posts
 pages: dict[str, bytes] = {}  # compressed HTML by the hash of its text, least recently used first
 views = Blueprint("preview", __name__)
@@ -101,10 +100,7 @@ def preview_post(post_id: int, version: int | None = None) -> Response:
 @views.get("/shared")
 @for_strangers
 def show_shared() -> Response:
-    """Show the preview of a post to anybody who has its address.
-
-    A wrong, expired or withdrawn token and a deleted post get the same answer.
-    """
+    """Show the preview of a post to anybody who has its address. All invalid addresses get the same answer."""
     post = documents.load(sessions.shared_post(request.database, request.args.get("token", "")))
     is_owner = sessions.find(request.database, sessions.SESSION, read_cookie()) is not None
     is_unsaved = bool(copies.listing(request.database, copies.OPEN, post_id=int(post["id"])))
@@ -134,8 +130,7 @@ def show(post: Any, client: str = "", *, is_unsaved: bool = False, is_owner: boo
     own, sources = origin(request.service.config.base_url), "http: https:"
     if not is_owner or request.args.get("images") != "all":
         sources = f"'self' {own}"
-        others = {origin(cover), *(image[1] for image in IMAGE.finditer(html))} - {own, ""}
-        values["hosts"] = sorted(other.partition("://")[2] for other in others)[:MAX_HOSTS]
+        values["others"] = {origin(cover), *(image[1] for image in IMAGE.finditer(html))} - {own, ""}
         html, cover = without_others(html), cover if origin(cover) in (own, "") else ""
     values |= {"cover": cover, "content": html, "is_cut": bounded(content) != content}
     page = render_template("owner/preview.html", **values, is_unsaved=is_unsaved, is_owner=is_owner)

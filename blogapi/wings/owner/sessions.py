@@ -133,6 +133,5 @@ def withdraw(tx: Transaction, post_id: int, digest: bytes) -> None:
 
 def browser_name(user_agent: str) -> str:
     """Return the name of a browser and its system, such as "Firefox on Android", from its User-Agent."""
-    browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
-    system = next((name for sign, name in SYSTEMS.items() if sign in user_agent), "")
-    return " on ".join(filter(None, (browser, system))) or user_agent[:60] or "An unknown browser"
+    names = [next((known[sign] for sign in known if sign in user_agent), "") for known in (BROWSERS, SYSTEMS)]
+    return " on ".join(filter(None, names)) or user_agent[:60] or "An unknown browser"
