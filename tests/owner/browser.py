@@ -1,6 +1,7 @@
 """The owner's page in a real browser, as people see and use it."""
 
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
 from selenium.common.exceptions import WebDriverException
@@ -12,41 +13,9 @@ from selenium.webdriver.support.wait import WebDriverWait
 from blogapi.storage.database import Database
 from blogapi.wings.owner import sessions
 
-AXE = """
-const [only, finish] = arguments;
-const options = { ...only, resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
-axe.run(options).then(found => finish(found.violations.map(each => each.id)), error => finish([String(error)]))
-"""
+SCRIPTS = Path(__file__).with_name("scripts.js").read_text()
 # The rules of axe whose results depend on the width and the colors
 OF_LOOKS = {"runOnly": ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]}
-# Controls smaller than 24 pixels (except links in running text), and those whose border contrast is below 3:1
-POOR_CONTROLS = r"""
-const size = (each) => Math.min(each.getBoundingClientRect().width, each.getBoundingClientRect().height);
-const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
-const light = (color) => {
-  const [red, green, blue] = color.match(/[\d.]+/g).map((part) => linear(part / 255));
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
-};
-const clear = "rgba(0, 0, 0, 0)";
-const behind = ({ parentElement }) => {
-  const color = getComputedStyle(parentElement).backgroundColor;
-  return color === clear ? behind(parentElement) : color;
-};
-const isFaint = (each) => {
-  const border = getComputedStyle(each).borderTopColor;
-  return border !== clear && Math.abs(Math.log(light(border) / light(behind(each)))) < Math.log(3);
-};
-const isSmall = (each) => Math.max(...[each, ...(each.labels ?? [])].map(size)) < 23.9;
-const isShown = (each) => each.checkVisibility() && !each.disabled;
-const bordered = "button, summary, .button, select, textarea, input:not([type=checkbox], [type=radio])";
-const found = (selector) => [...document.querySelectorAll(selector)].filter(isShown);
-const small = found(`${bordered}, input, a[href]:not(.skip, p a, sup a)`).filter(isSmall);
-return [...small, ...found(bordered).filter(isFaint)].map((each) => each.outerHTML);
-"""
-WITH_TEXT = r"""
-const isWanted = (each) => each.textContent.trim().replace(/\s+/g, " ") === arguments[0] && each.checkVisibility();
-return [...document.querySelectorAll("main button, main summary, header button, a")].filter(isWanted);
-"""
 EDIT, NEW = "/settings/posts/1/edit", "/settings/posts/new"
 LOOKS = ((390, "light"), (390, "dark"), (1280, "dark"), (1280, "light"))
 SLOW = {"is_offline": False, "latency": 500}
@@ -77,9 +46,13 @@ class Window:
         cookie = {"name": "blogapi", "value": token, "path": "/settings", "httpOnly": True, "sameSite": "Strict"}
         self.browser.add_cookie(cookie)
 
+    def run(self, function, *arguments):
+        """Call a function of scripts.js in the page."""
+        return self.browser.execute_script(f"{SCRIPTS}\nreturn {function}(...arguments)", *arguments)
+
     def click(self, label):
         """Click the first button (or the control that asks for confirmation) with this name for screen readers."""
-        buttons = self.browser.execute_script(WITH_TEXT, label)
+        buttons = self.run("withText", label)
         button = next(each for each in buttons if each.accessible_name.strip() == label)
         is_submit = button.tag_name == "button" and button.get_attribute("type") == "submit"
         stays = button.get_attribute("id") in ("save", "preview")  # of the form of a post
@@ -122,6 +95,17 @@ class Window:
         """Wait until the bar of a post's form says this."""
         script = "return document.querySelector('.bar')?.innerText ?? ''"
         self.wait(lambda browser: text in browser.execute_script(script), 60)
+
+    def update(self):
+        self.click("Update")
+        self.said("Updated for readers")
+
+    def save(self):
+        self.click("Save draft")
+        self.said("Saved")
+
+    def undo(self, command="undo"):
+        self.browser.execute_script(f"document.execCommand('{command}')")
 
     def send(self, answered="Kept"):
         """Send what is typed, as when the tab is hidden, not after a pause of two seconds; wait for the outcome."""
@@ -200,8 +184,8 @@ class Window:
             if not self.browser.execute_script("return 'axe' in window"):
                 self.browser.execute_script(axe)
             where = self.browser.current_url, width, theme
-            assert self.browser.execute_async_script(AXE, rules) == [], where
-            assert self.browser.execute_script(POOR_CONTROLS) == [], where
+            assert self.run("violations", rules) == [], where
+            assert self.run("poorControls") == [], where
             assert self.browser.execute_script("return document.documentElement.scrollWidth") <= width, where
             rows = "const nav = document.querySelector('header nav'); return nav ? nav.offsetHeight : 0"
             assert self.browser.execute_script(rows) < 45, where

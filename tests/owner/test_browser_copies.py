@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SLOW, Window
+from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SCRIPTS, SLOW, Window
 from tests.service import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
@@ -21,23 +21,13 @@ def test_text_typed_just_before_a_reload_survives_it_and_the_post_is_unchanged(w
     window.browser.refresh()
     window.has("One. Two.")
     assert window.stored() == "One."
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     assert window.stored() == "One. Two."
 
 
-SLOW_STORAGE = """
-const { open } = IDBFactory.prototype;
-IDBFactory.prototype.open = function (...given) {
-  const [opening, late] = [open.apply(this, given), {}];
-  opening.onsuccess = () => setTimeout(() => (late.result = opening.result) && late.onsuccess(), 1000);
-  return late;
-};
-"""
-
-
 def test_a_reload_before_the_browser_can_store_anything_shows_what_was_sent_meanwhile(window):
-    window.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SLOW_STORAGE})
+    source = f"(() => {{ {SCRIPTS} slowStorage() }})()"
+    window.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
     window.open(EDIT)
     window.fill(content=" Two.")
     window.browser.refresh()
@@ -56,8 +46,7 @@ def test_an_unsaved_new_post_can_be_found_by_its_address_and_in_the_list(window)
     assert window.titles == ["Evening"]
     window.click("Bread")
     window.fill(content=" Slowly.")
-    window.click("Save draft")
-    window.said("Saved")
+    window.save()
     assert window.stored(2) == "Rises. Slowly."
     window.open(NEW)
     assert "Not saved yet" not in window.text
@@ -120,22 +109,9 @@ def test_killing_an_offline_browser_loses_no_more_than_the_last_second(window):
     assert window.value("content") == f"One. {words}"
 
 
-OBSERVE = """
-window.texts = [];
-for (const each of document.querySelectorAll("#said, .alarms")) {
-  const note = () => each.textContent && texts.push(each.textContent);
-  new MutationObserver(note).observe(each, { childList: true });
-}
-window.kept = 0;
-const count = ({ target }) => (kept += target.textContent.startsWith("Kept"));
-const saving = document.getElementById("saving");
-new MutationObserver((changes) => changes.forEach(count)).observe(saving, { childList: true });
-"""
-
-
 def test_kept_and_failed_are_announced_once_each(window):
     window.open(EDIT)
-    window.browser.execute_script(OBSERVE)
+    window.run("watchAnnouncements")
     for wanted in (2, 0, 1):
         window.browser.offline(not wanted)
         window.browser.execute_script("kept = 0")
@@ -190,8 +166,7 @@ def test_if_two_devices_continue_the_same_text_neither_is_lost(window):
     window.fill(content=" Both.")
     window.send()
     continue_on_two_devices(window)
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     assert window.stored() == "One. Both. Laptop."
     window.open("/settings/posts/1/history")
     window.click("Content (1 word added, 1 word removed)")
@@ -209,8 +184,7 @@ def test_a_new_post_continues_on_the_phone_and_back_on_the_laptop(window):
         window.send()
     window.come_back()
     window.has("Rises. Slowly.")
-    window.click("Save draft")
-    window.said("Saved")
+    window.save()
     assert window.stored(2) == "Rises. Slowly."
 
 
@@ -222,8 +196,7 @@ def test_a_duplicated_tab_is_another_form(window):
     with window.another_tab():
         window.browser.get(address)
         window.fill(content=" Slowly.")
-        window.click("Save draft")
-        window.said("Saved")
+        window.save()
     window.come_back()
     eventually(lambda: window.browser.current_url.endswith("/settings/posts/2/edit"))
     window.has("Rises. Slowly.")
@@ -239,8 +212,7 @@ def test_a_post_that_was_changed_elsewhere_is_not_overwritten(window):
         window.click("Update")
     assert "Not saved: the post was changed elsewhere, too" in window.text
     assert (window.stored(), window.value("tags")) == ("Two.", "a")
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     assert window.stored() == "One. Mine."
 
 
@@ -263,8 +235,7 @@ def test_a_post_that_was_deleted_elsewhere_is_known_before_it_is_saved(window):
     window.send("This post was deleted elsewhere.")
     with window.next_page():
         window.click("Update")
-    window.click("Save draft")
-    window.said("Saved")
+    window.save()
     assert window.stored(2) == "One. Mine."
 
 
@@ -282,8 +253,7 @@ def test_a_post_published_while_it_is_edited_is_changed_only_after_a_question(wi
     assert "Not saved: this post is live now. Update shows readers the text below." in window.text
     assert window.stored(2) == "Rises."
     window.fill(content="ence.")
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     window.fill(content=" More.")
     window.click("Update")
     eventually(lambda: window.stored(2) == "Rises. Half a sentence. More.")
@@ -311,9 +281,7 @@ def test_if_both_go_on_the_other_text_is_shown_and_either_can_be_used(window):
     window.browser.find_element(By.XPATH, "//button[.='Show the other text']").click()
     eventually(lambda: len(window.browser.window_handles) == 3)
     window.browser.switch_to.window(window.browser.window_handles[-1])
-    shown = "[...document.querySelectorAll('del, ins')].map((each) => each.textContent.replace(/^\\w+: /, '').trim())"
-    lines = f"return {shown}"
-    eventually(lambda: window.browser.execute_script(lines) == ["One. Laptop.", "One. Phone. More."])
+    eventually(lambda: window.run("changedLines") == ["One. Laptop.", "One. Phone. More."])
     window.click("Use the other text")
     assert window.value("content") == "One. Laptop."
     window.browser.switch_to.window(phone)

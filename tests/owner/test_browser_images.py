@@ -11,27 +11,6 @@ from tests.owner.browser import IN_BOTH_BROWSERS
 from tests.service import eventually
 
 pytestmark = pytest.mark.slow
-# Pastes or drops the file from the form; a test cannot put a file on the clipboard in any other way.
-EVENT = """
-const data = new DataTransfer();
-data.items.add(window.chosen);
-const [target, kind] = [document.getElementById("content"), arguments[0]];
-const options = { bubbles: true, cancelable: true };
-target.dispatchEvent(
-  kind === "paste"
-    ? new ClipboardEvent(kind, { ...options, clipboardData: data })
-    : new DragEvent(kind, { ...options, dataTransfer: data }));
-"""
-# The next chosen file can be pasted and dropped again.
-CHOSEN = "document.getElementById('file').addEventListener('input', (event) => (window.chosen = event.target.files[0]))"
-# An upload does not continue until half a second after somebody has tried to save the post.
-SLOW_UPLOAD = """
-const [real, saved] = [fetch, new Promise((done) => addEventListener("submit", done, true))];
-window.fetch = async (address, options) => {
-  await (String(address).endsWith("/upload") && saved.then(() => new Promise((done) => setTimeout(done, 500))));
-  return real(address, options);
-};
-"""
 
 
 @pytest.fixture
@@ -42,19 +21,12 @@ def loaf(tmp_path):
     return path
 
 
-def is_shown(window):
-    """Whether all images on the page have been loaded."""
-    script = "return [...document.querySelectorAll('main img')].every(each => each.complete && each.naturalWidth > 0)"
-    return window.browser.execute_script(script)
-
-
 def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line_of_its_own(window, loaf):
     window.open("/settings/posts/new")
-    window.browser.execute_script(CHOSEN)
+    window.run("rememberChosenFile")
     window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
-    one = "data.items.add(window.chosen);"
-    window.browser.execute_script(EVENT.replace(one, one + one), "drop")
+    window.run("sendChosenFile", "drop", 2)
     eventually(lambda: window.value("content").count("![loaf]") == 3)
     first, second, third, rest = window.value("content").split("\n\n")
     assert (first == second == third, rest) == (True, "")
@@ -65,10 +37,9 @@ def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line
     markdown = f"![loaf]({image['url']})"
     eventually(lambda: window.value("content") == f"Before.\n\n{markdown}\n\nAfter.")
     for number, kind in enumerate(("paste", "drop"), 2):
-        window.browser.execute_script(EVENT, kind)
+        window.run("sendChosenFile", kind)
         eventually(lambda number=number: window.value("content").count(markdown) == number)
-    window.click("Save draft")
-    eventually(lambda: "Saved" in window.text)
+    window.save()
     post = window.service.request("GET", "/v1/posts/1")[2]
     assert post["content"].split() == ["Before.", *[markdown] * 3, "After."]
     assert window.browser.problems() == []
@@ -77,14 +48,12 @@ def test_images_are_chosen_pasted_and_dropped_where_the_cursor_is_each_on_a_line
 def test_a_slow_upload_keeps_its_place_while_the_writer_continues_and_save_waits_for_it(window, loaf):
     window.open("/settings/posts/new")
     window.fill(title="Bread", content="Before. After.")
-    window.browser.execute_script(CHOSEN + "; " + SLOW_UPLOAD)
-    content = window.browser.find_element(By.ID, "content")
-    window.browser.execute_script("document.querySelector('#content').setSelectionRange(7, 7)")
+    window.run("slowUploads")
+    window.run("select", 7)
     window.fill(file=str(loaf))
-    window.browser.execute_script("const c = arguments[0]; c.focus(); c.setSelectionRange(7, 7)", content)
+    window.run("select", 7)
     window.press(" Meanwhile.")
-    window.click("Save draft")
-    eventually(lambda: "Saved" in window.text)
+    window.save()
     url = window.service.request("GET", "/v1/images")[2][0]["url"]
     post = window.service.request("GET", "/v1/posts/1")[2]
     assert post["content"] == f"Before. Meanwhile. After.\n\n![loaf]({url})\n\n"
@@ -98,21 +67,15 @@ def test_an_image_is_taken_out_by_one_undo_and_waits_for_the_end_of_a_compositio
     eventually(lambda: "![loaf]" in window.value("content"))
     with_image = window.value("content")
     for command, content in (("undo", "Bread"), ("redo", with_image), ("undo", "Bread")):
-        window.browser.execute_script(f"document.execCommand('{command}')")
+        window.undo(command)
         assert window.value("content") == content, command
-    window.browser.execute_script("const c = document.querySelector('#content'); c.focus(); c.setSelectionRange(5, 5)")
+    window.run("select", 5)
     window.browser.compose("hell")
     window.fill(file=str(loaf))
     eventually(lambda: "loaf.jpg was added." in window.text)
     assert window.value("content") == "Breadhell"
     window.browser.end_composition("hello")
     eventually(lambda: window.value("content") == with_image.replace("Bread", "Breadhello"))
-
-
-SELECTED = """
-const area = document.getElementById("content");
-return [area.value.slice(area.selectionStart, area.selectionEnd), scrollY > 0 || area.scrollTop > 0];
-"""
 
 
 @IN_BOTH_BROWSERS
@@ -126,11 +89,11 @@ def test_a_click_on_an_image_beside_the_text_leads_to_its_place(window):
     strip = window.browser.find_elements(By.CSS_SELECTOR, ".strip button")
     assert [each.accessible_name for each in strip] == ["Image without a description", r"A \[loaf\]"]
     strip[1].click()
-    assert window.browser.execute_script(SELECTED) == [images[2], True]
+    assert window.run("selected") == [images[2], True]
     window.browser.resize(390, 800)
     assert not window.browser.find_element(By.ID, "content").is_displayed()
     strip[1].click()
-    assert window.browser.execute_script(SELECTED) == [images[2], True]
+    assert window.run("selected") == [images[2], True]
 
 
 @IN_BOTH_BROWSERS
@@ -168,7 +131,7 @@ def test_a_file_that_is_no_image_is_refused_and_a_cover_can_be_uploaded_again_af
     eventually(lambda: "loaf.jpg was added." in field.text)
     (image,) = window.service.request("GET", "/v1/images")[2]
     assert window.value("cover_image") == image["url"]
-    eventually(lambda: is_shown(window))
+    eventually(lambda: window.run("areImagesShown"))
 
 
 def test_the_picker_shows_twelve_at_a_time(window):
@@ -232,10 +195,10 @@ def test_pages_of_images_are_accessible_and_never_scroll_sideways(window, loaf, 
     window.fill(file=str(loaf))
     window.click("Upload")
     window.check(axe)
-    assert is_shown(window)
+    assert window.run("areImagesShown")
     url = window.service.request("GET", "/v1/images")[2][0]["url"]
     window.service.request("POST", "/v1/posts", {"title": "A", "content": f"![]({url})", "cover_image": url})
     for path in (window.browser.current_url.removeprefix(window.url), "/settings/images", "/settings/posts/1/edit"):
         window.open(path)
-        eventually(lambda: is_shown(window))
+        eventually(lambda: window.run("areImagesShown"))
         window.check(axe)

@@ -8,7 +8,6 @@ from tests.owner.browser import EDIT, IN_BOTH_BROWSERS, NEW, SLOW
 from tests.service import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("evening")]
-BAD_GATEWAY = "window.fetch = async () => new Response('<h1>Bad gateway</h1>', { status: 502 })"
 
 
 @pytest.mark.parametrize("failure", ["away", "proxy", "session"])
@@ -18,7 +17,7 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     if failure == "away":
         window.browser.offline()
     elif failure == "proxy":
-        window.browser.execute_script(f"window.real = fetch; {BAD_GATEWAY}")
+        window.run("breakFetch", "<h1>Bad gateway</h1>")
     else:
         window.browser.delete_all_cookies()
     window.browser.find_element(By.XPATH, "//button[.='Update']").click()
@@ -30,8 +29,7 @@ def test_save_stays_on_the_page_while_the_server_does_not_answer(window, failure
     window.browser.offline(False)
     window.browser.execute_script("window.fetch = window.real ?? fetch")
     eventually(lambda: "Not saved" not in window.text, 60)  # It continues by itself.
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     assert window.stored() == "One. Two."
 
 
@@ -62,19 +60,9 @@ def test_a_double_click_or_a_key_during_the_request_saves_a_post_only_once(windo
     assert window.service.request("GET", "/v1/posts/2/revisions")[2] == []
 
 
-HOLD = """
-const [real, { promise, resolve }] = [fetch, Promise.withResolvers()];
-window.release = resolve;
-window.fetch = (address, options) => {
-  window.isHeld ||= options?.method === "POST";
-  return options?.method === "POST" ? promise.then(() => real(address, options)) : real(address, options);
-};
-"""
-
-
 def press_while_saving(window, label):
     """Save, and press another button while the server has not answered yet."""
-    window.browser.execute_script(HOLD)
+    window.run("holdSaves")
     window.fill(content=(Keys.CONTROL, "s"))
     eventually(lambda: window.browser.execute_script("return window.isHeld"))
     window.fill(content=" Three.")
@@ -106,7 +94,7 @@ def test_publish_pressed_while_the_post_is_being_saved_publishes_what_was_typed_
 def test_save_keeps_the_caret_the_undo_and_the_address(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises slowly.")
-    window.browser.execute_script("document.querySelector('#content').setSelectionRange(5, 5)")
+    window.run("select", 5)
     window.fill(content=(Keys.CONTROL, "s"))
     window.said("Saved")
     assert window.browser.current_url.endswith("/settings/posts/2/edit")
@@ -114,7 +102,7 @@ def test_save_keeps_the_caret_the_undo_and_the_address(window):
     window.press("!")
     window.fill(content=(Keys.CONTROL, "s"))
     eventually(lambda: window.stored(2) == "Rises! slowly.")
-    window.browser.execute_script("document.execCommand('undo')")
+    window.undo()
     assert window.value("content") == "Rises slowly."
     window.click("Save draft")
     eventually(lambda: window.stored(2) == "Rises slowly.")
@@ -124,8 +112,7 @@ def test_save_keeps_the_caret_the_undo_and_the_address(window):
 def test_back_shows_the_post_as_it_is(window):
     window.open(EDIT)
     window.fill(content=" Mine.")
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     window.click("Back to the post")
     window.service.request("PATCH", "/v1/posts/1", {"content": "Two."})
     with window.next_page():
@@ -164,31 +151,18 @@ def test_a_refused_save_marks_its_field_and_the_form_stays(window):
     slug = window.browser.find_element(By.ID, "slug")
     assert (slug.get_attribute("aria-invalid"), window.value("content")) == ("true", "One. Two.")
     slug.clear()
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     assert (window.stored(), "Must be lower-case" in window.text) == ("One. Two.", False)
-
-
-PASTE = """
-const [data, area] = [new DataTransfer(), document.querySelector("#content")];
-data.setData("text/html", "<p>Some <b>bold</b> words</p>");
-data.setData("text/plain", "Some bold words");
-const real = fetch;
-const wait = (address) => new Promise((done) => setTimeout(done, String(address).endsWith("/markdown") ? 500 : 0));
-window.fetch = (address, ...rest) => wait(address).then(() => real(address, ...rest));
-area.focus();
-area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-"""
 
 
 def test_save_waits_for_what_is_being_pasted_and_what_is_typed_meanwhile_stays_behind_it(window):
     window.open(EDIT)
     window.fill(content=" ")
-    window.browser.execute_script(PASTE)
+    window.run("slowReadingOfPastes")
+    window.run("paste", "Some bold words", "<p>Some <b>bold</b> words</p>")
     window.fill(content=" and more.")
     assert window.value("content") == "One.  and more."
-    window.click("Update")
-    window.said("Updated for readers")
+    window.update()
     assert window.stored() == "One. Some **bold** words and more."
 
 
@@ -208,38 +182,12 @@ def test_save_pressed_right_after_a_long_paste_waits_for_it(window):
 
 LONG = "\n\n".join(f"Paragraph {number} of a long day." for number in range(200))
 FOCUSED = "return document.activeElement.textContent"
-CARET = """
-const [area, words] = [document.querySelector("#content"), arguments[0]];
-area.focus();
-area.setSelectionRange(area.value.indexOf(words), area.value.indexOf(words));
-"""
-IS_IN_VIEW = """
-const block = [...document.querySelectorAll(".preview p")].find((each) => each.textContent.startsWith(arguments[0]));
-const { top, bottom } = block?.getBoundingClientRect() ?? { top: -1 };
-return top >= 0 && bottom <= innerHeight;
-"""
-# What is seen in the middle of each control of the form that is in view, if it is not that control
-COVERED = """
-const controls = [...document.querySelectorAll("main :is(input, textarea, button, .hint)")];
-return controls.filter((each) => each.checkVisibility() && each.id !== "content").filter((each) => {
-  each.scrollIntoView({ block: "center" });
-  const { left, top, width, height } = each.getBoundingClientRect();
-  return document.elementFromPoint(left + width / 2, top + height / 2)?.closest(".preview");
-}).length;
-"""
-PASTE_HTML = """
-const [data, area] = [new DataTransfer(), document.querySelector("#content")];
-data.setData("text/html", arguments[0]);
-data.setData("text/plain", arguments[1]);
-area.focus();
-area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-"""
 
 
 def write_long(window):
     window.service.request("PATCH", "/v1/posts/1", {"content": LONG})
     window.open(EDIT)
-    window.browser.execute_script(CARET, "Paragraph 150 ")
+    window.run("putCaretBefore", "Paragraph 150 ")
 
 
 @IN_BOTH_BROWSERS
@@ -248,7 +196,7 @@ def test_on_a_phone_the_preview_takes_the_place_of_the_text_and_goes_back_to_the
     write_long(window)
     caret = window.browser.execute_script("return document.querySelector('#content').selectionStart")
     window.click("Preview")
-    eventually(lambda: window.browser.execute_script(IS_IN_VIEW, "Paragraph 150 "))
+    eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
     assert not window.browser.find_element(By.ID, "content").is_displayed()
     window.click("Preview")
     focused = "return [document.activeElement.id, document.activeElement.selectionStart]"
@@ -263,8 +211,8 @@ def test_beside_a_long_text_the_preview_covers_nothing(window):
     window.browser.resize(1280, 800)
     write_long(window)
     window.click("Preview")
-    eventually(lambda: window.browser.execute_script(IS_IN_VIEW, "Paragraph 150 "))
-    assert window.browser.execute_script(COVERED) == 0
+    eventually(lambda: window.run("isInPreview", "Paragraph 150 "))
+    assert window.run("countCovered") == 0
     assert window.browser.find_element(By.ID, "content").is_displayed()
 
 
@@ -304,7 +252,7 @@ def test_a_published_post_can_be_scheduled_in_its_form(window):
 )
 def test_what_is_pasted_becomes_markdown(window, html, text, markdown):
     window.open(NEW)
-    window.browser.execute_script(PASTE_HTML, html, text)
+    window.run("paste", text, html)
     window.has(markdown)
-    window.browser.execute_script("document.execCommand('undo')")
+    window.undo()
     assert window.value("content") == ""

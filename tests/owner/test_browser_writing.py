@@ -24,8 +24,8 @@ def posts(window):
 @IN_BOTH_BROWSERS
 def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     def mark(text, start, end, action):
-        script = "const c = document.querySelector('#content'); c.value = arguments[0]; c.focus(); "
-        window.browser.execute_script(f"{script} c.setSelectionRange({start}, {end})", text)
+        window.browser.execute_script("document.querySelector('#content').value = arguments[0]", text)
+        window.run("select", start, end)
         if len(action) == 1:
             window.browser.switch_to.active_element.send_keys(Keys.CONTROL, action)
         else:
@@ -47,29 +47,16 @@ def test_buttons_and_keys_format_the_selection_and_can_be_undone(window):
     assert window.browser.execute_script("return getSelection().toString()") == "Title"
     assert mark("a\n\nb", 1, 1, "Footnote") == "a[^1]\n\nb\n\n[^1]: "
     assert mark("a b c", 2, 3, "Code") == "a `b` c"
-    window.browser.execute_script("document.execCommand('undo')")
+    window.undo()
     assert window.value("content") == "a b c"
-
-
-PASTE = """
-const data = new DataTransfer();
-data.setData("text/plain", arguments[0]);
-arguments[1] && data.setData("text/html", arguments[1]);
-const options = { bubbles: true, cancelable: true, clipboardData: data };
-return document.getElementById("content").dispatchEvent(new ClipboardEvent("paste", options));
-"""
-KEYS = """
-const options = { key: "V", ctrlKey: true, shiftKey: true };
-document.getElementById("content").dispatchEvent(new KeyboardEvent("keydown", options));
-"""
 
 
 def test_pasting_an_address_over_a_word_links_it(window):
     window.fill(content="See the map")
-    window.browser.execute_script("document.querySelector('#content').setSelectionRange(8, 11)")
-    window.browser.execute_script(PASTE, "https://example.org/a")
+    window.run("select", 8, 11)
+    window.run("paste", "https://example.org/a")
     assert window.value("content") == "See the [map](https://example.org/a)"
-    window.browser.execute_script("document.querySelector('#content').setSelectionRange(4, 7)")
+    window.run("select", 4, 7)
     window.fill(content=(Keys.CONTROL, "k"))
     window.browser.execute_script("document.execCommand('insertText', false, 'https://example.org/b')")
     assert window.value("content") == "See [the](https://example.org/b) [map](https://example.org/a)"
@@ -92,14 +79,14 @@ MARKDOWN = """## Head
 
 def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(window):
     window.fill(content="Before. ")
-    window.browser.execute_script(PASTE, "plain", DOCUMENT)
+    window.run("paste", "plain", DOCUMENT)
     eventually(lambda: window.value("content") == f"Before. {MARKDOWN}")
-    window.browser.execute_script("document.execCommand('undo')")
+    window.undo()
     assert window.value("content") == "Before. "
-    window.browser.execute_script(KEYS)
-    assert window.browser.execute_script(PASTE, "plain", DOCUMENT)  # The browser pastes its text.
+    window.run("pressPasteAsText")
+    assert window.run("paste", "plain", DOCUMENT)  # The browser pastes its text.
     window.press(Keys.END)
-    window.browser.execute_script(PASTE, "plain", f"<b>{'x' * 100_001}</b>")
+    window.run("paste", "plain", f"<b>{'x' * 100_001}</b>")
     eventually(lambda: "Pasted as text: its formatting could not be read." in window.text)
     assert window.value("content") == "Before. plain"
     assert [each for each in window.browser.problems() if "Security" in each] == []
@@ -108,9 +95,9 @@ def test_what_is_pasted_from_a_document_becomes_markdown_which_one_undo_removes(
 def test_a_long_paste_is_there_within_seconds_and_one_undo_removes_it(window):
     window.fill(content="Before. ")
     html = "".join(f"<p><b>{number}</b> is a line</p>" for number in range(10_000))
-    window.browser.execute_script(PASTE, "text", html)
+    window.run("paste", "text", html)
     window.has("Before. " + "\n\n".join(f"**{number}** is a line" for number in range(10_000)))
-    window.browser.execute_script("document.execCommand('undo')")
+    window.undo()
     window.has("Before. ")
 
 
@@ -192,8 +179,7 @@ def test_the_slug_is_filled_in_from_the_title_until_it_is_edited(window):
     window.send()
     slug("rye")
     window.fill(title=" bread")
-    window.click("Save draft")
-    window.said("Saved")
+    window.save()
     slug("rye-bread")
     window.fill(title=" two", content="")
     window.send()
@@ -201,8 +187,7 @@ def test_the_slug_is_filled_in_from_the_title_until_it_is_edited(window):
     window.fill(slug="-mine", title="!", content="")
     window.send()
     assert window.value("slug") == "rye-bread-two-mine"
-    window.click("Save draft")
-    window.said("Saved")
+    window.save()
     assert window.service.request("GET", "/v1/posts/1")[2]["slug"] == "rye-bread-two-mine"
 
 
