@@ -55,7 +55,7 @@ class StoredImage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What uses an image: a post, a revision, a post in the trash, a proposal or unsaved text."""
+    """A use of an image: in a post, a revision, a post in the trash, a proposal or unsaved text."""
 
     kind: str  # "post", "proposed", or the state of a revision or of unsaved text
     post_id: int | None  # None if unsaved text has no post yet
@@ -252,7 +252,7 @@ def refuse_used(uses: Iterable[Use]) -> None:
 
 
 def _uses_query(query: str) -> Compiled:
-    """Return a query in which {shows} becomes the condition that a document contains an address."""
+    """Return a query; in its text, {shows} becomes the condition that a document contains an address."""
     sqlite, postgresql = "instr(document, :address) > 0", "position(:address IN document) > 0"
     return Compiled(sqlite=query.format(shows=sqlite), postgresql=query.format(shows=postgresql))
 

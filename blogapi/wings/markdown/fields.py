@@ -199,7 +199,7 @@ FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
     for field, names in NAMES_OF_FIELDS.items()
     for name in names
 }
-IGNORED = ("id", "created_at")  # have no effect in a request
+IGNORED = ("id", "created_at")  # names without effect in a request
 NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
 FIELD_NAMES = tuple(field for field in NAMES_OF_FIELDS if field not in IGNORED)
 KNOWN = (*FIELD_CONVERTERS, *IGNORED)  # names with a meaning at the top level

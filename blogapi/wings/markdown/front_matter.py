@@ -234,7 +234,7 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _with_values(text: Any, value: Any) -> Any:
-    """Give the numbers and booleans in a string, list or table their values."""
+    """Return the texts of a TOML value; each number and boolean also gets its value."""
     if isinstance(value, dict):
         return {name: _with_values(text[name], part) for name, part in value.items()}
     if isinstance(value, list):

@@ -21,7 +21,7 @@ KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
 MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, whose conversion takes up to 0.3 s
-MAX_ELEMENTS = 4_000_000  # parsing creates at most this many elements, which takes a few hundred MB and five seconds
+MAX_ELEMENTS = 4_000_000  # limit for parsing, which then takes a few hundred MB and five seconds
 MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
 # Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
 # attributes; each tag with unusual attributes counts as another kind.
@@ -185,7 +185,7 @@ class Preparation:
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
 
     def keep(self, text: str) -> str:
-        """Return the name that stands for a text."""
+        """Store a text; return the name that stands for it."""
         self.texts.append(text)
         return f"{self.name}{len(self.texts) - 1}x"
 

@@ -22,7 +22,7 @@ CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # ignored, because files are
 
 
 def parse_file(request: Request) -> dict[str, Any]:
-    """Return the fields in the file in the body, not validated yet. Raises BadRequest."""
+    """Return the fields of the Markdown file in the body, not validated yet. Raises BadRequest."""
     if lost_line_breaks(request):
         raise BadRequest(NO_BREAK)
     try:
@@ -34,7 +34,7 @@ def parse_file(request: Request) -> dict[str, Any]:
 
 
 def lost_line_breaks(request: Request) -> bool:
-    """Return whether curl has probably removed the line breaks. From another program, one line may be all."""
+    """Return whether curl has probably removed the line breaks. Other programs may send a single heading."""
     body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
     is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")
     beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")

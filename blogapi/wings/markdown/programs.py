@@ -54,8 +54,8 @@ class Program:
     header_form: str = ""  # key of HEADER_FORMS
     field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for each field, best first
     flattened: tuple[str, ...] = ()  # mappings whose names also count at the top level
-    creation_dates: tuple[str, ...] = ("created",)  # dates that do not publish a post without a status
-    date_keywords: re.Pattern[str] = NO_MATCH  # words that may stand for a date
+    creation_dates: tuple[str, ...] = ("created",)  # names of dates that do not publish a post without a status
+    date_keywords: re.Pattern[str] = NO_MATCH  # values that may replace a date
     tag_separator: str = ","  # in a string; " " applies only without commas; "" for one tag
     has_linked_tags: bool = False  # whether `#tag` and `[[tag]]` are tags
     date_and_name: re.Pattern[str] = BEFORE_NAME  # splits a path into the day and the name
@@ -257,8 +257,8 @@ def _all(attribute: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for program in PROGRAMS for value in getattr(program, attribute)))
 
 
-def _all_names(field: str) -> tuple[str, ...]:
-    names = [name for program in PROGRAMS for name in program.field_names.get(field, ())]
+def _all_names(field_name: str) -> tuple[str, ...]:
+    names = [name for program in PROGRAMS for name in program.field_names.get(field_name, ())]
     return tuple(name for name in dict.fromkeys(names) if name not in NAMES_OF_FIELDS["created_at"])
 
 
@@ -266,7 +266,7 @@ ANY = Program(
     "",
     publishes_by_date=False,
     names_have_tags=True,
-    field_names={field: _all_names(field) for field in NAMES_OF_FIELDS},
+    field_names={name: _all_names(name) for name in NAMES_OF_FIELDS},
     flattened=_all("flattened"),
     date_keywords=LAST_MODIFIED,
     has_linked_tags=True,

@@ -183,7 +183,7 @@ def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[s
                 yield from _reasons(element, now, f"{path}.")
             elif not isinstance(element, list):
                 word = str(element).strip()[:1000]
-                if word.lower() not in EMPTY and any(hides(word.lower(), now) for hides in _tests(path)):
+                if word.lower() not in EMPTY and any(test(word.lower(), now) for test in _tests(path)):
                     yield shown(path if _is_password(name, element) else f"{path}: {word[:40]}")
     yield from (f"the tag {tag}" for tag in _tags(values) if tag in HIDING_TAGS and not above)
 

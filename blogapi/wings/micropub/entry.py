@@ -35,7 +35,7 @@ NOT_SCHEDULED = "must not be in the future unless post-status is scheduled"
 NOT_KEPT = ("in-reply-to", "like-of", "repost-of", "bookmark-of", "rsvp")
 MAX_VALUES = 100  # per property
 CUT_TITLE = 80  # characters of a title made from the first line
-MAX_BEGINNING, MAX_LINE = 10_000, 500  # a title is searched in this many characters of the content and of a line
+MAX_BEGINNING, MAX_LINE = 10_000, 500  # limits for finding a title: characters of the content, and of a line
 MARKS = re.compile(r"^\s*([-*_]\s*){3,}$|!?\[([^\]]*)\]\([^)]*\)|^\s*(?:[#>]+|[-*+]|\d+[.)])(?:\s+|$)|[*_`~]+")
 
 Properties = Mapping[str, list[Any]]
@@ -90,9 +90,9 @@ def fields_of(properties: Properties) -> dict[str, Any]:
     return fields
 
 
-def status_of(text: str) -> str:
+def status_of(word: str) -> str:
     """Return the status that a program means: WordPress says `publish`."""
-    return "published" if text == "publish" else text
+    return "published" if word == "publish" else word
 
 
 def as_markdown(value: Any) -> tuple[Any, set[str]]:

@@ -25,7 +25,7 @@ MICROPUB, MEDIA = "/micropub", "/micropub/media"
 NO_TARGETS: Fields = {"syndicate-to": []}
 POST_TYPES = [{"type": kind.lower(), "name": kind} for kind in ("Note", "Article", "Photo")]
 MAX_TAGS = 1000
-MAX_OFFSET = 10_000  # posts, or tags
+MAX_OFFSET = 10_000  # posts or tags
 
 
 def public(request: Request, path: str) -> str:

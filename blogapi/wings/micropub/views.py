@@ -167,7 +167,7 @@ def create(request: Request, message: Submission) -> Response:
     index.prepare(request.database, fields["content"])
     for file, (image, kept) in zip(files, images, strict=True):
         uploads.store_image(request, file, image, kept)
-    # The body itself would differ each time by the boundary of its form.
+    # Unlike the body, this does not contain the random boundary of a form.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))
     post = request.database.write(idempotency.add_once, fields, request.author, key, add)

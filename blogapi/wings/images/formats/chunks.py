@@ -10,7 +10,7 @@ from blogapi.wings.images.formats.file import READ_BYTES, FileReader, InvalidIma
 # PNG (W3C, third edition): chunks with a length, a name, data and a checksum
 
 MANY = 2**31  # bytes; more than any chunk
-# Chunks for the picture, its colours and its animation, with their maximum sizes in bytes; all others are dropped
+# Chunks for the picture, its colours and its animation, with their maximum sizes in bytes
 PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"IDAT": MANY, b"IEND": 0, b"bKGD": 6, b"pHYs": 9, b"mDCV": 24, b"cLLI": 8}
 PNG_KEPT |= {b"tRNS": 256, b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"iCCP": MANY, b"sBIT": 4, b"cICP": 4}
 PNG_KEPT |= {b"acTL": 8, b"fcTL": 26, b"fdAT": MANY}
@@ -183,7 +183,7 @@ def webp_size(head: bytes) -> Size:
 # AVIF (ISO/IEC 14496-12 and 23008-12): boxes with a length and a name, whose metadata cannot be removed
 
 METADATA = "has metadata, which cannot be removed from an AVIF: run `exiftool -all= FILE` first"
-MAX_HEAD = 1024 * 1024  # bytes of a box other than the pixels
+MAX_HEAD = 1024 * 1024  # limit for a box without pixels, in bytes
 # Patterns of metadata in each kind of box
 BOXES = {
     b"ftyp": rb"(?!)",
