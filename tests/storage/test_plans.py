@@ -11,7 +11,7 @@ from blogapi.wings.webhooks.storage import Delivery
 from tests.cases import cases
 
 EACH = [None, *STATUSES]
-DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1).order_by(Delivery.event_id.desc())
+DELIVERIES = webhooks.deliveries_query.where(Delivery.webhook_id == 1)
 INDEXED = [posts.HAS_DUE, posts.NEXT_DUE, HOLDER, DELIVERIES]
 INDEXED += [query for queries in (posts.ANY, posts.PUBLISHED, posts.TO_CHANGE) for query in queries.values()]
 INDEXED += [webhooks.REMOVE_EVENT, sender.FIRST_MESSAGES, sender.TIMED_MESSAGES]

@@ -46,14 +46,13 @@ class ProposalSchema(StrictSchema):
 
 
 ONE = Answer(200, "The proposal.", ProposalSchema(), ("ETag",))
-NEW = Answer(201, "The new proposal.", ProposalSchema(), ("Location", "ETag"))
 LIST = Answer(200, "The proposals.", ProposalSchema(many=True), LIST_HEADERS)
 
 
 @views.operation(
     "POST /v1/posts/<id:post>/proposals",
     ONE,
-    creates=NEW,
+    creates=Answer(201, "The new proposal.", ProposalSchema(), ("Location", "ETag")),
     body=PostChangeSchema(partial=True),
     content_types=JSON_TYPES,
     request_headers=("If-Match",),

@@ -34,20 +34,15 @@ class Rebuilding(Unavailable):
 
 
 def find(database: Database, query: ListQuery, client: Hashable) -> Page[Any, int | Cursor[int]]:
-    """Return a page of a search, which runs in a thread unless it is quick. Raises Rebuilding."""
-    if is_quick(query):
+    """Return a page of a search. It runs in a thread unless it is quick: for one word. Raises Rebuilding."""
+    (text, is_prefix), *others = words.of_search(query.q)
+    is_word = " " not in text and not is_prefix and not others
+    if is_word and query.sort == "created_at" and query.tag is None and query.status in (None, "published"):
         with suppress(Rebuilding):  # Without the limit of QUICK_READ, the page may be full.
             posts = page(database, query, QUICK_READ)
             if posts.next is not None or query.status is None or not _has_more(database, query):
                 return posts
     return database.read_in_thread(client, page, query)
-
-
-def is_quick(query: ListQuery) -> bool:
-    """Return whether a search is cheap enough to run inline: one word, newest posts first."""
-    (text, is_prefix), *others = words.of_search(query.q)
-    in_order = query.sort == "created_at" and query.tag is None and query.status in (None, "published")
-    return in_order and " " not in text and not is_prefix and not others
 
 
 def _has_more(reader: Reader, query: ListQuery) -> bool:

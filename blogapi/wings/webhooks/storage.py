@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from peewee import Expression, Select, fn
+from peewee import Expression, fn
 
 from blogapi import documents
 from blogapi.clock import earlier, later
@@ -171,28 +171,24 @@ ADD_DELIVERY = Compiled(Delivery.insert(placeholders(Delivery, "webhook_id", "ev
 
 _known_columns = (getattr(Delivery, name) for name in KnownDelivery._fields[3:])
 deliveries_query = Delivery.select(Event.message_id, Event.type, Event.created_at, *_known_columns, Event.id)
-deliveries_query = deliveries_query.join(Event, on=Event.id == Delivery.event_id)
+deliveries_query = deliveries_query.join(Event, on=Event.id == Delivery.event_id).order_by(Delivery.event_id.desc())
 
 
 def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list[KnownDelivery]:
     """Return the newest deliveries of a webhook, newest first."""
-    newest = _newest(deliveries_query, webhook_id, limit)
+    newest = deliveries_query.where(Delivery.webhook_id == webhook_id).limit(limit)
     return [KnownDelivery._make(known) for *known, _ in reader.rows(newest)]
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
     """Return the post's title or the tag of each of a webhook's newest deliveries, by its id. Skips pings."""
-    payloads = deliveries_query.select(Event.message_id, Event.payload).where(Event.type != "ping")
+    newest = deliveries_query.where(Delivery.webhook_id == webhook_id, Event.type != "ping").limit(limit)
     names = {}
-    for message_id, payload in reader.rows(_newest(payloads, webhook_id, limit)):
+    for message_id, payload in reader.rows(newest.select(Event.message_id, Event.payload)):
         with suppress(AttributeError, LookupError, TypeError, ValueError):  # the payload is damaged
             data = json.loads(payload)["data"]
             names[message_id] = data["post"]["title"] if "post" in data else data["tag"]["name"]
     return names
-
-
-def _newest(query: Select, webhook_id: int, limit: int) -> Select:
-    return query.where(Delivery.webhook_id == webhook_id).order_by(Delivery.event_id.desc()).limit(limit)
 
 
 def count_by_state(reader: Reader, webhook_id: int) -> dict[str, int]:
