@@ -219,26 +219,22 @@ class SharedState:
         self.strangers = Tier(body_mb=2, small_mb=2, response_mb=16)
         self.known = Tier(body_mb=24, small_mb=8, response_mb=48)
         self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
-        self._credentials: set[str] = set()  # keys and sessions that are valid
+        self.credentials: set[str] = set()  # keys and sessions that are valid
         self._changes: dict[Client, RoundRobinSemaphore] = {}
         self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
 
     def client(self, data: bytes, address: str) -> Client:
         """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
         for credential in CREDENTIAL.findall(data):
-            if (name := credential.decode()) in self._credentials:
+            if (name := credential.decode()) in self.credentials:
                 return Client(name, is_known=True)
         return Client(address)
 
     def remember(self, credential: str) -> None:
         """Remember that a key or a session is valid."""
-        if len(self._credentials) >= MAX_KNOWN:
-            self._credentials.clear()
-        self._credentials.add(credential)
-
-    def forget(self, credential: str) -> None:
-        """Forget a key or a session that has become invalid."""
-        self._credentials.discard(credential)
+        if len(self.credentials) >= MAX_KNOWN:
+            self.credentials.clear()
+        self.credentials.add(credential)
 
     def make_room(self, count: int) -> None:
         """Drop one of `count` connections: an idle one, or else the longest wait, of the larger tier.

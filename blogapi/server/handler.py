@@ -206,7 +206,7 @@ class Handler:
             self.shared.remember(info.credential)
             connection.identify(Client(info.credential, is_known=True))
         elif status.startswith(("401", "403")):  # Public paths check neither key nor session.
-            self.shared.forget(connection.client.name)
+            self.shared.credentials.discard(connection.client.name)
         keep = exchange.head.is_persistent and body.is_complete and not self.draining
         if (is_streamed or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
             close(content)
