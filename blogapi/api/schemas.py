@@ -254,9 +254,8 @@ def parsed_by(parse: Callable[[str], Any], description: str, **more: Any) -> fie
 
 
 def page_size(what: str, default: int = 100) -> fields.String:
-    """Return the parameter for the number of items on a page; above 1,000, it counts as 1,000."""
-    most = "" if default == MAX_PAGE_SIZE else f" than {MAX_PAGE_SIZE:,}"
-    description = f"The most {what} to return: {default:,} if left out, and never more{most}."
+    """Return the parameter for the number of items on a page."""
+    description = f"At most this many {what}: by default {default:,}, and no more than {MAX_PAGE_SIZE:,}."
     described = doc(description, type="integer", minimum=1)
     return fields.String(post_load=parse_page_size, load_default=default, **described)
 
