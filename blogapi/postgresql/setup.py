@@ -9,7 +9,7 @@ from blogapi.storage.errors import Unavailable
 from blogapi.storage.setup import FOREIGN, STATEMENT_END, Contents, section
 
 OWN_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-# PostgreSQL's words for those of SQLite. COLLATE "C" sorts by bytes, as SQLite does.
+# PostgreSQL's equivalents of SQLite's keywords. COLLATE "C" sorts by bytes, as SQLite does.
 TRANSLATED = {
     " AUTOINCREMENT": "",
     " STRICT, WITHOUT ROWID": "",

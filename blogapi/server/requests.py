@@ -162,7 +162,7 @@ def encoded(line: bytes) -> bytes:
 
 @lru_cache(REMEMBERED)
 def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusal | None]:
-    """Parse header fields; return them, and why the server refuses what gunicorn would accept (RFC 9112)."""
+    """Parse header fields; return them, and why the server refuses them if gunicorn would not (RFC 9112)."""
     environ: Fields = {}
     refusal, parsed = None, 0
     for name, value in parse(b"POST / HTTP/%d.%d\r\n%b" % (*version, block)).headers:

@@ -78,9 +78,9 @@ class Database(Reader):
             return operation(self, *args, **kwargs)
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function without the database. Meanwhile, our server answers others; it runs one per client.
+        """Run a slow function that needs no database. Meanwhile, our server answers others; it runs one per client.
 
-        It belongs here because clients take turns with it as with slow reads.
+        It belongs here because a client takes turns with it as with slow reads.
         """
         return function()
 

@@ -255,10 +255,10 @@ class Transaction(Reader, ABC):
 
     @abstractmethod
     def execute_many(self, query: Query, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Run a statement for each of `rows`, at the latest before the next statement that returns a result."""
+        """Run a statement for each of `rows`, no later than the next statement that returns a result."""
 
     def defer(self, query: Query, **values: Any) -> None:
-        """Run a statement without a result, at the latest before the next statement with one."""
+        """Run a statement without a result, no later than the next one that returns a result."""
         self.execute_many(query, [values])
 
     def defer_last(self, key: tuple[int, ...], query: Query, **values: Any) -> None:
