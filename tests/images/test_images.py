@@ -107,7 +107,7 @@ def test_a_broken_or_other_file_is_refused_and_nothing_is_kept(client, count, co
     ("body", "status", "expected"),
     [
         ({"json": {}}, 415, "Content-Type: must be multipart/form-data with a part `file`, or an image/* type"),
-        ({"data": {}}, 400, "file: missing; the form must have a part of this name"),
+        ({"data": {}}, 400, "file: missing; the form must have a part with this name"),
         ({"data": {"image": [b"a"]}}, 400, f"image: {IS_UNKNOWN}: curl -F file=@loaf.jpg"),
         ({"data": {"alt": "A loaf", "file": [b"a"]}}, 400, f"alt: {IS_UNKNOWN}"),
         ({"data": {"x" * 70: "b"}}, 400, f"{'x' * 60}: unknown"),
@@ -168,7 +168,7 @@ def test_the_list_has_pages_newest_first_even_while_images_are_deleted(client, c
     link = first.headers["Link"].partition(">")[0][1:]
     assert [image["id"] for image in client.get(link).json] == ids[1::-1]
     assert [image["id"] for image in client.get(f"/v1/images?before={ids[1]}").json] == ids[:1]
-    wrong = "before: must be the id of an image, or the value that Link gave"
+    wrong = "before: must be the id of an image, or the value from Link"
     for before in ("1", f"yesterday_{ids[1]}"):
         assert message(client.get(f"/v1/images?before={before}")) == wrong
     assert message(client.get(f"/v1/images?before={ids[2]}"), 404) == "no such image"
@@ -255,7 +255,7 @@ def test_too_many_concurrent_uploads_are_503(client):
     place = uploads.slot
     with place("other"), place("other"), place("another"), place("one more"):
         answer = upload(client, jpeg())
-        assert without_id(message(answer, 503)) == "too many uploads at a time; try again"
+        assert without_id(message(answer, 503)) == "too many uploads at once; try again"
         assert answer.headers["Retry-After"] == "1"
     assert upload(client, jpeg()).status_code == 201
 

@@ -131,7 +131,7 @@ def test_json_that_cannot_be_read_is_refused_with_the_line_and_quickly():
         '{"a": 1, "a": 2}': "given twice",
         '{"a": ' + "[" * 30_000 + "]" * 30_000 + "}": "at most 16 deep",
         '{"a": [' + "1," * 3000 + "1]}": "at most 2,000 values",
-        '{"a": "' + "b" * 70_000 + '"}': "more than 64 KiB",
+        '{"a": "' + "b" * 70_000 + '"}': "longer than 64 KiB",
         '{"a": "\\ud800"}': "half of a surrogate pair",
         json.dumps({"a": {"b": 1}})[:-1] * 5000: "never ends",
     }

@@ -145,8 +145,8 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
 @cases(
     ("properties", "message"),
     [
-        ({}, "content: must be given, or a photo"),
-        ({"name": ["A"], "content": [""]}, "content: must be given, or a photo"),
+        ({}, "content: must be given unless there is a photo"),
+        ({"name": ["A"], "content": [""]}, "content: must be given unless there is a photo"),
         ({"content": ["A", "B"]}, "content: must have one value"),
         ({"content": [1]}, "content: must be text"),
         ({"content": [{"html": "<p>" + "a" * 100_000}]}, "content.html: must have at most 100,000 characters"),
@@ -158,7 +158,7 @@ def test_the_status_follows_from_the_date(create, clock, status, published, expe
         ({"content": ["A"], "photo": [ALT | {"alt": "[" * 2049}]}, "photo.alt: must have at most 2,048 characters"),
         ({"content": [{"html": 1}]}, "content.html: must be text"),
         ({"content": ["A"], "visibility": ["private"]}, "visibility: must be public"),
-        ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not kept by this service"),
+        ({"content": ["A"], "like-of": ["https://a.example/"]}, "like-of: is not supported"),
         ({"content": ["A"], "post-status": ["x"]}, "post-status: must be one of published, draft, scheduled, archived"),
         ({"content": ["A"], "published": ["soon"]}, "published: must be a date"),
         ({"content": ["A"], "published": ["2027-01-01"], "post-status": ["archived"]}, f"published: {PLANNED}"),

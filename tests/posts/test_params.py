@@ -251,7 +251,7 @@ def test_other_names_go_to_params_if_the_query_asks_for_that(client):
 @cases(
     ("front_matter", "query", "expected"),
     [
-        ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is in `params`, too"),
+        ("layout: a\nparams: {layout: b}", "?unknown=params", "body: line 3: `layout` is also in `params`"),
         (f"{'a' * 65}: 1", "?unknown=params", "params: a name must be one line of 1 to 64 characters, at least one"),
         ("a: {b: .nan}", "?unknown=params", "params.a.b: must be a finite number (line 3)"),
         ("layout: a", "?unknown=ignored", "unknown: must be params"),

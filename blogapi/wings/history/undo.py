@@ -56,7 +56,7 @@ def check_author(reader: Reader, name: str) -> None:
     names = {name for column in columns for (name,) in reader.rows(column.model.select(column).distinct())}
     known = sorted({*AUTHORS, *names} - {""})
     if name not in known:
-        raise BadKeyName(f"there is no key called {name!r}, nor a change by one; there are {', '.join(known)}")
+        raise BadKeyName(f"no key or author is called {name!r}; there are {', '.join(known)}")
 
 
 def undo(database: Database, since: str, key: str | None = None, dry_run: bool = False) -> Iterator[Undone]:
@@ -183,7 +183,7 @@ def _conflict(changes: list[PastChange], key: str | None) -> str:
     """Return the reason to leave a post alone if another key has changed it since, or ""."""
     others = {change.author for change in changes if not change.is_by(key)} - {BY.name}
     is_retagged = any(change.tags is not None for change in changes if change.is_by(key))
-    stays = "; its tags stay as they were renamed or removed" if is_retagged else ""
+    stays = "; its tags stay renamed or removed" if is_retagged else ""
     return f"{' and '.join(sorted(others))} changed it since{stays}" if others else ""
 
 

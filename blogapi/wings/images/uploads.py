@@ -26,7 +26,7 @@ from blogapi.wings.images.storage import PART_BYTES, StoredImage
 FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes apart from the file, and parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
 TURNED_OFF = "uploads are turned off: BLOGAPI_IMAGES_MB is 0"
-MISSING = "file: missing; the form must have a part of this name, as curl -F file=@loaf.jpg sends it"
+MISSING = "file: missing; the form must have a part with this name, as curl -F file=@loaf.jpg sends it"
 TOO_LARGE = f"an image must have at most {MAX_IMAGE_BYTES:,} bytes"
 MAX_UPLOADS, MAX_UPLOADS_OF_CLIENT = 4, 2  # concurrent uploads: total, and per client
 
@@ -48,7 +48,7 @@ def slot(client: Hashable) -> Iterator[None]:
     """Count a concurrent upload. Raises ServiceUnavailable if there are too many, in total or by the client."""
     with _lock:
         if uploads_of_clients.total() >= MAX_UPLOADS or uploads_of_clients[client] >= MAX_UPLOADS_OF_CLIENT:
-            raise exceptions.ServiceUnavailable("too many uploads at a time; try again", retry_after=RETRY_SECONDS)
+            raise exceptions.ServiceUnavailable("too many uploads at once; try again", retry_after=RETRY_SECONDS)
         uploads_of_clients[client] += 1
     try:
         yield

@@ -99,7 +99,7 @@ def parse_image_cursor(text: str) -> Cursor[str]:
     """Parse a cursor: an image's id, or the value from Link."""
     match = CURSOR.fullmatch(text)
     if not match:
-        raise ValidationError("must be the id of an image, or the value that Link gave")
+        raise ValidationError("must be the id of an image, or the value from Link")
     return Cursor(match["time"] or "", match["id"])
 
 

@@ -115,7 +115,7 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     fields, sources = read_fields(values, lines, others, program, zone)
     if options.keeps_others and (params := typed(others) | fields.get("params", {})):
         for name in others.keys() & fields.get("params", {}).keys():
-            raise MarkdownError(f"{shortened(name)} is in `params`, too", lines[name])
+            raise MarkdownError(f"{shortened(name)} is also in `params`", lines[name])
         fields["params"] = params
     number = re.fullmatch(ID, str(values.get("id", "")))
     created_at, own_id = fields.pop("created_at", None), int(number[0]) if number else 0

@@ -132,7 +132,7 @@ def _end_of_json(text: str) -> int:
         if not depth:
             return match.end()
     raise MarkdownError(
-        f"the front matter in JSON never ends, or has more than {MAX_FRONT_MATTER_BYTES // 1024} KiB", 1
+        f"the front matter in JSON never ends, or is longer than {MAX_FRONT_MATTER_BYTES // 1024} KiB", 1
     )
 
 

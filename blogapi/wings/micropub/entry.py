@@ -71,7 +71,7 @@ def refuse(properties: Iterable[str]) -> None:
     """Raise ValidationError for a new post of another kind, such as a reply or a like."""
     for name in NOT_KEPT:
         if name in properties:
-            raise ValidationError("is not kept by this service, so nothing was changed", name)
+            raise ValidationError("is not supported, so nothing was changed", name)
 
 
 def fields_of(properties: Properties) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def fields_of(properties: Properties) -> dict[str, Any]:
     if "category" in properties:
         fields["tags"] = [text(value, "category") for value in properties["category"]]
     if single(properties, "visibility") not in ("", "public"):
-        raise ValidationError("must be public: private posts are refused, so that none is ever published", "visibility")
+        raise ValidationError("must be public: private posts are refused, so none is ever published", "visibility")
     return fields
 
 
@@ -138,7 +138,7 @@ def post_of(message: Submission, images: list[str], now: str, status: str = "pub
     fields = {name: value for name, value in fields_of(properties).items() if value}
     shown = photos(properties, images)
     if not fields.get("content") and not shown:
-        raise ValidationError("must be given, or a photo", "content")
+        raise ValidationError("must be given unless there is a photo", "content")
     content = fields.get("content", "")
     fields.setdefault("title", title_of(content) or now[:10])
     return dated(fields | {"content": with_photos(content, shown)}, status, now)

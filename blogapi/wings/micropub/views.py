@@ -209,7 +209,7 @@ def upload() -> Response:
         _, files = read_form(request, opened)
         chosen = [file for file in files if file.field == "file"] or files
         if not chosen:
-            raise ValidationError("missing; the form must have a part of this name", "file")
+            raise ValidationError("missing; the form must have a part with this name", "file")
         image, _ = uploads.store_file(request, chosen[0])
     return created_response(request, public(request, image.path))
 

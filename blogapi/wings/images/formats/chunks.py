@@ -28,9 +28,9 @@ def read_png(reader: FileReader) -> Size:
         end = position + 12 + length
         reader.require(end)
         if (kind == b"IHDR") is not (position == 8):
-            raise InvalidImage("it does not begin with its one header")
+            raise InvalidImage("it does not begin with a single header")
         if length > PNG_KEPT.get(kind, MANY) or (kind == b"IHDR" and length != PNG_KEPT[kind]):
-            raise InvalidImage("it has a part of a wrong length")
+            raise InvalidImage("a part has the wrong length")
         is_whole = has_checksum(reader, position + 4, end - 4)
         if not is_whole and kind != COLOR_PROFILE:
             raise InvalidImage("a checksum does not match")
@@ -38,13 +38,13 @@ def read_png(reader: FileReader) -> Size:
         if kind in PNG_KEPT and is_whole:
             reader.keep(position, end)
         elif kind[:1].isupper():
-            raise InvalidImage("it has a part of an unknown kind")
+            raise InvalidImage("it has an unknown part")
         position = end
     if b"IDAT" not in with_data:
         raise InvalidImage("it has no picture")
     width, height, depth, color = unpack_from(">IIBB", reader.read(16, 10))
     if depth not in DEPTHS.get(color, ()):
-        raise InvalidImage("it has an unknown type of colour")
+        raise InvalidImage("its colour type is unknown")
     if color == PALETTE and b"PLTE" not in with_data:
         raise InvalidImage("it has no palette")
     return width, height

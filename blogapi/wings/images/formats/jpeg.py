@@ -69,7 +69,7 @@ def keep_segment(reader: FileReader, marker: int, start: int, end: int) -> None:
     elif marker in PICTURE or marker in FRAMES or (marker == ICC and head.startswith(b"ICC_PROFILE\0")):
         reader.keep(start, end)
     elif not (APP0 <= marker <= APP15 or marker == COM):
-        raise InvalidImage("it has a segment of an unknown kind")
+        raise InvalidImage("it has an unknown segment")
 
 
 def end_of_scan(reader: FileReader, start: int) -> int:
