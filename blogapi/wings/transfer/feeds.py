@@ -110,13 +110,13 @@ def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
         "published_at": when,
         "tags": [child.get("term", "") for child in labels],
         "html": child_text(entry, "content"),
-        "params": {"author": author} if (author := child_text(entry, "author/{*}name")) else {},
+        "params": {"author": child_text(entry, "author/{*}name")},
     }
     return ExportedPost(
         child_text(entry, "id").rpartition("-")[2],
         fields,
         kind,
-        created_at=rfc3339_or_empty(child_text(entry, "created", "blogger")) or when,
+        created_at=rfc3339_or_empty(child_text(entry, "created", "blogger")),
         paths=(path,),
         date_text=published,
         values={"status": status or fields["status"]},
@@ -162,7 +162,7 @@ def _feed_post(entry: Element, zone: tzinfo) -> ExportedPost:
         html=html or summary,
         excerpt=text_of(summary) if html else "",
         tags=terms,
-        params={"author": author} if author else {},
+        params={"author": author},
     )
 
 
@@ -180,8 +180,7 @@ def _post(link: str, when: str, date_text: str, values: dict[str, Any], **fields
     path = urlsplit(link).path
     slug = path.rstrip("/").rpartition("/")[2].removesuffix(".html")
     fields |= {"slug": slug if is_slug(slug) else "", "status": "published", "published_at": when}
-    number = link or fields["title"]
-    return ExportedPost(number, fields, created_at=when, date_text=date_text, paths=(path,), values=values)
+    return ExportedPost(link or fields["title"], fields, date_text=date_text, paths=(path,), values=values)
 
 
 def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:

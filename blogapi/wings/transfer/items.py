@@ -100,14 +100,15 @@ class ExportedPost:
     """A post or a page in an export, as its program wrote it."""
 
     id: str
-    fields: dict[str, Any]  # fields of a post, as in JSON, with `html` in place of `content`; empty ones do not count
+    # Fields of a post as in JSON, with `html` in place of `content`. Empty ones, and empty params, do not count.
+    fields: dict[str, Any]
     kind: str = "post"  # or "page"
-    created_at: str = ""  # RFC 3339
-    date_text: str = ""  # the date of its publication, as it is written
+    created_at: str = ""  # RFC 3339, if it is not the date of publication
+    date_text: str = ""  # the date of publication, as written
     paths: tuple[str, ...] = ()  # its addresses, the current one first
-    values: Mapping[str, Any] = field(default_factory=dict)  # everything that may say that it was hidden
+    values: Mapping[str, Any] = field(default_factory=dict)  # whatever may say that it was hidden
     comments: int = 0
-    has_missing_blocks: bool = False  # whether it uses reusable blocks that the export lacks
+    has_missing_blocks: bool = False  # whether the export lacks reusable blocks that it contains
     file: str = ""  # separate HTML file, if any
     error: str = ""  # why it cannot be read
 

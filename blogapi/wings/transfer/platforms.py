@@ -98,9 +98,9 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
 
 def _params(row: Row, authors: list[str]) -> dict[str, Any]:
     """Return the values that only a site's templates use."""
-    texts = {name: text.replace(SITE, "") for name in TEMPLATE_NAMES if (text := row.get(name))}
+    texts = {name: (row.get(name) or "").replace(SITE, "") for name in TEMPLATE_NAMES}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
-    return ({"authors": authors} if authors else {}) | texts | featured
+    return {"authors": authors} | texts | featured
 
 
 def _fields(row: Row, tags: Names) -> dict[str, Any]:
@@ -170,20 +170,17 @@ def _medium_post(match: re.Match[str], entry: Element, body: Element) -> Exporte
         values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""
-    when = rfc3339_or_empty(date_text)
     address = link.attr("href") or "" if link else ""
-    author = _text(entry.select_one(".p-author"))
     fields = {
         "slug": slug_of(title),
         "title": title,
         "status": "draft" if match[1] == "draft" else "published",
-        "published_at": when,
+        "published_at": rfc3339_or_empty(date_text),
         "excerpt": _text(entry.select_one(".p-summary")),
         "html": body.inner_html,
-        "params": ({"author": author} if author else {}) | ({"canonical_url": address} if address else {}),
+        "params": {"author": _text(entry.select_one(".p-author")), "canonical_url": address},
     }
-    paths = (urlsplit(address).path,)
-    return ExportedPost(match[3], fields, created_at=when, date_text=date_text, paths=paths, values=values)
+    return ExportedPost(match[3], fields, date_text=date_text, paths=(urlsplit(address).path,), values=values)
 
 
 def _text(element: Element | None) -> str:
@@ -212,7 +209,7 @@ def _substack_post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
     fields = {"slug": slug, "title": row["title"], "status": status, "published_at": when}
     fields |= {"excerpt": row.get("subtitle", "")}
     path = folder / "posts" / f"{row['post_id']}.html"
-    post = ExportedPost(number, fields, created_at=when, paths=(f"/p/{slug}",) if slug else (), file=str(path))
+    post = ExportedPost(number, fields, paths=(f"/p/{slug}",) if slug else (), file=str(path))
     post.date_text = row["post_date"]
     post.values = {"audience": row.get("audience", ""), "status": status}
     try:
@@ -224,5 +221,5 @@ def _substack_post(folder: Path, row: dict[str, str]) -> ExportedPost | LeftOut:
         post.error = "its HTML file is missing"
     except (OSError, ValueError):
         post.error = "its HTML file cannot be read"
-    post.fields["params"] = {name: row[name] for name in ("type", "podcast_url") if row.get(name)}
+    post.fields["params"] = {name: row.get(name, "") for name in ("type", "podcast_url")}
     return post

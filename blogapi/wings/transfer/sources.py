@@ -303,7 +303,8 @@ class Sources:
             item.fields["former_slugs"] = [*item.fields.get("former_slugs", ()), *former]
 
     def _item_of_export(self, file: Path, post: ExportedPost) -> Item | Failure:
-        fields = {name: value for name, value in post.fields.items() if value}
+        params = {name: value for name, value in post.fields.get("params", {}).items() if value not in ("", [])}
+        fields = {name: value for name, value in (post.fields | {"params": params}).items() if value}
         slug = fields.setdefault("slug", valid_slug(fields.get("title", f"post-{post.id}")))
         source = f"{file} ({valid_slug(slug)}{'' if 'title' in fields else f', id {post.id}'})"
         notes: dict[Note, NoteDetails] = {Note.BLOCKS: None} if post.has_missing_blocks else {}

@@ -138,12 +138,11 @@ def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
         if name[:1] not in ("", "_") and name != "footnotes":
             values.setdefault(name, []).append(value)
     formats = [child.get("nicename", "") for child in item if child.get("domain") == "post_format"]
-    params = {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()} | {
+    return {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()} | {
         "author": child_text(item, "creator"),
-        "sticky": child_text(item, "is_sticky") == "1",
+        "sticky": child_text(item, "is_sticky") == "1" or "",
         "format": formats[0].removeprefix("post-format-") if formats else "",
     }
-    return {name: value for name, value in params.items() if value}
 
 
 def with_footnotes(html: str, footnotes: str) -> str:
