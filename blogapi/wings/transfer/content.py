@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from html import escape, unescape
 from typing import Any, NamedTuple
-from urllib.parse import urljoin
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
@@ -23,7 +22,7 @@ LINES = [name for name, field in FIELDS.items() if field.kind == "line"]
 # Only its blocks are used. Inline content is scanned below, in linear time and with positions in the source.
 PARSER = MarkdownIt("commonmark").enable("table").use(footnote_plugin)
 LIQUID = r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}"
-# What follows `]`: an address, which may contain balanced parentheses or Liquid, and an optional title
+# What follows `]`: an address, possibly with balanced parentheses or Liquid, and an optional title
 TARGET = (
     rf"\(\s*+(?:<(?P<pointed>[^<>\n]*+)>|(?P<bare>(?:{LIQUID}|\\.|[^\s()\\<]|\((?:\\.|[^\s()\\])*+\))(?:{LIQUID}|\\.|[^\s()\\]"
     r"|\((?:\\.|[^\s()\\])*+\))*+))(?:\s++(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|\((?:\\.|[^()\\])*+\)))?+\s*+\)"
@@ -37,7 +36,7 @@ TICKS = re.compile("`+")
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 IMAGE_NAME = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
 DEFINITION = re.compile(r"\]:\s*(?:<([^<>\n]*)>|(\S+))")
-# Tags that show images, and the attributes that contain their addresses
+# Tags that show images, and the attributes with their addresses
 TAG = re.compile(r"<(?P<tag>img|source|video)\b[^<>]*+>", re.IGNORECASE)
 ATTRIBUTE = re.compile(
     r"\s(?P<name>src|srcset|data-src|poster)\s*=\s*(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))", re.IGNORECASE
@@ -48,9 +47,9 @@ WHOLE_VALUE = re.compile(r"(\S(?:.*\S)?)")
 IS_RELATIVE = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|[#{]).|\{\{", re.IGNORECASE)
 HOST = re.compile(r"(?:https?:)?//(?:[^/?#@]*@)?(\[[^]/?#]*\]|[^/?#:]+)", re.IGNORECASE)
 POST_LINK = r"\]\((?![a-z]+:)[^\s()]+\.mdx?[#)]"
-# A file whose address begins with a slash may still be there.
+# A link that begins with a slash may still work.
 FILE_LINK = r"(?:(?<!!)\[[^\[\]\n]*|\))\]\(<?(?![a-z]+:|[/#])[^\s()]+\.(?:avif|gif|jpe?g|mp[34]|pdf|png|svg|webp|zip)\b"
-# Constructs that work on one site only
+# Constructs that work only on the old site
 NOT_PORTABLE = {
     Note.SHORTCODES: re.compile(
         r"\{\{|\{%|\[gallery\b|\[/[a-z][\w-]*\]|\[[a-z][\w-]*\s+[\w-]+=[^\[\]]*\]|^import .+ from ['\"]", re.MULTILINE
@@ -60,8 +59,7 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# Every text that shows an image or matches one of NOT_PORTABLE contains one of these. Each branch begins with a
-# character, to which the search skips.
+# Matches every text with an image or one of NOT_PORTABLE. The search is fast: each branch begins with a character.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -70,7 +68,7 @@ MAY_MATTER = re.compile(
 
 
 class Place(NamedTuple):
-    """A span of Markdown: the address of an image, a whole image embedded by Obsidian, or code."""
+    """A span of Markdown: the address of an image, an image that Obsidian embeds, or code."""
 
     start: int
     end: int
@@ -85,20 +83,12 @@ def host_of(address: str) -> str:
     return match[1].lower() if match else ""
 
 
-def absolute(address: str, site: str | None, folder: str) -> str:
-    """Return the absolute URL of an image below a folder of a site. Without a site, the address stays as it is."""
-    if not site or not IS_RELATIVE.match(address) or address.startswith("{"):
-        return address
-    return f"{site}{address}" if address.startswith("/") else urljoin(f"{site}/{folder}/", address)
-
-
 def with_images(
     content: str, replaced: Callable[[str], str], embedded: Callable[[str, str], str]
 ) -> tuple[str, dict[Note, int]]:
     """Replace the addresses of the images in Markdown, and images that Obsidian embeds.
 
-    Also return the kinds of constructs that work only on the old site, each with its first line: images whose addresses
-    are still relative, and those in NOT_PORTABLE.
+    Also return the first line of each construct that works only on the old site: NOT_PORTABLE and relative addresses.
     """
     if not MAY_MATTER.search(content):
         return content, {}
@@ -117,12 +107,10 @@ def with_images(
         parts += [content[end : place.start], new or old]
         without_code += [parts[-2], parts[-1] if place.address else "\n" * old.count("\n")]
         end = place.end
-    return "".join((*parts, content[end:])), relative | _not_portable("".join((*without_code, content[end:])))
-
-
-def _not_portable(text: str) -> dict[Note, int]:
-    matches = {name: match for name, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
-    return {name: text.count("\n", 0, match.start()) + 1 for name, match in matches.items()}
+    text = "".join((*without_code, content[end:]))
+    matches = {note: match for note, pattern in NOT_PORTABLE.items() if (match := pattern.search(text))}
+    lines = {note: text.count("\n", 0, match.start()) + 1 for note, match in matches.items()}
+    return "".join((*parts, content[end:])), relative | lines
 
 
 def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
@@ -144,9 +132,9 @@ def _clean(value: Any) -> Any:
 
 
 def _read(content: str) -> list[Place]:
-    """Return the images in Markdown, and code as places without an address, in order."""
+    """Return the images in Markdown and, as places without an address, its code, in order."""
     places: set[Place] = set()
-    labels: set[str] = set()  # labels of the link definitions that images use
+    labels: set[str] = set()  # of the link definitions that images use
     env: dict[str, Any] = {}
     tokens: list[Token] = []
     if len(content) > MAX_CONTENT:
@@ -165,7 +153,7 @@ def _read(content: str) -> list[Place]:
 
 
 def _scan(text: str, labels: set[str], position: int, end: int) -> Iterator[Place]:
-    """Yield the images and code in lines of inline content; add the labels that images use to `labels`."""
+    """Yield the images and the code in inline content; add the labels that images use to `labels`."""
     runs = defaultdict(list)  # positions of runs of backticks, by length
     for run in TICKS.finditer(text, position, end):
         runs[len(run[0])].append(run.start())

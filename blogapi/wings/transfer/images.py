@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 from unicodedata import normalize
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 from blogapi.documents import each_text
 from blogapi.storage.database import Database, write_patiently
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, InvalidImage, UnsupportedImage
 from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
-from blogapi.wings.transfer.content import IS_RELATIVE, absolute, host_of, with_images
+from blogapi.wings.transfer.content import IS_RELATIVE, host_of, with_images
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of
 from blogapi.wings.transfer.items import Note
 
@@ -24,15 +24,15 @@ ADDRESS_PARTS = re.compile(r"(?P<host>(?:https?:)?//[^/?#]*)?(?P<path>[^?#]*)", 
 SUFFIXES = {".jpeg", *(f".{extension}" for extension in EXTENSIONS.values())}
 IMAGE_FOLDER = "images"  # the folder of images in an export, and the first part of the path in addresses
 IMAGE_FILE = rf"{IMAGE_ID}\.(?:{'|'.join(EXTENSIONS.values())})"
-# Any host, because the address of the service may have changed; preceded by nothing that is part of an address
+# Any host, because the address of the service may have changed; a relative address must not be the end of another
 ANY_HOST, BEGINS = r"https?://[^\s\"'<>()]{1,300}?", r"(?<![\w./~%-])"
 IMAGE_ADDRESS = re.compile(rf"(?:{ANY_HOST}|{BEGINS})/{IMAGE_FOLDER}/({IMAGE_FILE})\b".encode())
 # An address with its host, or a relative one in a standalone export
 EXPORTED_ADDRESS = re.compile(rf"(?P<service>{ANY_HOST}/|{BEGINS})(?P<path>{IMAGE_FOLDER}/{IMAGE_FILE})\b")
-SIZE = re.compile(r"\d+(x\d+)?")  # the size of an embedded image, in place of a label
+SIZE = re.compile(r"\d+(x\d+)?")  # a size in place of the label of an embedded image
 # {{ '/a.png' | relative_url }}
 LIQUID_FILTER = re.compile(r"\{\{-?\s*(?:[\"']([^\"'{}]*)[\"'])?[^{}]*\}\}")
-# A value in params that is nothing but the address of an image
+# A value in params that is the address of an image
 IN_PARAMS = re.compile(rf"[^\n<>\"{{}}|\\]{{1,300}}(?:{'|'.join(map(re.escape, SUFFIXES))}|\.svg)", re.IGNORECASE)
 
 IsStored = Callable[[str], bool]
@@ -45,22 +45,22 @@ def with_addresses(addresses: Mapping[bytes, bytes]) -> Callable[[str], str]:
 
 
 class LocalImages:
-    """The images in imported folders and beside imported files. Their addresses begin with `url`.
+    """The images in imported folders and beside imported files. Their new addresses begin with `url`.
 
-    `static` is the root folder of the site, for addresses that begin with a slash; without one, `roots` may be, for
-    those without a host. `is_stored` returns whether the service has the image with an id.
+    Addresses that begin with a slash are looked up in `static`, the root folder of the old site, or else in the folders
+    `tops` unless they have a host. `is_stored` returns whether the service has the image with an id.
     """
 
     def __init__(
-        self, paths: Sequence[Path], url: str, static: Path | None, is_stored: IsStored, roots: Sequence[Path] = ()
+        self, paths: Sequence[Path], url: str, static: Path | None, is_stored: IsStored, tops: Sequence[Path] = ()
     ):
         self.url, self.is_stored = url, is_stored
-        self.with_host, self.without_host = ([static], [static]) if static else ([], roots)
+        self.with_host, self.without_host = ([static], [static]) if static else ([], tops)
         parents = [path.parent for path in paths if path.is_file() and path.suffix.lower() in MARKDOWN_SUFFIXES]
         self.roots = real_folders([*paths, *parents, *filter(None, [static])])
-        self.refused: dict[str, str] = {}  # the reasons, by file
-        self._addresses: dict[str, str] = {}  # addresses by file; empty for a refused one
-        self._names: dict[Path, dict[str, list[str]]] = {}  # images by name, below each folder
+        self.refused: dict[str, str] = {}  # reasons by file
+        self._addresses: dict[str, str] = {}  # by file; empty for a refused one
+        self._names: dict[Path, dict[str, list[str]]] = {}  # files by name, below each folder
 
     def find(self, address: str, folders: Iterable[Path]) -> str | None:
         """Return the real path of the file that an address points to, if it is below one of the roots.
@@ -79,13 +79,13 @@ class LocalImages:
         return next(filter(None, map(self._allowed, candidates)), None)
 
     def _allowed(self, path: Path) -> str | None:
-        """Return the real path of a file, even if its name is in another Unicode form (é as one character or two)."""
+        """Return the real path of a file. Its name may be in another Unicode form: é as one character or two."""
         forms = (str(path), *(normalize(form, str(path)) for form in ("NFC", "NFD")))
         real = next((os.path.realpath(form) for form in forms if os.path.isfile(form)), "")
         return real if real.startswith(self.roots) else None
 
     def find_by_name(self, name: str, top: Path) -> str | None:
-        """Return the only image below a folder whose path ends with this name; None if there are none or several."""
+        """Return the image below a folder whose path ends with this name; None unless there is exactly one."""
         if top not in self._names:
             self._names[top] = images_below(top)
         ending = f"/{name.strip().lstrip('/')}".casefold()
@@ -94,7 +94,7 @@ class LocalImages:
         return self._allowed(Path(paths[0])) if len(paths) == 1 else None
 
     def address_of(self, file: str) -> str:
-        """Return the address that the image in a file will have; "" if it is refused."""
+        """Return the new address of the image in a file; "" if the image is refused."""
         if file not in self._addresses:
             self._addresses[file] = ""
             try:
@@ -108,7 +108,7 @@ class LocalImages:
 
 
 def _below_root(root: Path, path: str) -> Iterator[Path]:
-    """Yield candidates for a path from a root folder, which may repeat the last parts of the folder's own path."""
+    """Yield candidates for a path below a root folder. It may repeat the end of the folder's own path."""
     names, last = [name for name in path.split("/") if name], Path(os.path.abspath(root)).parts[1:]
     for count in range(min(len(names), len(last) + 1)):
         if tuple(names[:count]) == last[len(last) - count :]:
@@ -122,7 +122,7 @@ class ImageStore:
         self.database, self.max_bytes, self.dry_run = database, max_bytes, dry_run
         self.counts = Counter(new=0, known=0, missing=0)
         self._stored: set[str] = set()  # files
-        self._foreseen: dict[str, int] = {}  # sizes of the images that a dry run would store, by id
+        self._foreseen: dict[str, int] = {}  # bytes of the images that a dry run would store, by id
 
     def is_stored(self, image_id: str) -> bool:
         """Return whether an image is stored or, in a dry run, would be by now."""
@@ -136,7 +136,7 @@ class ImageStore:
             self._stored.add(file)
 
     def add(self, file: BinaryIO, name: str, fetched_from: str = "") -> images.StoredImage:
-        """Store the image in an open file; remember the address it was fetched from, if any."""
+        """Store the image in an open file, with the address from which it was fetched."""
         image, kept = images.identify(file, name)
         if is_new := not self.is_stored(image.id):
             if image.bytes > self.bytes_left():
@@ -158,10 +158,10 @@ class ImageStore:
 
 @dataclass
 class Placement:
-    """Replaces the addresses of images in one post; collects their files, and the addresses that are not found.
+    """Replaces the addresses of the images in a post; collects their files, and the addresses not found.
 
-    The first of the `folders` contains the file of the post, and is below the given folder `top`. `site` precedes
-    relative addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked up.
+    The first of `folders` contains the file of the post, and is below the given folder `top`. `site` precedes relative
+    addresses that are not found; `hosts` counts images on other hosts. Without `images`, none are looked up.
     """
 
     images: LocalImages | None
@@ -170,8 +170,8 @@ class Placement:
     top: Path | None = None
     folders: Sequence[Path] = ()
     files: dict[str, None] = field(default_factory=dict, init=False)
-    missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses, in their order
-    is_lost: bool = field(default=False, init=False)  # whether an address of this service leads to no image
+    missing: dict[str, None] = field(default_factory=dict, init=False)  # addresses
+    is_lost: bool = field(default=False, init=False)  # whether an image is missing from this service
 
     def replace(self, fields: dict[str, Any]) -> dict[Note, int | None]:
         """Replace the addresses in all fields of a post; return notes, some with a line of the content."""
@@ -201,19 +201,25 @@ class Placement:
         return new_address
 
     def _placed(self, address: str) -> str:
-        """Return the new address of an image; count its host if it is not ours."""
+        """Return the new address of an image, or else an absolute one; count its host if it is another's."""
         if new_address := self._stored(address):
             return new_address
         if IS_RELATIVE.match(address):
             self.missing[address] = None
-        below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""
-        address = absolute(address, self.site, below)
+            address = self._absolute(address)
         if (host := host_of(address)) and not (self.images and address.startswith(f"{self.images.url}/")):
             self.hosts[host] += 1
         return address
 
+    def _absolute(self, address: str) -> str:
+        """Return the URL of an image on the old site; the address itself if that is not known."""
+        if not self.site or address.startswith("{"):
+            return address
+        below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""
+        return f"{self.site}{address}" if address.startswith("/") else urljoin(f"{self.site}/{below}/", address)
+
     def _in_params(self, value: str) -> str:
-        """Return the new address of an image in params, or the value as it is."""
+        """Return the new address of an image in params; any other value as it is."""
         if not IN_PARAMS.fullmatch(value):
             return value
         is_relative = IS_RELATIVE.match(value)
@@ -223,7 +229,7 @@ class Placement:
         return new_address or value
 
     def _embedded(self, name: str, label: str) -> str:
-        """Return the Markdown for an image that Obsidian embeds; "" if it is not found."""
+        """Return the Markdown for an image that Obsidian embeds; "" if none is found."""
         new_address = self._use(self.images.find_by_name(name, self.top)) if self.images and self.top else ""
         if not new_address and Path(name).suffix.lower() in SUFFIXES:
             self.missing[name] = None
