@@ -1,4 +1,4 @@
-"""Determine an imported post's status and dates, and bring its fields within their bounds."""
+"""Determine the status and dates of an imported post, and shorten its fields to their limits."""
 
 import json
 import re
@@ -72,15 +72,15 @@ def _fitting(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # what keeps search engines away
+NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # keeps search engines away
 # Names in params whose values are never a post's text
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
-FOR_OTHERS = ("draft", "permalink")  # With these, a flat file keeps other programs from publishing a scheduled post.
+FOR_OTHERS = ("draft", "permalink")  # keep other programs from publishing a scheduled post in a flat file
 
 
 def set_status_aside(item: Item) -> None:
-    """Make a draft of a post whose status is a word of another program, such as `evergreen`; params keep the word."""
+    """Make a post a draft if its status is a word of another program, such as `evergreen`. Params keep the word."""
     fields = item.fields
     word = fields.get("status", "draft")
     if word not in STATUSES and item.file.program is not OURS:
@@ -108,9 +108,9 @@ def hide_unless_public(item: Item, values: Mapping[str, Any], inherited: Iterabl
 
 
 def complete(item: Item, now: str, drop: Collection[str]) -> None:
-    """Determine the status and the dates of a post, and bring its fields within their bounds.
+    """Determine the status and the dates of a post, and shorten its fields to their limits.
 
-    A post with a future date is scheduled if it was to be published; otherwise it loses the date.
+    A public post with a future date becomes a scheduled one; any other loses the date.
     """
     fields, notes, file = item.fields, item.notes, item.file
     published_at = fields.get("published_at", "")
@@ -135,7 +135,7 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
 
 
 def _text_beside(fields: Mapping[str, Any]) -> str:
-    """Return the links and lists in params as Markdown, or else the excerpt or the cover; "" if there are none."""
+    """Return the links and lists in params as Markdown, or else the excerpt or the cover, if any."""
     lines = []
     for name, value in fields.get("params", {}).items():
         values = value if isinstance(value, list) else [value]
@@ -160,17 +160,17 @@ def _place_cover(item: Item) -> None:
 
 DATE_NAME = re.compile("date|publish|^created|_at$|^posted|^time", re.IGNORECASE)
 PUBLISHED = re.compile("publish", re.IGNORECASE)
-MAX_HEADER_TEXT = 500  # characters in which lines like headers are looked for
+MAX_HEADER_TEXT = 500  # Lines like headers are looked for in this many characters.
 LIKE_HEADER = re.compile(r"^\W*([A-Za-z][\w -]{0,40}?)\W*:[: \t]\W*(.{4,60})$", re.MULTILINE)
 ABLOG = re.compile(r"\{post\}[ \t]+\w")
-# A date in a file's path that is not read as one
+# A date in the path of a file, from which no date was read
 DAY_IN_PATH = re.compile(
     r"(?<!\d)(?:19|20)\d\d(?:[-/_.][01]?\d(?:[-/_.][0-3]?\d)?|[01]\d[0-3]\d(?:\d{4}|\d{6})?)(?!\d)", re.ASCII
 )
 
 
 def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
-    """Add a note to an undated draft if something looks like a date, or says that it was published."""
+    """Add a note to an undated draft if anything looks like its date, or says that it was published."""
     if item.file.is_exported or {"published_at", "status"} & item.fields.keys():
         return
     hints = _dates_in(item.file.values)
@@ -184,7 +184,7 @@ def note_dates(item: Item, inherited: Iterable[Inherited], path: Path) -> None:
 
 
 def _dates_in(values: Mapping[str, Any], nested: bool = True) -> list[str]:
-    """Return the names whose values look like dates, or say that a post is published."""
+    """Return the names whose values look like dates or say that a post was published."""
     return [name for name, value in values.items() if (nested or isinstance(value, str)) and _is_date(name, value)]
 
 
@@ -201,7 +201,7 @@ def _is_date(name: str, value: Any) -> bool:
 
 
 def _dates_in_text(text: str) -> list[str]:
-    """Return the names of lines near the beginning of a text that look like headers with dates."""
+    """Return the names in the first lines of a text that look like headers with dates."""
     lines = LIKE_HEADER.finditer(text[:MAX_HEADER_TEXT])
     names = [match[1] for match in lines if DATE_NAME.search(match[1]) and looks_like_date(match[2])]
     return [*dict.fromkeys(names), *(["{post}"] if ABLOG.search(text[:MAX_HEADER_TEXT]) else [])]

@@ -1,4 +1,4 @@
-"""Find the files that the configuration of a site leaves out. Names and patterns of all programs count."""
+"""Find the files that a site's configuration leaves out. The settings of all programs count."""
 
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ from blogapi.wings.markdown.public import Inherited
 from blogapi.wings.transfer.folder import DataError, read_data, read_text
 from blogapi.wings.transfer.sites import CONFIG_FILES, files_in, folders_up_to, mappings, roots_of
 
-# Names in configurations for patterns of files that a program leaves out, in lower case
+# Settings with the patterns of files that a program leaves out, in lower case
 EXCLUDING = {
     *("exclude", "ignorefiles", "excludefiles", "ignored_content"),  # Jekyll, Hugo, its mounts, Zola
     *("exclude_docs", "draft_docs", "exclude_patterns"),  # MkDocs, Sphinx with ABlog
@@ -26,12 +26,12 @@ EXCLUDING = {
     *("ignore", "srcexclude", "excludedpaths"),  # Hexo, Gatsby, Lume and Middleman, VitePress, Statiq
     *("contentexclude", "contenthide"),  # Flowershow
 }
-# Which of their patterns are regular expressions, by name: in Hugo all, in Obsidian those between slashes
+# Which of their patterns are regular expressions, by setting: in Hugo all, in Obsidian those between slashes
 REGEXES = {"ignorefiles": re.compile(".*", re.DOTALL), "userignorefilters": re.compile("/.+/")}
 SLASHES = re.compile("^/(.+)/$")
 IGNORED = "a line"
 IGNORE_FILES = (".eleventyignore", ".gitignore")  # A post that is not in git was not published from there.
-TEMPLATES = "templates.json"  # Obsidian's file that names the folder of templates
+TEMPLATES = "templates.json"  # names Obsidian's folder of templates
 EXCLUDING_FILES = (*CONFIG_FILES, *ANY.language_files, "config.json", *IGNORE_FILES, f".obsidian/{TEMPLATES}")
 OPTS_IN = "ExplicitPublish"  # With this, Quartz publishes only posts with `publish: true`.
 OPTED_IN = re.compile(rf"^[^/\n]*\b{OPTS_IN}\(", re.MULTILINE)
@@ -41,22 +41,21 @@ IN_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"([\"'`])([^\"'`\n]*)\1")
-RENDERED = "render"  # in Quarto and, as `files`, in Hugo's mounts, a list of files with those that are not, after "!"
+RENDERED = "render"  # in Quarto, a list of files in which "!" excludes one; in Hugo's mounts, that is `files`
 
-MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for a list: patterns, and characters of each
-MAX_STEPS = 10**8  # limit for the steps of a match in the worst case
+MAX_PATTERNS, MAX_LENGTH = 1000, 500  # limits for a list of patterns, and for the characters of one
+MAX_STEPS = 10**8  # worst-case limit for the steps of a match
 STARS = re.compile(r"\*+")
 REPEATED = re.compile(r"\*+|[+?{|]")  # Each multiplies the steps of a regular expression by the length of the path.
-# What is too long, or may take exponential time, with white space in verbose patterns; and POSIX classes, which
-# Python reads differently
+# Patterns that are too long, may take exponential time, or contain POSIX classes, which Python reads differently
 UNUSABLE = re.compile(rf"\)\s*[*+{{]|\[:|\A.{{{MAX_LENGTH + 1}}}", re.DOTALL)
 
 
 class Patterns:
-    """Patterns of files, relative to any folder of a site; those that match `regexes` are regular expressions, too.
+    """Patterns of files, relative to any folder of a site or, if `are_rooted`, only to the top one.
 
-    If one cannot be read as its program reads it, or might take too long, they match every path. With `are_rooted`,
-    they are relative to the top folder alone.
+    Those that `regexes` matches also count as regular expressions. If one cannot be read as its program reads it, or
+    might take too long, they match every path.
     """
 
     def __init__(self, lines: list[str], regexes: re.Pattern[str] = NO_MATCH, are_rooted: bool = False):
@@ -68,7 +67,7 @@ class Patterns:
         self.repeated = max((len(REPEATED.findall(line)) for line in expressions), default=0)
         self.regexes: list[re.Pattern[str]] = []
         with catch_warnings():
-            simplefilter("ignore", FutureWarning)  # Python may one day read nested sets differently.
+            simplefilter("ignore", FutureWarning)  # about nested sets, which Python may one day read differently
             self.spec = GitIgnoreSpec.from_lines(filter(_is_for_git, lines))
             try:
                 self.regexes = [re.compile(SLASHES.sub(r"\1", line)) for line in expressions]
@@ -76,7 +75,7 @@ class Patterns:
                 self.match_all = True
 
     def matches(self, path: str) -> bool:
-        """Return whether the patterns match a path or the end of one."""
+        """Return whether the patterns match a path or its end."""
         parts, length = path.split("/"), len(path)
         steps = max(len(parts) * comb(length + self.stars, self.stars), length ** (1 + self.repeated))
         if self.match_all or steps > MAX_STEPS:
@@ -89,7 +88,7 @@ class Patterns:
 
 
 def excluded_by(path: Path, bound: Path) -> Iterator[Inherited]:
-    """Yield the configurations that leave out a file, or hide it unless it says otherwise."""
+    """Yield the settings that leave out a file, or hide it unless it says otherwise."""
     for folder in folders_up_to(bound, path.parent):
         for file, name, patterns in _exclusions(folder, roots_of(bound)):
             if name == OPTS_IN:
@@ -100,7 +99,7 @@ def excluded_by(path: Path, bound: Path) -> Iterator[Inherited]:
 
 @cache
 def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, Patterns], ...]:
-    """Return the patterns in each configuration of a folder, with their names there."""
+    """Return the patterns in each configuration of a folder, with the names of their settings."""
     exclusions = []
     for file in files_in(folder, EXCLUDING_FILES):
         with suppress(DataError):  # reported elsewhere
@@ -111,7 +110,7 @@ def _exclusions(folder: Path, roots: tuple[str, ...]) -> tuple[tuple[Path, str, 
 
 
 def _lists(file: Path, roots: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the lists of patterns in a configuration, each with its name. Raises DataError."""
+    """Yield the lists of patterns in a configuration, each with the name of its setting. Raises DataError."""
     if file.name in IGNORE_FILES:
         lines = read_text(file, roots).splitlines()
         yield IGNORED, [line for line in lines if line.strip() and not line.startswith("#")]

@@ -1,4 +1,4 @@
-"""The export: write each post to a Markdown file in a folder, and the images in posts beside them."""
+"""Export the posts to a folder: a Markdown file for each, and the images that they show."""
 
 import hashlib
 import os
@@ -31,9 +31,9 @@ def export(
 ) -> dict[Path, str]:
     """Write each post to SLUG.md in a folder, and the images that posts show. Raises OSError if there is no folder.
 
-    `standalone` makes the addresses of images relative, `flat` writes front matter for other programs. `delete` removes
-    images that no post shows, and the files of posts that are gone: regular files SLUG.md that an export wrote.
-    Return for each file whether it was written, left unchanged, deleted or kept, or why that failed.
+    `standalone` makes the addresses of images relative; `flat` writes front matter for other programs. `delete` removes
+    images that no post shows, and the exported files of posts that are gone. Return the outcome for each file: written,
+    unchanged, deleted, kept, or an error message.
     """
     results: dict[Path, str] = {}
     with closing(_create(path)) as folder:
@@ -67,7 +67,7 @@ def _attempt(verb: str, path: Path, function: Callable[..., str], *arguments: An
 
 
 def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[Path, str]) -> None:
-    """Write the images that a post shows, unless an earlier post showed them, and add the results."""
+    """Write the images that a post shows, each only once, and add the results."""
     for name in {name.decode() for name in IMAGE_ADDRESS.findall(data)}:
         path = folder.path / IMAGE_FOLDER / name
         image = images.find_any(database, path.stem) if path not in results else None
@@ -76,7 +76,7 @@ def _write_images(folder: Folder, data: bytes, database: Reader, results: dict[P
 
 
 def _write_image(folder: Folder, name: str, image: StoredImage, database: Reader) -> str:
-    def is_same(file: Any) -> bool:  # an IO[bytes], which has no readinto
+    def is_same(file: Any) -> bool:  # Any, because IO[bytes] has no readinto
         return hashlib.file_digest(file, "sha256").hexdigest().startswith(image.id)
 
     with closing(folder.below(IMAGE_FOLDER, create=True)) as below:

@@ -1,4 +1,4 @@
-"""Fetch the images that imported posts show from other hosts."""
+"""Fetch the images in imported posts from other hosts."""
 
 import signal
 import time
@@ -27,9 +27,9 @@ from blogapi.wings.webhooks import endpoint
 
 @contextmanager
 def deadline(seconds: float, late: Exception) -> Iterator[None]:
-    """Raise `late` if the block takes longer than `seconds`.
+    """Raise `late` in the main thread if the block takes longer than `seconds`.
 
-    This interrupts any wait of the main thread: the timeout of a socket starts again with each byte that arrives.
+    A socket's timeout is not enough: it starts again with each byte that arrives.
     """
 
     def end(*_: object) -> None:
@@ -37,41 +37,41 @@ def deadline(seconds: float, late: Exception) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, end)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # fires again if a destructor swallows the exception
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1)  # again each second, in case a destructor swallows it
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
-MAX_FETCHES = 10_000  # limit for the images that one import fetches
-MAX_IMPORT_SECONDS = 3600  # time limit for all images; the next import fetches the others
+MAX_FETCHES = 10_000  # limit for the images in one import; the next one fetches the others
+MAX_IMPORT_SECONDS = 3600  # time limit for all of them
 SECONDS = 30  # time limit for one image, including redirects
 MAX_REDIRECTS = 5
-MAX_FAILURES = 3  # failures in a row after which a host is skipped
+MAX_FAILURES = 3  # A host is skipped after this many failures in a row.
 REQUEST_HEADERS = {"User-Agent": "blogapi", "Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 
 class NotFetched(Exception):
-    """An image could not be fetched; the message says why."""
+    """An image could not be fetched."""
 
 
 class Fetcher:
     """Fetches images from other hosts, each once, and stores them. A dry run only counts them.
 
-    `hosts` counts such images in posts; `private` allows private and loopback addresses.
+    `hosts` counts the images that stay there; `private` allows private and loopback addresses.
     """
 
     def __init__(self, store: ImageStore, local: LocalImages, hosts: Counter[str], private: bool):
         self.store, self.hosts, self.private = store, hosts, private
         self.url, self.refused = local.url, local.refused
-        self._found: dict[str, str] = {}  # new addresses by old ones; "" for an image without one
-        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons of failures in a row, by host
+        self._found: dict[str, str] = {}  # new addresses by old ones; "" if there is none
+        self._failures: defaultdict[str, list[str]] = defaultdict(list)  # reasons for failures in a row, by host
         self._until = time.monotonic() + MAX_IMPORT_SECONDS
         store.counts.update({"to fetch": 0} if store.dry_run else {"fetched": 0, "not fetched": 0})
 
     def with_fetched_images(self, post: Checked) -> Checked:
-        """Return a valid post with the new addresses of its images. Raises Unavailable."""
+        """Fetch the images of a valid post, and return it with their new addresses. Raises Unavailable."""
         if not isinstance(post, Item):
             return post
         fields = dict(post.fields)
@@ -87,7 +87,7 @@ class Fetcher:
         return self._placed(value) if IN_PARAMS.fullmatch(value) else value
 
     def _placed(self, address: str, count: int = 0) -> str:
-        """Return the new address of an image; the old one if it is not on another host, or not fetched."""
+        """Return the new address of an image that could be fetched from another host; else its old one."""
         host, url = host_of(address), f"https:{address}" if address.startswith("//") else address
         if not host or len(url) > MAX_URL or url.startswith(f"{self.url}/images/"):
             return address

@@ -25,12 +25,12 @@ MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
 
 
 def real_folders(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the real paths of the folders among these paths, each with a slash at its end."""
+    """Return the real paths of the folders among these paths, each followed by a slash."""
     return tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())
 
 
 def exists(path: Path | str, folder: int | None = None) -> bool:
-    """Return whether a file exists, or its folder cannot be read. The path may be relative to an open folder."""
+    """Return whether a file exists or its folder cannot be read. The path may be relative to an open folder."""
     try:
         os.lstat(path, dir_fd=folder)
     except OSError as error:
@@ -40,7 +40,7 @@ def exists(path: Path | str, folder: int | None = None) -> bool:
 
 @contextmanager
 def open_below(path: Path | str, roots: tuple[str, ...]) -> Iterator[BinaryIO]:
-    """Open a regular file below one of the folders `roots`, safely even if a link replaces it. Raises OSError."""
+    """Open a regular file below one of the folders `roots`, even if a link replaces it meanwhile. Raises OSError."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # for a pipe
         real, state = os.path.realpath(path), os.fstat(file.fileno())
         if not (S_ISREG(state.st_mode) and real.startswith(roots) and os.path.samestat(state, os.stat(real))):
@@ -54,28 +54,28 @@ def reason_of(error: Exception) -> str:
 
 
 MAX_DATA_BYTES = 256 * 1024  # limit for a configuration or data file
-MAX_DATA_DEPTH = 64  # limit for nested lists and mappings; deeper ones would exhaust the parsers, which are recursive
-MAX_JSON_VALUES = 5_000_000  # limit for an export of Ghost
+MAX_DATA_DEPTH = 64  # limit for nested lists and mappings, because the parsers are recursive
+MAX_JSON_VALUES = 5_000_000  # limit for the values in an export of Ghost
 
 
 class DataError(MarkdownError, ValueError):
-    """A file with data that cannot be read."""
+    """A data file that cannot be read."""
 
 
 def load_json(text: str) -> Any:
-    """Return the value of JSON. Raises ValueError."""
+    """Parse JSON. Raises ValueError."""
     check_json(text.encode(errors="replace"), MAX_JSON_VALUES, MAX_DATA_DEPTH)
     return json.loads(text)
 
 
 def load_toml(text: str) -> dict[str, Any]:
-    """Return the values in TOML. Raises ValueError."""
+    """Parse TOML. Raises ValueError."""
     check_toml(text, MAX_DATA_BYTES, MAX_DATA_DEPTH)
     return tomllib.loads(text)
 
 
 def load_yaml(text: str) -> Any:
-    """Return the strings, lists and mappings in YAML, without types. Raises ValueError."""
+    """Parse YAML into strings, lists and mappings, without other types. Raises ValueError."""
     try:
         for _ in yaml_events(text, MAX_DATA_BYTES, MAX_DATA_DEPTH):
             pass
@@ -123,15 +123,15 @@ def read_data(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
 
 
 MAX_FILES = 50_000
-MAX_UNPACKED_BYTES = 2 * 1024**3  # limit for all files together
-MAX_RATIO = 200  # largest ratio of these bytes to those of the archive
+MAX_UNPACKED_BYTES = 2 * 1024**3
+MAX_RATIO = 200  # limit for the ratio of these bytes to those of the archive
 
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield the given paths by the paths to read: for a zip archive, a temporary folder of its files.
+    """Yield the given paths by the paths to read: that of a zip archive by a temporary folder with its files.
 
-    A damaged or too large archive is not unpacked; its own path is read.
+    An archive that is damaged or too large is not unpacked.
     """
     with TemporaryDirectory() as folder:
         top = os.path.realpath(folder)
@@ -156,7 +156,7 @@ MAX_NAME_BYTES = 255  # limit in bytes for a file name on most disks
 
 
 class Folder:
-    """An open folder, whose path may later lead elsewhere. Links in it are not followed. Raises OSError."""
+    """A folder that stays open, even if its path leads elsewhere later. Follows no links. Raises OSError."""
 
     def __init__(self, path: Path, parent: "Folder | None" = None):
         self.path = path
@@ -195,7 +195,7 @@ class Folder:
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a new file that replaces another atomically after the block; if the block fails, nothing changes."""
+        """Open a new file, which replaces another atomically unless the block fails."""
         part = f".{os.fsdecode(os.fsencode(name)[: MAX_NAME_BYTES - 6])}.part"
         self.remove(part)  # left by a command that was killed
         try:
@@ -223,7 +223,7 @@ class Folder:
         return "written"
 
     def write_bytes(self, name: str, data: bytes, when: str) -> str:
-        """Replace a file like `write`."""
+        """Replace a file as `write` does."""
         return self.write(name, [data], when, lambda file: file.read(len(data) + 1) == data)
 
     def remove(self, name: str) -> str:
@@ -233,7 +233,7 @@ class Folder:
         return "deleted"
 
     def exists(self, name: str) -> bool:
-        """Return whether anything has this name, or its folder cannot be read."""
+        """Return whether anything has this name or its folder cannot be read."""
         return exists(name, self.file)
 
     @contextmanager

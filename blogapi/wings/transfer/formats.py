@@ -13,7 +13,7 @@ from blogapi.wings.transfer.items import ExportedPost, LeftOut
 ExportReader = Callable[[Path, tzinfo], Iterator[ExportedPost | LeftOut]]
 
 HEAD_BYTES = 4096
-NOT_AN_EXPORT = ("not an export", "must be a folder")  # how errors about files of another format begin
+NOT_AN_EXPORT = ("not an export", "must be a folder")  # the beginnings of errors about files of another format
 BY_PATH = "give it by its own path"
 BY_FEED = "import the feed of the blog"
 BY_WORDPRESS = "import it into WordPress (Tools, Import), and use the export of that"
@@ -25,7 +25,7 @@ BY_PANDOC = "a text that `pandoc -t gfm` converts to Markdown"
 
 
 class Format(NamedTuple):
-    """A format that is recognized by the beginning of a file."""
+    """A format, recognized by the beginning of a file."""
 
     beginning: bytes  # a regular expression
     name: str
@@ -74,7 +74,7 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 
 def is_part(path: Path) -> bool:
-    """Return whether a file in a folder is part of an export that is read from its folder, by its name."""
+    """Return whether the name of a file is that of a file in an export of several files."""
     return path.name == platforms.POSTS_TABLE or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
 
 
@@ -86,9 +86,9 @@ def format_of(path: Path) -> Format | None:
 
 
 def advice_on(path: Path) -> str:
-    """Return what a file is and what to do with it; "" if that is not known."""
+    """Return what a file is and what to do with it; "" if its format is unknown."""
     try:
-        file_format = format_of(path) if path.is_file() else None  # To open a pipe might never end.
+        file_format = format_of(path) if path.is_file() else None  # Opening a pipe might never end.
     except OSError:
         return ""
     if file_format:

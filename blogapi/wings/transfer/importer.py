@@ -1,4 +1,4 @@
-"""The import: check posts, and store them in batches."""
+"""Import posts: validate them, and store them in batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -22,18 +22,18 @@ from blogapi.wings.transfer.folder import reason_of
 from blogapi.wings.transfer.images import IMAGE_ERRORS
 from blogapi.wings.transfer.items import Failure, Item, Note
 
-BATCH_POSTS = 100  # at most this many posts are checked before a transaction begins
-BATCH_CHARACTERS = 1_000_000  # or this many characters of content
+BATCH_POSTS = 100  # limit for the posts in a batch
+BATCH_CHARACTERS = 1_000_000  # A batch ends when its posts have more characters.
 BY = Author("import")  # author in the history
 
 schema = PostInputSchema()
 
-Checked = Item | list[Failure]  # a valid post, or what is wrong with it
-ImportResult = tuple[str, Checked]  # the first is the outcome of `posts.put`, or "failed"
+Checked = Item | list[Failure]  # a valid post, or the reasons why it is invalid
+ImportResult = tuple[str, Checked]  # begins with the outcome of `posts.put`, or "failed"
 
 
 def store(database: Database, checked_posts: Iterable[Checked], events: bool) -> Iterator[ImportResult]:
-    """Create or update posts; yield each result once it is on disk, outside of transactions. Raises Unavailable."""
+    """Create or update posts, and yield each result once it is on disk. Raises Unavailable."""
 
     def put(tx: Transaction, item: Item) -> str:
         slug, fields = item.fields["slug"], item.fields
@@ -49,7 +49,7 @@ def predict(database: Database, checked_posts: Iterable[Checked]) -> Iterator[Im
 
 
 def with_former_slugs(reader: Reader, item: Item) -> Item:
-    """Add the former slugs that the post already has here; leave out those that are taken."""
+    """Keep the former slugs that the stored post has; leave out those that are taken."""
     slug, former, kept = item.fields["slug"], item.fields.get("former_slugs"), []
     if not former:
         return item
@@ -74,7 +74,7 @@ def _would_put(reader: Reader, item: Item) -> str:
 
 
 def batches(checked_posts: Iterable[Checked]) -> Iterator[list[Checked]]:
-    """Yield checked posts in batches that fit into memory."""
+    """Group posts into batches that fit into memory."""
     batch, size = [], 0
     for post in checked_posts:
         batch.append(post)
@@ -86,7 +86,7 @@ def batches(checked_posts: Iterable[Checked]) -> Iterator[list[Checked]]:
 
 
 def checked(source: Item | Failure) -> Checked:
-    """Validate a post; return it, or what is wrong with it."""
+    """Validate a post; return it, or the reasons why it is invalid."""
     if isinstance(source, Failure):
         return [source]
     try:
@@ -113,7 +113,7 @@ def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -
     try:
         item = with_former_slugs(reader, checked)
         return put(reader, item), item
-    except (Rejected, Damaged) as error:  # raised before anything was written
+    except (Rejected, Damaged) as error:  # Nothing was written.
         line_of = checked.file.line_of
         line = line_of(error.field) or line_of("status") if isinstance(error, Rejected) else None
         return "failed", [Failure(checked.source, line, str(error))]

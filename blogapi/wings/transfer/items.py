@@ -1,4 +1,4 @@
-"""What an import reads: posts in exports, items to store, and what it leaves out."""
+"""What an import reads: items to store, posts in exports, failures, and what it leaves out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from blogapi.documents import FIELDS, MAX_TAG, MAX_TAGS, SHORT_TEXTS
 from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import MarkdownError, shown
 
-# The first line that a note is about, and sometimes the names of values
+# The first line that a note is about, if known, and sometimes the names of values
 NoteDetails = int | tuple[int | None, str] | None
 
-# Parts of the texts below
+# Parts of the notes
 LIMITS = ", ".join(f"{name} {FIELDS[name].max_length:,}" for name in SHORT_TEXTS)
 PARAMS_LIMITS = "params have at most 500 values, 32 KiB, and names of 64 characters"
 PUBLISHED_NOW = "Published at the time of this import:"
@@ -24,7 +24,7 @@ MADE_TITLE = "add a `title` for another"
 
 
 class Note(StrEnum):
-    """A note: its name, how a report begins its line, and what to know or do."""
+    """A note on posts: its name, the beginning of its line in the report, and what to know or do."""
 
     HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
     NOT_PUBLISHED = "not published", "Drafts with a date:", "nothing says they were public; --publish publishes them"
@@ -75,17 +75,17 @@ class Item:
     """A post that was read."""
 
     source: str  # name of the file, for messages
-    fields: dict[str, Any]  # fields of a post, with a `slug`, as in JSON; not validated yet
-    created_at: str | None  # in RFC 3339; None means now
-    file: MarkdownFile = NO_FILE  # the Markdown file, unless the post is from an export
+    fields: dict[str, Any]  # fields of a post, as in JSON; they include a slug, and are not validated yet
+    created_at: str | None  # RFC 3339; None means now
+    file: MarkdownFile = NO_FILE  # the Markdown file of a post that is not from an export
     old_paths: tuple[str, ...] = ()  # former addresses
-    own_path: str = field(default="", compare=False)  # path of the file below the folder that was given
+    own_path: str = field(default="", compare=False)  # path of the file below the given folder
     notes: dict[Note, NoteDetails] = field(default_factory=dict)
-    parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes for a slug that other posts have, too
-    images: tuple[str, ...] = ()  # files of the images in the post, which are stored before it
+    parents: tuple[str, ...] = field(default=(), compare=False)  # prefixes for a slug that other posts also have
+    images: tuple[str, ...] = ()  # files of the images in the post
     missing: tuple[str, ...] = ()  # addresses of images that were not found
     zone: tzinfo = field(default=UTC, compare=False)  # time zone of its site
-    slug_prefix: str = field(default="", compare=False)  # precedes them: the language, or the folder of its address
+    slug_prefix: str = field(default="", compare=False)  # the first prefix to try: its language or folder
 
 
 class LeftOut(NamedTuple):
@@ -97,7 +97,7 @@ class LeftOut(NamedTuple):
 
 @dataclass
 class ExportedPost:
-    """A post or a page in an export, as its program wrote it."""
+    """A post or page in an export."""
 
     id: str
     # Fields of a post as in JSON, with `html` in place of `content`. Empty ones, and empty params, do not count.

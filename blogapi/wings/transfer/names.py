@@ -1,4 +1,4 @@
-"""The names of imported posts: titles, dates and languages, slugs, and addresses on the old site."""
+"""Infer the title, date, language and slug of an imported post, and its addresses on the old site."""
 
 import re
 from collections import Counter
@@ -24,8 +24,8 @@ LANGUAGE_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?", re.ASCII)
 TAG_IN_NAME = re.compile(r"\[(?!drafts?\])([^\[\]]+)\]", re.IGNORECASE)
 TAGS_IN_NAME = re.compile(rf"(?:{TAG_IN_NAME.pattern}[ ]*)+(?=.)", re.IGNORECASE)
 MIDNIGHT = time_of_day()
-MAX_TITLE_TEXT = 2000  # a title is looked for in this many characters
-# Parts of a text that cannot be its title: code, HTML, images, imports, and the marks of blocks
+MAX_TITLE_TEXT = 2000  # A title is looked for in this many characters.
+# Parts of a text that cannot be its title: code, HTML, images, imports, delimiters of blocks
 NOT_TITLE = re.compile(
     r"^(```|~~~)(?s:.*?)(?:^\1|\Z)|<[^<>]*>|!\[[^\]]{0,300}\]\([^)]{0,300}\)"
     r"|^(?:import|export) .*$|^:::.*$|^ {0,3}(?:[-*_] *){3,}$",
@@ -75,7 +75,7 @@ def title_of(text: str, name: str) -> tuple[str, Note]:
 
 
 def title_from_name(name: str) -> str:
-    """Return a title made from the name of a file. A date, or a name with spaces (Obsidian), stays as it is."""
+    """Make a title from the name of a file. A date, or a name with spaces (Obsidian), stays as it is."""
     if any(map(str.isspace, name)) or rfc3339_or_empty(name):
         return name
     words = re.sub("[-_]+", " ", name).strip() or name
@@ -83,7 +83,7 @@ def title_from_name(name: str) -> str:
 
 
 def title_from_text(content: str) -> str:
-    """Return the first heading in a text, else its first sentence, of at most 60 characters; "" for a checklist."""
+    """Return the first heading in a text, or up to 60 characters of its first sentence; "" for a checklist."""
     text = NOT_TITLE.sub("", content[:MAX_TITLE_TEXT])
     if heading := ANY_HEADING.search(text):
         return heading[1] or heading[2].strip()
@@ -98,9 +98,9 @@ def title_from_text(content: str) -> str:
 def infer(
     file: MarkdownFile, path: Path, folders: tuple[str, ...], top: str, address: str, zone: tzinfo, publish: bool
 ) -> tuple[str, list[Note]]:
-    """Infer the fields that front matter leaves out; a date publishes a post only with `publish`.
+    """Infer the fields that front matter leaves out. A date publishes a post only with `publish`.
 
-    Return the name of the file without a leading date, and notes on a title and a status.
+    Return the name of the file without a leading date, and notes on the title and the status.
     """
     fields, program, notes = file.fields, file.program, []
     if program.names_have_tags and (match := TAGS_IN_NAME.match(path.stem)):
@@ -125,7 +125,7 @@ def infer(
 
 
 def _add_time(fields: dict[str, Any], time: Any, zone: tzinfo) -> None:
-    """Add a time of day to the date of a post that has none: PieCrust writes it apart."""
+    """Add a time of day to the date of a post, because PieCrust keeps them apart."""
     if isinstance(time, str) and "published_at" in fields:
         local = datetime_of(fields["published_at"]).astimezone(zone)
         if local.time() == MIDNIGHT:
@@ -136,7 +136,7 @@ NO_DATE = "~"  # sorts after every time
 
 
 class SpoolEntry(NamedTuple):
-    """The place of an item in the spool, what it is sorted by, and its slug."""
+    """The position of an item in the spool, its sort key, and the parts of its slug."""
 
     offset: int
     when: str = NO_DATE
@@ -144,12 +144,12 @@ class SpoolEntry(NamedTuple):
     slug: str = ""  # empty for a Failure
     parents: tuple[str, ...] = ()
     slug_prefix: str = ""
-    day: str = ""  # the date in the site's time zone
-    is_given: bool = False  # whether the slug comes from front matter
+    day: str = ""  # in the site's time zone
+    is_given: bool = False  # whether the slug is in front matter
 
     @classmethod
     def of(cls, item: Item, offset: int = 0) -> "SpoolEntry":
-        """Return the entry for an item."""
+        """Create the entry for an item."""
         when = item.created_at or item.fields.get("published_at", NO_DATE)
         slug, is_given = valid_slug(item.fields["slug"]), "slug" in item.file.sources
         day = when if when == NO_DATE else datetime_of(when, UTC).astimezone(item.zone).date().isoformat()
@@ -157,9 +157,9 @@ class SpoolEntry(NamedTuple):
 
 
 def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
-    """Give the posts that share a slug more and more specific ones from `_slugs`, until all differ or none is left.
+    """Give posts that share a slug more and more specific ones from `_slugs`, until all differ or none is left.
 
-    Slugs that are still shared stay as they were. So does a slug that only one post has in its front matter.
+    Posts that still share one keep their own. So does a post that alone has its slug in front matter.
     """
     claims = Counter(entry.slug for entry in entries if entry.is_given)
     fixed = [
@@ -179,12 +179,12 @@ def with_distinct_slugs(entries: list[SpoolEntry]) -> list[SpoolEntry]:
 
 
 def possible_slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slugs that a post can get, regardless of other posts: its own, then more and more specific ones."""
+    """Return the slugs that a post may get: its own, then more and more specific ones."""
     return [*dict.fromkeys(_slugs(entry))]
 
 
 def _slugs(entry: SpoolEntry) -> list[str]:
-    """Return the slug of a post with different fronts: none, its language, more and more folders, the day and these."""
+    """Return the slug of a post after different prefixes: its language, more and more folders, the day and these."""
     above = [entry.parents[-depth:] for depth in range(1, len(entry.parents) + 1)]
     days = [(entry.day, *folders) for folders in ((), *above)] if entry.day not in ("", NO_DATE) else []
     fronts = [(), (entry.slug_prefix,), *above, *days]
@@ -192,12 +192,12 @@ def _slugs(entry: SpoolEntry) -> list[str]:
 
 
 def valid_slug(text: str) -> str:
-    """Return a valid slug as it is, and a slug for any other text."""
+    """Return a valid slug as it is; make one from any other text."""
     return text if is_slug(text) else slug_of(text)
 
 
 class TakenAddresses:
-    """The slugs and addresses of all imported posts. Each belongs to only one post."""
+    """The slugs and old addresses of the imported posts. Each belongs to one post."""
 
     def __init__(self, slugs: Iterable[str]):
         self.slugs = {*slugs}
@@ -205,7 +205,7 @@ class TakenAddresses:
         self.sources: dict[str, str] = {}  # names of files by slug
 
     def assign(self, item: Item, slug: str) -> Item | Failure:
-        """Return an item with its final slug, and without former slugs and addresses that other posts have."""
+        """Return an item with its final slug, and without the former slugs and addresses of other posts."""
         fields, notes, old_paths, line_of = item.fields, item.notes, item.old_paths, item.file.line_of
         if slug in self.sources:
             reason = f"{self.sources[slug]} has the slug {slug}, too: one of them needs a `slug` of its own"
@@ -213,7 +213,7 @@ class TakenAddresses:
         self.sources[slug] = item.source
         if slug != fields["slug"]:
             notes[Note.OTHER_SLUGS] = line_of("slug")
-            if slug != valid_slug(fields["slug"]):  # Other posts have it, too.
+            if slug != valid_slug(fields["slug"]):  # Other posts have the same.
                 old_paths = (*old_paths, item.own_path or f"/{fields['slug']}")
         if former := dict.fromkeys(fields.get("former_slugs", ())):
             fields["former_slugs"] = [old_slug for old_slug in former if old_slug not in self.slugs][:MAX_FORMER_SLUGS]
@@ -232,7 +232,7 @@ def _address(path: str) -> str:
 
 
 def read_paths(others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the paths of a post, and its older ones, from the front matter of another program."""
+    """Return the paths of a post, and its older ones, in the front matter of another program."""
     values = {name.lower(): value for name, value in others.items()}
     paths = [path for name in PERMALINK_NAMES if (path := path_of(values.get(name)))]
     aliases: list[str] = []
@@ -250,13 +250,13 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
-    """Return the slugs at the end of older addresses in the same folder as one of the post's addresses."""
+    """Return the slugs at the end of older addresses, if those are in the same folder as a current address."""
     folders = {split_address(address)[0] for address in addresses}
     return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
 
 
 def path_of(value: Any) -> str:
-    """Return the path of an address; "" if it is a pattern or the name of a style."""
+    """Return the path of an address; "" for a pattern, or the name of one."""
     if not isinstance(value, str) or value in (*STYLES, "false", "true", "null", "~") or "{" in value:
         return ""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*", "", value)
@@ -264,7 +264,7 @@ def path_of(value: Any) -> str:
 
 
 def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
-    """Return the address of a file in some folders of a site. In Hugo, those below `content` count."""
+    """Return the address of a file in these folders of a site; in Hugo, in its folders below `content`."""
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]

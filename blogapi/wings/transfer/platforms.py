@@ -22,9 +22,8 @@ from blogapi.wings.transfer.folder import load_json, open_below, real_folders
 from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
-# Ghost's placeholder for the address of the site, which is not in the export.
-SITE = "__GHOST_URL__"
-# Names of values that only a site's templates use
+SITE = "__GHOST_URL__"  # Ghost's placeholder for the address of the site
+# Values that only the templates of a site use
 TEMPLATE_NAMES = (
     *("canonical_url", "meta_title", "meta_description", "visibility"),
     *("feature_image_alt", "feature_image_caption"),
@@ -33,7 +32,7 @@ TEMPLATE_NAMES = (
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 
 Row = dict[str, Any]
-Names = dict[Any, list[str]]  # names of the tags or authors of each post, by its id
+Names = dict[Any, list[str]]  # names of tags or authors, by the id of the post
 
 
 def read_ghost(path: Path) -> Iterator[ExportedPost | LeftOut]:
@@ -74,20 +73,20 @@ def _post(row: Row, kind: str, meta: dict[Any, Row], tags: Names, authors: Names
 
 
 def _tags(data: Row) -> Names:
-    """Return the names of the tags of each post, without those that Ghost calls internal."""
+    """Return the names of each post's tags, without those that Ghost calls internal."""
     names = {tag["id"]: tag["name"] for tag in data.get("tags", []) if tag.get("visibility") != "internal"}
     return _names_of_posts(names, "tag_id", data.get("posts_tags", []))
 
 
 def _authors(data: Row) -> Names:
-    """Return the names of the authors of each post; Ghost 1 has one, `author_id`."""
+    """Return the names of each post's authors. In Ghost 1, there is one, `author_id`."""
     names = {user["id"]: user.get("name") for user in data.get("users", [])}
     own = [{"post_id": row.get("id"), "author_id": row.get("author_id"), "sort_order": inf} for row in data["posts"]]
     return _names_of_posts(names, "author_id", [*data.get("posts_authors", []), *own])
 
 
 def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
-    """Return the names that are linked to each post, in order."""
+    """Return the names linked to each post, in order."""
     names_of_posts: Names = {}
     for link in sorted(links, key=lambda link: link.get("sort_order") or 0):
         of_post = names_of_posts.setdefault(link["post_id"], [])
@@ -97,7 +96,6 @@ def _names_of_posts(names: dict[Any, str], key: str, links: list[Row]) -> Names:
 
 
 def _params(row: Row, authors: list[str]) -> dict[str, Any]:
-    """Return the values that only a site's templates use."""
     texts = {name: (row.get(name) or "").replace(SITE, "") for name in TEMPLATE_NAMES}
     featured = {"featured": bool(row["featured"])} if row.get("featured") is not None else {}
     return {"authors": authors} | texts | featured
@@ -130,7 +128,7 @@ def _fields(row: Row, tags: Names) -> dict[str, Any]:
 
 
 def _markdown_card(mobiledoc: str) -> str:
-    """Return the Markdown of a post of Ghost 1 or 2."""
+    """Return the Markdown in a post of Ghost 1 or 2."""
     cards = load_json(mobiledoc or "{}").get("cards", [])
     texts = [card[1].get("markdown", "") for card in cards if card[0] in ("card-markdown", "markdown")]
     return "\n\n".join(filter(None, texts))
@@ -149,7 +147,7 @@ MEDIUM_FILE = re.compile(r"(draft|\d{4}-\d\d-\d\d)_(.*)-([0-9a-f]{8,12}|-+[0-9a-
 
 
 def read_medium(path: Path) -> Iterator[ExportedPost]:
-    """Yield the post in a file. Raises MarkdownError."""
+    """Yield the post in a file of Medium's export. Raises MarkdownError."""
     match = MEDIUM_FILE.fullmatch(path.name)
     with path.open("rb") as file:
         html = file.read(MAX_FILE_BYTES).decode(errors="replace")
@@ -166,7 +164,7 @@ def _medium_post(match: re.Match[str], entry: Element, body: Element) -> Exporte
     heading, values = body.select_one("h1, h2, h3, h4"), {}
     if heading and _text(heading) == title:  # The title is repeated in the text.
         heading.decompose()
-    elif _text(body).startswith(title.rstrip("…")):  # The export uses the beginning of a response as its title.
+    elif _text(body).startswith(title.rstrip("…")):  # The title of a response is the beginning of its text.
         values = {"status": "response"}
     time, link = entry.select_one("time.dt-published"), entry.select_one("a.p-canonical")
     date_text = time.attr("datetime") or "" if time else ""
@@ -192,7 +190,7 @@ SUBSTACK_COLUMNS = {"post_id", "post_date", "is_published", "title"}
 
 
 def read_substack(path: Path) -> Iterator[ExportedPost | LeftOut]:
-    """Yield the posts of an export. Raises MarkdownError."""
+    """Yield the posts of Substack's export. Raises MarkdownError."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, restval="")

@@ -1,4 +1,4 @@
-"""The report of an import: its counts, and what is left to do."""
+"""Report what an import did, what it left out, and what remains to be done."""
 
 import re
 import sys
@@ -17,15 +17,15 @@ from blogapi.wings.transfer.items import Item, Note
 from blogapi.wings.transfer.sources import Sources
 
 EXAMPLES = 3
-LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list every post with the reason
+LISTED_IN_FULL = (Note.HIDDEN, Note.OTHER_DATES, Note.NO_DATES)  # notes that list every post and the reason
 UNPAIRED = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates, except those for bytes in file names
 CLEAR_LINE = "\r\x1b[K"  # removes a progress bar
-# The summary's words for these outcomes, which scripts read
+# What the summary calls these outcomes; scripts read it
 SUMMARY = {"created": "made", "updated": "changed", "failed": "refused"}
 
 
 class Report:
-    """The counts of an import, and what is left to do."""
+    """The counts and the notes of an import."""
 
     def __init__(self, dry_run: bool, redirects: IO[str] | None, images: Counter[str], archives: Mapping[Path, Path]):
         self.dry_run = dry_run
@@ -34,13 +34,13 @@ class Report:
         # Archives by the folders to which they were unpacked
         self.archives = {str(folder): str(path) for folder, path in archives.items() if folder != path}
         self.outcomes = Counter(created=0, updated=0, unchanged=0, failed=0)
-        self.params: Counter[str] = Counter()  # names that were kept
-        self.places: defaultdict[Note, list[str]] = defaultdict(list)  # places, by kind of note
+        self.params: Counter[str] = Counter()  # by name
+        self.places: defaultdict[Note, list[str]] = defaultdict(list)  # files and lines
         if redirects and not dry_run:
             redirects.write("")  # Open the file now: an error must come before anything is stored.
 
     def print_all(self, results: Iterable[ImportResult], sources: Sources) -> int:
-        """Add the results, and print the counts even after an interruption; return the exit status."""
+        """Add the results, then print the report, even after an interruption. Return the exit status."""
         try:
             for outcome, post in results:
                 self.add(outcome, post)
@@ -51,7 +51,7 @@ class Report:
         return 1 if self.outcomes["failed"] or not self.outcomes.total() else 0
 
     def _say(self, text: str, err: bool = True) -> None:
-        """Print a line; name the files of an archive by their paths in it."""
+        """Print a line, with the path of an archive in place of the folder to which it was unpacked."""
         for folder, path in self.archives.items():
             text = text.replace(folder, path)
         say(text, err)
@@ -80,7 +80,7 @@ class Report:
             self.redirects.writelines(redirects)
 
     def print(self, sources: Sources) -> None:
-        """Print the counts of posts and images, what was left out, and the notes."""
+        """Print the counts, what was left out, and the notes."""
         for line in (*refused_images(sources), *(() if self.outcomes.total() else sources.advice())):
             self._say(line)
         for line in self._lines(sources):
@@ -104,14 +104,14 @@ class Report:
 
 
 def say(text: str, err: bool = True) -> None:
-    """Print a line, in place of a progress bar."""
+    """Print a line, and remove a progress bar."""
     if sys.stderr.isatty():
         click.echo(CLEAR_LINE, err=True, nl=False)
     click.echo(shown(text), err=err)
 
 
 def left_out(sources: Sources, beginning: str) -> Iterator[str]:
-    """Yield a line about what was left out, and one about each kind of file and folder that is not read."""
+    """Yield a line about what was left out, and one about each kind of file and folder that was not read."""
     if kinds := +sources.left_out:
         hint = "; --pages imports pages" if "page" in kinds else ""
         yield f"{beginning}: {listed(kinds)}{hint}."
@@ -120,7 +120,7 @@ def left_out(sources: Sources, beginning: str) -> Iterator[str]:
 
 
 def settings_of(sources: Sources) -> Iterator[str]:
-    """Yield a line for each program that was recognized, and for each configuration that cannot be read."""
+    """Yield a line about each recognized program, and about each configuration that cannot be read."""
     yield from (f"Recognized: {program}." for program in sources.recognized)
     yield from (f"Not read: {settings}." for settings in sources.unread_settings)
 
@@ -143,7 +143,7 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 def refused_images(sources: Sources) -> Iterator[str]:
-    """Yield a line for each reason why images were refused, with some of the files."""
+    """Yield a line about each reason why images were refused, with some of the files."""
     files = defaultdict(list)
     for file, reason in sources.images.refused.items() if sources.images else ():
         files[reason].append(file)

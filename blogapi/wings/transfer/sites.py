@@ -1,4 +1,4 @@
-"""The sites that posts come from: what their configurations say."""
+"""The old sites of imported posts: their programs and configurations, and the addresses that they gave posts."""
 
 import os
 import re
@@ -17,34 +17,34 @@ from blogapi.wings.markdown.programs import ANY, PROGRAMS, STYLES, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.names import NO_DATE
 
-# Folders often given in place of their site, whose configuration is then in a folder above
+# Folders that are often given in place of their site; its configuration is in a folder above them
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
-PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # counts only below one of SITE_PARTS
+PARTS_BELOW_PARTS = {"posts", "post", "blog", "drafts"}  # count only below one of SITE_PARTS
 
 
 class Site(NamedTuple):
-    """The site of some posts: what its configuration says about them, and the program that builds it."""
+    """A site: the program that builds it, and what its configuration says about its posts."""
 
     program: Program
     zone: tzinfo  # time zone for times without an offset
-    recognized: str = ""  # the program, and what showed it
-    pattern: str = ""  # pattern of the posts' addresses
-    folder: Path | None = None  # where its configuration is
+    recognized: str = ""  # the program, and how it was recognized
+    pattern: str = ""  # permalink pattern
+    folder: Path | None = None  # contains the configuration
     config: Path | None = None
     values: Mapping[str, Any] | None = None  # the configuration; None if it cannot be read
     is_zone_unknown: bool = False
-    unread: str = ""  # a configuration that cannot be read, and why
-    languages: frozenset[str] = frozenset()  # codes that can end the names of files, in lower case
+    unread: str = ""  # a configuration that cannot be read, and the reason
+    languages: frozenset[str] = frozenset()  # language codes at the end of file names, in lower case
 
     def without_language(self, path: Path) -> Path:
-        """Return the path of a file in the default language: `x.md` for `x.fr.md`."""
+        """Return the path of a file without the language in its name: `x.md` for `x.fr.md`."""
         name, _, language = path.stem.rpartition(".")
         return path.with_name(name + path.suffix) if name and language.lower() in self.languages else path
 
     def address_of(self, file: MarkdownFile, folder: Path, name: str, pattern: str, now: str) -> str:
-        """Return the address that its own permalink pattern, or else the given one, gave a published post; else "".
+        """Return the address of a published post by its own permalink pattern or else the given one; else "".
 
         `name` is the name of its file without date and extension.
         """
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 
 
 def bound_of(top: Path) -> Path:
-    """Return the highest folder whose configuration counts, the given one or its site; nothing above is read."""
+    """Return the given folder, or that of its site. The configuration is looked for up to there."""
     top = Path(os.path.abspath(top))
     while top.name in SITE_PARTS or (top.name in PARTS_BELOW_PARTS and top.parent.name in SITE_PARTS):
         top = top.parent
@@ -76,14 +76,14 @@ def bound_of(top: Path) -> Path:
 
 @cache
 def roots_of(bound: Path) -> tuple[str, ...]:
-    """Return the folder in which files may be opened, as `open_below` takes it."""
+    """Return the folder as `open_below` takes it."""
     return real_folders([bound])
 
 
 @cache
 def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
-    """Return the site whose configuration is in a folder or above, up to `bound`. Times are in `zone` by default."""
-    unread, notes = "", None  # notes: a folder of notes, which may be part of another program's site
+    """Return the site whose configuration is in a folder or above, up to `bound`. The default time zone is `zone`."""
+    unread, notes = "", None  # A folder of notes may be part of another program's site.
     for parent in folders_up_to(bound, folder):
         for config in files_in(parent, CONFIG_FILES):
             try:
@@ -103,7 +103,7 @@ def site_of(folder: Path, bound: Path, zone: tzinfo) -> Site:
 
 
 def _programs_of(name: str, values: Mapping[str, Any]) -> Iterator[Program]:
-    """Yield the programs that have a configuration with this name and these values."""
+    """Yield the programs to which a configuration with this name and these values may belong."""
     for program in PROGRAMS:
         if name in program.config_files:
             names = () if name in program.own_config_files else program.config_names
@@ -139,7 +139,7 @@ def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
 
 
 def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the languages that a configuration or a file beside it names, and English, the default."""
+    """Yield English, the default, and the languages in a configuration and in files beside it."""
     if program.languages:
         settings = ["en", *(values.get(name) for name in program.languages)]
         for file in files_in(folder, program.language_files):
@@ -151,19 +151,19 @@ def _languages(program: Program, folder: Path, values: Mapping[str, Any]) -> Ite
 
 
 def _read(config: Path, roots: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return the values in a configuration; for a script, those assigned at the top, as text. Raises DataError."""
+    """Return the values in a configuration or, as text, those assigned at the top of a script. Raises DataError."""
     if config.suffix in (".json", ".toml", ".yaml", ".yml"):
         return read_data(config, roots)
     return {match[1].lower(): match[3] or match[4] or "" for match in ASSIGNED.finditer(read_text(config, roots))}
 
 
 def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
-    """Yield a folder and those above it, the last of which is `bound`."""
+    """Yield a folder and those above it, up to `bound`."""
     return takewhile(lambda parent: parent != bound.parent, (folder, *folder.parents))
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the mappings in a list, or a single one."""
+    """Return the mappings in a list; for a single mapping, a list with it alone."""
     return [element for element in (value if isinstance(value, list) else [value]) if isinstance(element, dict)]
 
 
@@ -178,7 +178,7 @@ def collections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 @cache
 def names_in(folder: Path) -> frozenset[str] | None:
-    """Return the names of what is in a folder, or None if that cannot be read."""
+    """Return the names in a folder, or None if it cannot be read."""
     try:
         return frozenset(os.listdir(folder))
     except OSError:
@@ -186,14 +186,14 @@ def names_in(folder: Path) -> frozenset[str] | None:
 
 
 def files_in(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Yield those of the files that are in a folder; all of them if it cannot be read."""
+    """Yield those of the files that a folder contains; all of them if it cannot be read."""
     entries = names_in(folder)
     for name in names if entries is None else (name for name in names if name.partition("/")[0] in entries):
         if exists(path := folder / name):
             yield path
 
 
-# Names in a pattern that stand for a part of the date, and the code of that part for `strftime`
+# Placeholders for a part of the date, with its code in `strftime`
 DATE_PARTS = {
     **{"year": "%Y", "short_year": "%y", "month": "%m", "short_month": "%b", "long_month": "%B", "day": "%d"},
     **{"y_day": "%j", "w_year": "%G", "week": "%V", "w_day": "%u", "short_day": "%a", "long_day": "%A"},
@@ -207,7 +207,7 @@ UNKNOWN_PLACEHOLDER = re.compile(":[a-z]")
 
 
 def is_pattern(text: Any) -> bool:
-    """Return whether a value is the name of a style, or a pattern that contains only known placeholders."""
+    """Return whether a value is the name of a style, or a pattern with known placeholders only."""
     return isinstance(text, str) and (
         text in STYLES or bool(PLACEHOLDER.search(text) and not UNKNOWN_PLACEHOLDER.search(PLACEHOLDER.sub("", text)))
     )
