@@ -1,4 +1,4 @@
-"""The commands that move many posts: import and export."""
+"""The commands import and export."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
-STATIC_FOLDERS = ("", "static", "public")  # folders of a site in which addresses that begin with a slash are looked up
+STATIC_FOLDERS = ("", "static", "public")  # In these, addresses that begin with a slash are looked up.
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -98,7 +98,7 @@ def import_posts(
 def import_results(
     database: Database, sources: Sources, images: ImageStore, fetcher: Fetcher | None, events: bool
 ) -> Iterator[ImportResult]:
-    """Import posts and show progress; a dry run only determines the results."""
+    """Import the posts and show progress; a dry run only predicts the results."""
     store_image = partial(images.store, sources.images.roots if sources.images else ())
     posts = map(partial(with_stored_images, store_image), map(checked, sources))
     posts = map(fetcher.with_fetched_images, posts) if fetcher else posts

@@ -1,4 +1,4 @@
-"""Copy a whole database, even during writes: back it up, or move it between SQLite and PostgreSQL."""
+"""Copy a database while it is in use: back it up, or move it between SQLite and PostgreSQL."""
 
 import errno
 import os
@@ -60,8 +60,8 @@ def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count
 
 
 def _index_posts(target: Engine, progress: Progress) -> None:
-    """Index the posts of a new copy. If that is interrupted, the server continues."""
-    # Afterwards, the models belong to the source again.
+    """Index the posts of a new copy. If this is interrupted, the server continues."""
+    # Only within the block do the models belong to the copy.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
         database = Database(target)

@@ -23,16 +23,16 @@ from blogapi.wings.images.storage import total_bytes
 from blogapi.wings.search.index import indexed_percent
 from blogapi.wings.webhooks import storage as webhooks
 
-PAUSE_SECONDS = 0.001  # sleep(0) would not let gevent poll the sockets
+PAUSE_SECONDS = 0.001  # With sleep(0), gevent would not poll the sockets.
 SIZES = {
     "database_size": "Bytes of the database on disk.",
-    "wal": "Bytes of it in the -wal.",
+    "wal": "Bytes of the -wal file.",
     "disk_free": "Free bytes on the disk of the database.",
 }
 
 
 class Metrics(Collector):
-    """The metrics: counts of requests, and values from the database."""
+    """The counts of requests, and figures from the database."""
 
     def __init__(self, service: Service):
         self._database = service.database
@@ -48,7 +48,7 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics in the library's classes."""
+        """Return the metrics."""
         requests = CounterMetricFamily("blogapi_requests", "Requests.", labels=["operation", "status"])
         for (endpoint, status), counts in self._requests.counts.items():
             requests.add_metric([label(endpoint), status], sum(counts))
@@ -61,14 +61,12 @@ class Metrics(Collector):
             totals = accumulate(map(sum, zip(*by_status, strict=True)))
             durations.add_metric([label(endpoint)], list(zip(bounds, totals, strict=True)), seconds)
         limit = GaugeMetricFamily("blogapi_rate_limit", "Requests per minute for each key.", self._rate_limit)
-        return [self._build, requests, durations, limit, self._deliveries(), *self._sizes(), *self._progress()]
+        return [self._build, requests, durations, limit, self._deliveries(), *self._of_database()]
 
-    def _sizes(self) -> Iterable[Metric]:
+    def _of_database(self) -> Iterable[Metric]:
         for name, size in self._database.engine.sizes().items():
             yield GaugeMetricFamily(f"blogapi_{name}_bytes", SIZES[name], size)
         yield GaugeMetricFamily("blogapi_images_bytes", "Bytes of all images.", total_bytes(self._database))
-
-    def _progress(self) -> Iterable[Metric]:
         percent = indexed_percent(self._database)
         indexed = 1 if percent is None else percent / 100
         yield GaugeMetricFamily("blogapi_indexed_ratio", "Share of the posts in the search index.", indexed)
@@ -81,7 +79,7 @@ class Metrics(Collector):
         states: Counter[str] = Counter(dict.fromkeys(("pending", "delivered", "failed"), 0))
         for webhook in webhooks.listing(self._database):
             states.update(webhooks.count_by_state(self._database, webhook.id))
-            time.sleep(PAUSE_SECONDS)  # Let other requests run: each of up to 50 webhooks takes up to 5 ms.
+            time.sleep(PAUSE_SECONDS)  # Let other requests run: there are up to 50 webhooks, of up to 5 ms each.
         gauge = GaugeMetricFamily("blogapi_deliveries", "Deliveries in each state.", labels=["state"])
         for state, number in states.items():
             gauge.add_metric([state], number)
@@ -89,7 +87,7 @@ class Metrics(Collector):
 
 
 def label(endpoint: str | None) -> str:
-    """Return the name of an operation as in its description; for other views, possibly with the name of the wing."""
+    """Return the name of an operation in the description; that of another view may begin with its wing."""
     blueprint, _, view = (endpoint or "none").removeprefix("api.").rpartition(".")
     wing = blueprint.partition(".")[0]
     return f"{wing}.{view}" if wing in ("owner", "micropub") else view

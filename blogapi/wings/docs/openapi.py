@@ -23,12 +23,12 @@ from blogapi.storage.models import SCOPES
 from blogapi.wings.markdown.files import render
 from blogapi.wings.webhooks.storage import EVENTS
 
-# What an agent needs to write drafts and propose changes; more tools would confuse it
+# The operations with which an agent writes drafts and proposes changes; more tools would confuse it
 AGENTS = {"list_posts", "get_post", "get_post_by_slug", "create_post", "change_post", "delete_post", "list_tags"}
 AGENTS |= {"list_images", "propose_change"}
 BASE = Path(__file__).parent / "static/openapi.yaml"
 RATE_LIMIT = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-# Enumerations shared by several schemas, by name: their words, and a description
+# Enumerations of several schemas, by name, with a description
 SHAPES = {
     "Status": (STATUSES, "The status of a post; a `scheduled` post is published at its `published_at`."),
     "EventType": (EVENTS, "The type of an event, which is about a post or a tag; a `ping` is sent on request."),
@@ -39,7 +39,7 @@ PLACE = re.compile(r"<(\w+):(\w+)>")  # the converter and name of a parameter
 
 
 class SchemaConverter(OpenAPIConverter):
-    """apispec's converter, with descriptions and examples of schemas, and names for shared enumerations."""
+    """Adds descriptions and examples to schemas, and names shared enumerations."""
 
     def schema2jsonschema(self, schema: StrictSchema) -> dict[str, Any]:
         own = {"description": getdoc(schema), "example": schema.example}
@@ -47,7 +47,7 @@ class SchemaConverter(OpenAPIConverter):
 
     def field2property(self, field: fields.Field) -> dict[str, Any]:
         described = super().field2property(field)
-        default = described.pop("default", None)  # of a property: generators would require it
+        default = described.pop("default", None)  # Generators would require a property with a default.
         if "enum" not in described:
             return described
         words = [word for word in described["enum"] if word is not None]
@@ -61,7 +61,7 @@ class SchemaConverter(OpenAPIConverter):
 
 
 def describe(app: Flask, server: str = "") -> dict[str, Any]:
-    """Return the description of the application's operations; their addresses begin with `server`."""
+    """Return the description of an application whose addresses begin with `server`."""
     plugin = MarshmallowPlugin()
     plugin.Converter = SchemaConverter
     base = yaml.safe_load(BASE.read_bytes())
@@ -85,9 +85,9 @@ def describe(app: Flask, server: str = "") -> dict[str, Any]:
 
 
 def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
-    """Return a description that allows unknown fields in answers, because new versions add some, but not in bodies.
+    """Allow unknown fields in answers, because new versions add some, but not in bodies.
 
-    A post can be sent back as it was received.
+    The fields that the service sets are allowed in posts, because clients send posts back as they received them.
     """
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     bodies = {*REFERENCE.findall(json.dumps([operation.get("requestBody") for operation in operations]))}
@@ -102,20 +102,20 @@ def with_open_answers(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def parameter_attributes(converter: OpenAPIConverter, field: fields.Field, ret: dict[str, Any]) -> dict[str, Any]:
-    """Return the other attributes of a parameter: its example, and the style of a list of names."""
+    """Return further attributes of a parameter: its example, and the style of a list of names."""
     example = ret["schema"].pop("example", None)
     names = {"style": "form", "explode": False} if isinstance(field, Names) else {}
     return names | ({} if example is None else {"example": example})
 
 
 def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI operation of a view; `known` are all parameters of paths and headers."""
+    """Return the OpenAPI operation of a view. `known` contains the parameters in paths and headers."""
     operation: Operation = view.operation
     text, name = getdoc(view) or "", rule.endpoint.rpartition(".")[2]
     described = {
         "operationId": name,
         "summary": text.partition("\n")[0],
-        # The description repeats the summary, because some programs show nothing else.
+        # The description repeats the summary, because some programs show only the description.
         "description": f"{text}\n\nKeys: {', '.join(operation.scopes)}.",
         "tags": [rule.rule.split("/")[2], *(["agents"] if name in AGENTS else [])],
         "parameters": list(describe_parameters(rule, operation, known)),
@@ -129,7 +129,7 @@ def describe_operation(rule: Rule, view: Any, known: dict[str, Any]) -> dict[str
 
 
 def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, Any]) -> dict[str, Any]:
-    """Return the OpenAPI media types of a body: JSON by its schema, Markdown as text."""
+    """Return the OpenAPI media types of a body: JSON with its schema, Markdown as a string."""
     types: dict[str, Any] = {name: {"schema": schema} for name in content_types}
     if MARKDOWN in types and isinstance(schema, StrictSchema):
         types[MARKDOWN] = {"schema": MARKDOWN_FILE, "example": render(schema.example).decode()}
@@ -137,7 +137,7 @@ def media_types(content_types: Iterable[str], schema: StrictSchema | dict[str, A
 
 
 def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield an operation's path, header and query parameters."""
+    """Yield the parameters of an operation in its path, headers and query."""
     for converter, name in PLACE.findall(rule.rule):
         yield {"in": "path", "name": name} | known[converter] | {"required": True}
     for name in (*operation.request_headers, *(["If-None-Match"] if has_validator(operation) else [])):
@@ -146,14 +146,14 @@ def describe_parameters(rule: Rule, operation: Operation, known: dict[str, Any])
 
 
 def has_validator(operation: Operation) -> bool:
-    """Return whether an operation answers 304 if the client already has the response."""
+    """Return whether an operation may answer 304 Not Modified."""
     return operation.method == "GET" and "ETag" in operation.answer.headers
 
 
 def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
     """Return the responses of an operation by status."""
     errors = ("400", "401", *(["404"] if rule.arguments else []), "429", "default")
-    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # one schema, because programs read each at length
+    responses: dict[str, Any] = dict.fromkeys(errors, "Error")  # one schema for all, to keep the description short
     for answer in filter(None, (operation.answer, operation.creates)):
         responses[str(answer.status)] = describe_response(answer.description, answer.headers)
         if answer.schema:
@@ -165,6 +165,6 @@ def describe_responses(rule: Rule, operation: Operation) -> dict[str, Any]:
 
 
 def describe_response(description: str, headers: Iterable[str]) -> dict[str, Any]:
-    """Return an OpenAPI response with these headers, besides the common ones."""
+    """Return an OpenAPI response with the common headers and these."""
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in (*RATE_LIMIT, *headers)}
     return {"description": description, "headers": references}

@@ -1,4 +1,4 @@
-"""Views outside /v1: the metrics, the description of the API, and a page to read it."""
+"""Views outside /v1: the metrics, the description of the API, and the page that shows it."""
 
 import json
 from functools import cache
@@ -37,7 +37,7 @@ views = Blueprint("docs", __name__)
 @views.get("/")
 @for_strangers
 def index() -> Response:
-    """Redirect a browser to the reference page; list the addresses for any other client."""
+    """Redirect a browser to the reference; list the addresses for other clients."""
     if request.accept_mimetypes.best_match([JSON, "text/html"]) != "text/html":
         addresses = {name: request.address(path) for name, path in ADDRESSES.items()}
         return json_response(request, addresses, vary="Accept", cache_control="no-cache")
@@ -65,14 +65,14 @@ def openapi() -> Response:
 @views.get("/docs")
 @for_strangers
 def docs() -> Response:
-    """Show the description as a page."""
+    """Show the reference, a page."""
     return send_static(STATIC / "docs.html")
 
 
 @views.get("/docs/")
 @for_strangers
 def docs_with_slash() -> Response:
-    """Redirect to /docs: the page's relative addresses would not work here."""
+    """Redirect to /docs, because relative addresses in the page would not work here."""
     return redirect(request.address("/docs"))
 
 
@@ -81,5 +81,5 @@ add_static(views, "/docs", FILES)
 
 @cache
 def description(server: str) -> bytes:
-    """Return the description as JSON; it never changes while the service runs."""
+    """Return the description as JSON. It stays the same while the service runs."""
     return f"{json.dumps(describe(current_app, server))}\n".encode()
