@@ -112,15 +112,10 @@ def _blogger_post(entry: Element, kind: str) -> ExportedPost | LeftOut:
         "html": child_text(entry, "content"),
         "params": {"author": child_text(entry, "author/{*}name")},
     }
-    return ExportedPost(
-        child_text(entry, "id").rpartition("-")[2],
-        fields,
-        kind,
-        created_at=rfc3339_or_empty(child_text(entry, "created", "blogger")),
-        paths=(path,),
-        date_text=published,
-        values={"status": status or fields["status"]},
-    )
+    post = ExportedPost(child_text(entry, "id").rpartition("-")[2], fields, kind, date_text=published, paths=(path,))
+    post.created_at = rfc3339_or_empty(child_text(entry, "created", "blogger"))
+    post.values = {"status": status or fields["status"]}
+    return post
 
 
 PARTIAL = LeftOut("older post")  # comes last if a feed probably has only the latest posts

@@ -89,17 +89,12 @@ def _post(item: Element, images: dict[str, str], blocks: dict[str, str], zone: t
         "html": with_footnotes(_without_shortcodes(html), first.get("footnotes", "")),
         "params": _params(item, meta),
     }
-    return ExportedPost(
-        child_text(item, "post_id"),
-        fields,
-        kind=child_text(item, "post_type"),
-        created_at=when,
-        date_text=date_text,
-        paths=(link, *(_renamed(link, slug, value) for value in older)),
-        values=first | {"status": status, "post_password": child_text(item, "post_password")},
-        comments=len(item.findall("{*}comment")),
-        has_missing_blocks=bool(REUSABLE_BLOCK.search(html)),
-    )
+    post = ExportedPost(child_text(item, "post_id"), fields, child_text(item, "post_type"), when, date_text)
+    post.paths = (link, *(_renamed(link, slug, value) for value in older))
+    post.values = first | {"status": status, "post_password": child_text(item, "post_password")}
+    post.comments = len(item.findall("{*}comment"))
+    post.has_missing_blocks = bool(REUSABLE_BLOCK.search(html))
+    return post
 
 
 def _without_shortcodes(html: str) -> str:
