@@ -62,10 +62,10 @@ class Form:
             raise BadRequest(f"body: must be {FORM} {reason}") from None
 
 
-def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, joining a short one to its predecessor: the parser refuses a lone line break at the end."""
+def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the parts, each short one joined to the one before: the parser refuses a lone line break at the end."""
     held = b""
-    for piece in pieces:
+    for piece in parts:
         if len(piece) > 2 or len(held) > READ_BYTES:
             yield from filter(None, [held])
             held = piece

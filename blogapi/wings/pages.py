@@ -41,8 +41,8 @@ def readyz() -> Response:
     return json_response(request, {"status": "ok"}, cache_control="no-store")
 
 
-def add_static(views: Blueprint, address: str, files: Iterable[Path]) -> None:
-    """Let anybody read some files, at an address followed by their names."""
+def add_static(blueprint: Blueprint, address: str, files: Iterable[Path]) -> None:
+    """Serve files to anybody, each at the address followed by its name."""
     paths = {file.name: file for file in files}
 
     @for_strangers
@@ -50,18 +50,18 @@ def add_static(views: Blueprint, address: str, files: Iterable[Path]) -> None:
         return send_static(paths[request.path.rpartition("/")[2]])
 
     for name in paths:
-        views.add_url_rule(f"{address}/{name}", view_func=send_file)
+        blueprint.add_url_rule(f"{address}/{name}", view_func=send_file)
 
 
 def send_static(path: Path) -> Response:
-    """Send a file that may not load anything from elsewhere."""
+    """Send a file, with a policy that lets it load nothing from elsewhere."""
     file = load_static(path, request.accept_encodings["gzip"] > 0)
     return tagged_response(request, **file, vary="Accept-Encoding", cache_control="no-cache")
 
 
 @cache
 def load_static(path: Path, compressed: bool) -> dict[str, Any]:
-    """Return the arguments of a file's response, cached because files do not change while the service runs."""
+    """Return the arguments for a file's response, cached because files do not change while the service runs."""
     content, headers = path.read_bytes(), PAGE_HEADERS
     content_type, tag = f"{mimetypes.guess_type(path)[0]}; charset=utf-8", hash_of(content)
     if compressed:

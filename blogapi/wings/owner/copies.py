@@ -1,10 +1,10 @@
-"""Unsaved text: the server keeps what somebody types into the form of a post. Only saving the form changes the post.
+"""Unsaved text: the server keeps what a writer types into the form of a post. Only saving the form changes the post.
 
-The unsaved text of a post, or of a new one, is a draft. A form opens with the current copy of the draft; the history
-lists the other copies. Each open form writes one copy, and counts the changes in its `number`. The `place` "Qx7 3" is
-the text that the form Qx7 contained after its third change. With its text, a form sends `over`: the place it was opened
-with or, once the writer has chosen between two texts, the place it replaces: "Qx7 3 instead". Every write compares and
-sets:
+The unsaved text of a post, new or not, is a draft. A form opens with the current copy of its draft; the history lists
+the other copies. Each open form writes one copy, whose `number` grows with each change. The `place` "Qx7 3" stands for
+the text of the form Qx7 at number 3. A form sends in `over` the place it was opened with. Once the writer has chosen
+between two texts, it sends the place to replace, as in "Qx7 3 instead". Each write compares `over` with the current
+copy:
 
 | request                                | no current text   | current: its own or `over` | current: another's text   |
 | -------------------------------------- | ----------------- | -------------------------- | ------------------------- |
@@ -16,10 +16,10 @@ sets:
 | discard                                | no-op             | it is DISCARDED            | it is DISCARDED           |
 | use, or undo a discard                 | becomes current   | becomes current            | the other goes ASIDE      |
 
-Text is deleted only after a form that shows it has continued or saved it, after days, or beyond the limits.
+The server deletes text only if a form that shows it has continued or saved it, if it is old, or beyond the limits.
 
-The current copy records in `seen` the last number of each form whose text it contains or replaces. With it, the server
-ignores late and repeated requests, and a form takes the newer text by itself if nothing else was typed into it.
+In `seen`, the current copy records the last number of each form whose text it contains or replaces. The server uses it
+to ignore late and repeated requests, and to let a form without other changes load the newer text.
 """
 
 import json
@@ -34,7 +34,7 @@ from blogapi.posts import storage as posts
 from blogapi.storage.engine import Compiled, Placeholder, Reader, Transaction
 from blogapi.storage.models import Author, DraftCopy
 
-STATES = OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The post has the text of a SAVED copy.
+OPEN, SAVED, ASIDE, DISCARDED = "open", "saved", "aside", "discarded"  # The post has the text of a SAVED copy.
 WITH_TEXT = (OPEN, ASIDE, DISCARDED)
 UNTOUCHED, RIVAL = "untouched", "rival"  # whether the newer text contains that of a form
 SAVED_PERIOD = timedelta(days=1)  # SAVED copies are kept this long to recognize late and repeated requests
@@ -68,7 +68,7 @@ class Copy(NamedTuple):
         return f"{self.place} instead"
 
     def has(self, place: str) -> bool:
-        """Return whether this copy contains or replaces the text at a place; "" is a form without unsaved text."""
+        """Return whether this copy contains or replaces the text at a place, or "" for a form without unsaved text."""
         form, number, *_ = (place or " 0").split(" ")
         return int(number) <= json.loads(self.seen).get(form, 0)
 
@@ -89,14 +89,11 @@ _of_draft = (DraftCopy.draft == Placeholder("draft")) & (DraftCopy.state != ASID
 CURRENT = Compiled(_copies.where(_of_draft).order_by(DraftCopy.state == DISCARDED, *_latest).limit(1))
 
 
-# Find
-
-
 def find(reader: Reader, place: str, *states: str) -> Copy | None:
-    """Return the copy of a form, given its id or a place, if it is in one of these states, by default in any."""
+    """Return the copy of a form, given its id or a place, if it has one of these states; by default, any will do."""
     row = reader.row(COPY_OF_FORM, form=place.partition(" ")[0])
     copy = Copy._make(row) if row else None
-    return copy if copy and copy.state in (states or STATES) else None
+    return copy if copy and (not states or copy.state in states) else None
 
 
 def with_text(reader: Reader, copy_id: str) -> Copy:
@@ -111,13 +108,13 @@ def text_of(reader: Reader, copy_id: str) -> dict[str, str]:
 
 
 def post_of(reader: Reader, draft: str) -> int | None:
-    """Return the id of a draft's post, if the post exists."""
+    """Return the id of a draft's post, or None if no form has created it yet."""
     created = None if draft.isdecimal() else idempotency.find(reader, key_of(draft))
     return int(draft) if draft.isdecimal() else created and created[1]
 
 
 def key_of(draft: str) -> idempotency.IdempotencyKey:
-    """Return the key that lets a draft create only one post. The header Idempotency-Key cannot contain its space."""
+    """Return a key with which a draft creates only one post. No Idempotency-Key header can contain its space."""
     return idempotency.IdempotencyKey(b"", f"draft {draft}", b"")
 
 
@@ -134,7 +131,7 @@ def opened(reader: Reader, draft: str, name: str) -> Copy | None:
 
 
 def newer(reader: Reader, sent: Sent) -> str:
-    """Return UNTOUCHED if a draft has newer text that contains the form's, RIVAL if the texts differ, or ""."""
+    """Return UNTOUCHED if a draft has newer text that includes the form's, RIVAL if it does not, or "" if none is."""
     copy, now = sent.copy, current(reader, sent.copy.draft)
     if now is None or (now.state != DISCARDED and (now.id == copy.id or now.place == sent.over)):
         return ""
@@ -145,7 +142,7 @@ def newer(reader: Reader, sent: Sent) -> str:
 
 
 def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Copy]:
-    """Return the copies with text of a post, or of all posts and new ones, newest first."""
+    """Return the copies in these states, newest first, by default those of all drafts."""
     query = _copies.where(DraftCopy.state.in_(states)).order_by(*_latest).limit(MAX_COPIES)
     return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
 
@@ -171,12 +168,12 @@ def put(tx: Transaction, sent: Sent) -> None:
     _bound(tx, new.id)
 
 
-def _write(tx: Transaction, sent: Sent, now: Copy | None = None) -> None:
-    """Write a copy. If it becomes current, delete the former one if the copy continues it, and else put it aside."""
+def _write(tx: Transaction, sent: Sent, now: Copy | None) -> None:
+    """Write a copy. If it replaces the current copy, delete that one if it was continued, or else put it aside."""
     copy, seen = sent.copy, json.loads(now.seen) if now else {}
-    opened = find(tx, sent.over)
-    if opened and opened.place == sent.over and opened.draft == copy.draft:
-        tx.execute(DraftCopy.delete().where(DraftCopy.id == opened.id))
+    former = find(tx, sent.over)
+    if former and former.place == sent.over and former.draft == copy.draft:
+        tx.execute(DraftCopy.delete().where(DraftCopy.id == former.id))
     if now and copy.state != ASIDE and now.id != copy.id and now.state != DISCARDED:
         tx.execute(DraftCopy.delete().where(DraftCopy.id == now.id, DraftCopy.state == SAVED))
         tx.execute(DraftCopy.update(state=ASIDE).where(DraftCopy.id == now.id))
@@ -202,7 +199,7 @@ def _bound(tx: Transaction, newest_id: str) -> None:
 
 
 def create(tx: Transaction, sent: Sent, fields: posts.Fields, author: Author) -> tuple[posts.StoredPost, bool]:
-    """Create the post of a draft, or find the one it created; return it, and whether it is new. Raises Rejected."""
+    """Create the post of a draft, or find it if it exists; return it, and whether it is new. Raises Rejected."""
     draft = sent.copy.draft
     is_new = post_of(tx, draft) is None
     post = idempotency.add_once(tx, fields, author, key_of(draft)) if draft else posts.add(tx, fields, author)
@@ -222,7 +219,7 @@ def save(tx: Transaction, post_id: int, changes: Any, author: Author, check: pos
 
 
 def _close(tx: Transaction, sent: Sent, post_id: int, document: bytes) -> None:
-    """Record the version of the post that contains the form."""
+    """Record that a version of the post contains the form."""
     saved = sent.copy._replace(draft=str(post_id), post_id=post_id, state=SAVED, etag=etag_of(document))
     mine = find(tx, saved.id)
     if mine and mine.number > saved.number:  # The writer has typed more in the meantime.
@@ -240,7 +237,7 @@ def discard(tx: Transaction, copy_id: str) -> Copy:
 
 
 def use(tx: Transaction, copy_id: str, other: str = "") -> Copy:
-    """Make a copy the current one; the form of the `other` copy will take its text. Raises DoesNotExist."""
+    """Make a copy the current one, so that the form of the `other` copy loads its text. Raises DoesNotExist."""
     copy, replaced = with_text(tx, copy_id), find(tx, other)
     if copy.state != OPEN:
         now = current(tx, copy.draft)

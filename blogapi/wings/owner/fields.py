@@ -1,4 +1,4 @@
-"""The fields of a post as texts in its form, and the lines that differ between two forms."""
+"""A post as the fields of its form, and the lines that differ between two forms."""
 
 import csv
 from bisect import bisect_left
@@ -24,7 +24,7 @@ from blogapi.wings.search import index
 FORM_FIELDS = [name for name in documents.INPUT_FIELDS if name != "former_slugs"]  # Former slugs are only shown.
 LABELS = {name: field.label or name.replace("_", " ").capitalize() for name, field in documents.FIELDS.items()}
 TEXTS = [name for name in FORM_FIELDS if documents.FIELDS[name].kind == "text"]
-# Fields that have no place of their own in the form and on the page of a post
+# Fields without a special place in the form and on the page of a post
 MORE_FIELDS = {
     name: field
     for name, field in documents.FIELDS.items()
@@ -33,7 +33,7 @@ MORE_FIELDS = {
 NEW = dict.fromkeys(FORM_FIELDS, "") | {"status": "draft"}  # the form of a new post
 CONTEXT = 2  # equal lines shown around a change
 MAX_COMPARED = 300  # limit for the lines of a text, because comparing takes quadratic time
-MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits shown: lines, characters of each, and in all
+MAX_LINES, MAX_LINE, MAX_CHARACTERS = 2000, 2000, 200_000  # limits for what is shown: lines, characters of each, all
 Form = Mapping[str, str]  # the fields of a form
 Lines = list[tuple[str, str]]  # lines, each after " " (the same), "-" (removed), "+" (added) or "@" (some skipped)
 post_schema = PostInputSchema()
@@ -56,7 +56,7 @@ def _hash(name: str, typed: Form) -> str:
 
 
 def follow(typed: MutableMapping[str, str], post: Form) -> list[str]:
-    """Update the unedited fields of a form from the current post; return those that changed in both."""
+    """Update the unedited fields of a form from the current post; return the fields that changed in both."""
     base = dict(pair.split(":", 1) for pair in typed.get("base", "").split() if ":" in pair)
     names = [name for name in FORM_FIELDS if name in typed and (typed[name] or name != "slug")]  # A save sets a slug.
     mine = {name: _hash(name, typed) for name in names}
@@ -72,7 +72,7 @@ def as_line(tags: Iterable[str]) -> str:
 
 
 def from_line(line: str) -> list[str]:
-    """Return the tags in one or several lines."""
+    """Return the tags in a text, separated by commas or line breaks."""
     try:
         rows = [*csv.reader(line.split("\n"), skipinitialspace=True)]
     except csv.Error:
@@ -86,7 +86,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def changed_fields(old: Form, new: Form, names: Iterable[str] = FORM_FIELDS) -> dict[str, Lines]:
-    """Return the lines of fields that differ between two forms. A thread compares them, because that can take long."""
+    """Return the changed lines of each field that differs between two forms. A thread compares them: it can be slow."""
     old, new = ({**form, "published_at": local_time(form["published_at"]).replace("T", " ")} for form in (old, new))
     differing = [name for name in names if old[name] != new[name]]
     compare = request.database.compute_in_thread
@@ -107,9 +107,9 @@ def load(old: Mapping[str, Any] = {}) -> dict[str, Any]:
 
 
 def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return the typed fields of a post, as in JSON, and the reasons why others cannot be read.
+    """Parse the typed fields; return them, and the reasons why the others are invalid.
 
-    A text that was not edited keeps the line breaks of the `old` post. An edited one gets CRLF if the old one had it.
+    Unedited text keeps the line breaks of the `old` post. Edited text gets CRLF if the old text had it.
     """
     typed: dict[str, Any] = {name: g.form.get(name, "") for name in FORM_FIELDS}
     typed["status"] = g.form.get("to") or typed["status"]  # A button can choose it.
@@ -127,7 +127,7 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
             wrong[name] = [str(error)]
             del typed[name]
     if time := typed.pop("published_at"):
-        before = old.get("published_at", "")  # can be an hour later, in the hour that a change of the clocks repeats
+        before = old.get("published_at", "")  # Its local time is ambiguous when the clocks go back.
         typed["published_at"] = before if local_time(time) == local_time(before) else time
     return typed, wrong
 
@@ -138,8 +138,8 @@ def typed_fields(old: Mapping[str, Any] = {}) -> tuple[dict[str, Any], dict[str,
 def changed_lines(old: str, new: str) -> Lines:
     """Return the removed and added lines, each after its kind, with a few equal lines around them.
 
-    To save memory, only what lies between the equal lines at both ends is split into lines, and texts are compared as
-    bytes: a string with an emoji takes four times as many. A long difference counts as removed and added as a whole.
+    To save memory, only the part between the equal lines at both ends is split, and as bytes, because an emoji makes a
+    string four times as large. If that part is long, all of it counts as removed and added.
     """
     if old == new:
         return []
@@ -165,7 +165,7 @@ def changed_lines(old: str, new: str) -> Lines:
 
 
 def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return how many bytes of whole lines two texts share at their start and at their end."""
+    """Return the size of the equal lines at the start and at the end of two texts, in bytes."""
     most = min(len(old), len(new))
     equal = bisect_left(range(1, most + 1), True, key=lambda size: old[:size] != new[:size])
     start = old.rfind(b"\n", 0, equal)
@@ -174,7 +174,7 @@ def equal_ends(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def marked(lines: Lines) -> Lines:
-    """Mark what differs between equal words at both ends of a line, if as many lines were added as removed."""
+    """Mark the part of each changed line that differs, if as many lines were added as removed."""
     runs = [(kind, [line for _, line in run]) for kind, run in groupby(lines, key=lambda line: line[0])]
     for (old_kind, old), (new_kind, new) in pairwise(runs):
         if (old_kind, new_kind, len(old)) == ("-", "+", len(new)):

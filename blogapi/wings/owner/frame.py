@@ -32,8 +32,8 @@ ROOT = "/settings"
 UPLOAD = "/images/upload"
 COPIES = "/copies/"
 PREVIEW = "/preview"  # receives the form of a post, with a token of its own
-# Limits for a form without a post or a session, because an error page repeats it, and for a copy of a post's form
-MAX_FORM_BYTES, MAX_COPY_BYTES = 64 * 1024, 4 * 1024 * 1024
+MAX_FORM_BYTES = 64 * 1024  # limit for a form without a post or without a session, because an error page repeats it
+MAX_COPY_BYTES = 4 * 1024 * 1024  # limit for the copy of a post's form
 OFFERED_TAGS = 500
 USE_PERIOD = timedelta(hours=1)  # the last use of a session is updated at most this often
 NOTICE, NOTICE_SECONDS = "-notice", 60
@@ -78,7 +78,7 @@ def check_session() -> None:
         raise
     if is_change:
         g.form = load_form()
-        if not is_public and request.method != "PUT":  # Other sites cannot send one: browsers ask first.
+        if not is_public and request.method != "PUT":  # Browsers let no other site send a PUT.
             token = g.form.get("preview_token" if own_path() == PREVIEW else "form_token", "")
             if not hmac.compare_digest(token.encode(), form_token(own_path()).encode()):
                 raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
@@ -136,7 +136,7 @@ def read_cookie(suffix: str = "") -> str:
 
 
 def set_cookie(response: Response, value: str, seconds: float, suffix: str = "") -> None:
-    """Set a cookie for this page alone; the session's has no suffix."""
+    """Set a cookie for the owner's page only. The session's has no suffix."""
     name = cookie_name(suffix)
     secure = name.startswith("__Secure-")
     response.set_cookie(name, value, int(seconds), path=address(), secure=secure, httponly=True, samesite="Strict")
@@ -193,13 +193,13 @@ def utc_time(text: str) -> str:
     return text
 
 
-def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = None, **secrets: str) -> Response:
-    """Redirect to a page with a notice, which is shown once; `undo` is the action of a form, and its fields.
+def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = None, **shown_once: str) -> Response:
+    """Redirect to a page with a notice, and a form for `undo`: its action and fields.
 
-    A signed cookie of less than 4 KiB carries the notice, so the server stores none of its `secrets`.
+    A signed cookie of less than 4 KiB carries the notice, so that the server need not store the secrets `shown_once`.
     """
     response = redirect(address(path), 303)
-    notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | secrets
+    notice = {"path": path, "text": text, "title": title[:MAX_TITLE], "undo": undo} | shown_once
     set_cookie(response, URLSafeSerializer(request.session, NOTICE).dumps(notice), NOTICE_SECONDS, NOTICE)
     return response
 
@@ -215,7 +215,7 @@ def read_notice() -> dict[str, Any]:
 
 
 def shows_errors(show: Callable[..., str | Response]) -> Callable:
-    """Make a view answer invalid fields with `show`, its form's view, which gets `wrong`: messages by field."""
+    """Make a view answer invalid input with `show`, the view of its form, and with `wrong`, the messages by field."""
 
     def decorate(view: Callable) -> Callable:
         @wraps(view)
@@ -265,7 +265,7 @@ def finish(response: Response) -> Response:
     if g.get("was_noticed") and response.status_code == 200 and request.method == "GET":
         set_cookie(response, "", 0, NOTICE)
     for name, value in HEADERS.items():
-        if own_path() == PREVIEW:  # This page may frame it, errors included.
+        if own_path() == PREVIEW:  # This page may frame it and its errors.
             value = value.replace("frame-ancestors 'none'", "frame-ancestors 'self'").replace("DENY", "SAMEORIGIN")
         response.headers.setdefault(name, value)
     return response

@@ -29,20 +29,17 @@ WEBHOOK = "/webhooks/<id:webhook_id>"
 views = Blueprint("keys", __name__)
 
 
-# Created once
-
-
 def form_secret() -> bytes:
-    """Return 256 bits derived from the form, the same if it is sent again."""
+    """Derive 256 bits from the form. Sending it again yields the same ones."""
     sent = [g.form["nonce"], sorted(g.form.lists())]
     return hmac.digest(request.session.encode(), repr(sent).encode(), "sha256")
 
 
 def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fields: Any) -> None:
-    """Create what a form creates with the secret `used`, unless that exists. Raises Rejected if that was deleted."""
+    """Create a key or a webhook with the secret `used`, unless it exists. Raises Rejected if it was deleted."""
     if tx.row(existing):
         return
-    # The record outlives the session. An Idempotency-Key never has this empty name.
+    # The record outlives the session. The name of an Idempotency-Key is never empty.
     row = {"digest": keys.digest_of(used), "name": "", "request": b"", "post_id": 0, "created_at": tx.now}
     try:
         tx.execute(Idempotency.insert(row))
@@ -56,7 +53,7 @@ def add_once(tx: Transaction, used: str, existing: Select, add: Callable, **fiel
 
 @views.get("/keys")
 def show_keys(**shown: Any) -> str:
-    """Show the keys, and a form for another one."""
+    """Show the keys, and a form for a new one."""
     known = keys.listing(request.database, KEYS_PER_PAGE + 1, request.args.get("after", ""))
     peek = request.service.limiter.peek
     rows = [(key, peek(key.name, request.database.engine.hits(key.digest))) for key in known[:KEYS_PER_PAGE]]
@@ -90,7 +87,7 @@ def regenerate_key() -> Response:
 
 @views.get("/webhooks")
 def show_webhooks(**shown: Any) -> str:
-    """Show the webhooks with their latest deliveries, and a form for another, filled in from the query."""
+    """Show the webhooks with their latest deliveries, and a form for a new one, filled in from the query."""
     database, read = request.database, (webhooks.deliveries, webhooks.subjects)
     known = webhooks.listing(database)
     rows = [(webhook, *(listing(database, webhook.id, SHOWN_DELIVERIES) for listing in read)) for webhook in known]
@@ -135,7 +132,7 @@ def save_webhook(webhook_id: int) -> Response:
 
 
 def typed_fields() -> dict[str, Any]:
-    """Return the typed fields, as in JSON. Raises ValidationError."""
+    """Parse the typed fields. Raises ValidationError."""
     fields: dict[str, Any] = {"url": g.form.get("url", "").strip()}
     for name in ("url", "headers"):
         if placeholder := PLACEHOLDER.search(g.form.get(name, "")):
@@ -160,7 +157,7 @@ def without_password(url: str) -> str:
 
 
 def add_action(rule: str, text: str, operation: Callable, *fields: str, in_thread: bool = False, **fixed: Any) -> None:
-    """Add a view that runs one operation with the arguments in its path, `fields` of its form, and `fixed`."""
+    """Add a view that passes the arguments in its path, these `fields` of its form, and `fixed` to an operation."""
 
     def view(**arguments: Any) -> Response:
         write = request.database.write_in_thread if in_thread else request.database.write

@@ -37,10 +37,10 @@ from blogapi.wings.proposals.views import BEFORE
 
 POSTS_PER_PAGE, TRASHED_PER_PAGE = 20, 50
 PROPOSALS_PER_PAGE = 4  # proposals on a page; comparing and showing one can take 10 MB
-MAX_COUNTED = 100_000  # limit for counting the posts with a status, which takes 5 ms
+MAX_COUNTED = 100_000  # at most this many posts with a status are counted, in 5 ms
 MAX_QUERY = 200  # limit in characters for a search
 COMPARING_SECONDS = 0.5  # time limit for a page of the history
-MAX_SPLIT = 200_000  # words are only counted in two versions of at most this many characters, because others wait
+MAX_SPLIT = 200_000  # limit in characters for counting the words of two versions, because other requests wait
 SEARCHED_VERSIONS = 5  # recent versions searched for the one shown in a form
 LIST_FIELDS = "id,title,status,tags,excerpt,cover_image,published_at,updated_at"
 POST, TRASHED = "/posts/<id:post_id>", "/trash/<id:post_id>"
@@ -75,7 +75,7 @@ def show_posts() -> str:
 
 
 def counts(reader: Reader) -> dict[str, int]:
-    """Return how many posts have each status, up to MAX_COUNTED, because counting more would take too long."""
+    """Count the posts with each status, up to MAX_COUNTED, because counting more would take too long."""
     return {status: reader.one(query)[0] for status, query in COUNTS.items()}
 
 
@@ -85,7 +85,7 @@ COUNTS = {status: Select([query], [fn.COUNT(SQL("*"))]) for status, query in _li
 
 @views.get(POST)
 def show_post(post_id: int, **shown: Any) -> str:
-    """Show a post and its actions. After a button was pressed on an older version, also show what changed since."""
+    """Show a post and its actions and, if `changed` is given, what has changed since its page was opened."""
     document = posts.find(request.database, post_id)
     shown |= {"post": documents.load(document), "etag": etag_of(document), "is_kept": request.database.keeps_history}
     shown["copies"] = copies.listing(request.database, copies.OPEN, post_id=post_id)
@@ -95,7 +95,7 @@ def show_post(post_id: int, **shown: Any) -> str:
 
 
 def show_changed(post_id: int) -> tuple[str, int]:
-    """Show that a post changed after its page was opened and, if the old version is a recent one, what changed."""
+    """Show that a post has changed since its page was opened, and how, if the old version is recent."""
     latest = revisions.page(request.database, post_id, SEARCHED_VERSIONS).items
     versions = (revisions.find(request.database, post_id, kept.version) for kept in latest)
     old = next((version for version in versions if etag_of(version) == g.form.get("etag")), None)
@@ -104,7 +104,7 @@ def show_changed(post_id: int) -> tuple[str, int]:
 
 
 def differences(old: bytes, new: bytes) -> dict[str, Lines]:
-    """Return what differs between two versions of a post, by field."""
+    """Return the lines that differ between two versions of a post, by field."""
     return changed_fields(as_typed(documents.load(old)), as_typed(documents.load(new)))
 
 
@@ -119,7 +119,7 @@ def change_status(post_id: int) -> Any:
 
 
 def outcome(text: str = "") -> str:
-    """Return what the button did to the status of a post, or `text` if it did not change it."""
+    """Return a notice about the status that the button chose, or `text` if it chose none."""
     status = g.form.get("to") or ""
     return f"is {'a draft' if status == 'draft' else status} now." if status else text
 
@@ -137,20 +137,20 @@ def delete_post(post_id: int) -> Any:
 
 
 def title_by(find: Callable, post_id: int) -> str:
-    """Return the title of a post, or "" for one that does not exist, or a damaged one, which can still be deleted."""
+    """Return the title of a post, or "" if the post is missing or damaged: a damaged post can still be deleted."""
     with suppress(Damaged, DoesNotExist):
         return documents.load(find(request.database, post_id))["title"]
     return ""
 
 
 def check_etag(etag: str | None, document: bytes | None) -> None:
-    """Raise PreconditionFailed unless a post still has this entity tag, the one of the version that the form shows."""
+    """Raise PreconditionFailed unless a post still has the entity tag that its form was shown with."""
     if document is None or etag_of(document) != etag:
         raise PreconditionFailed("The post was changed meanwhile. Its history has every version.")
 
 
 def change(post_id: int, text: str, operation: Callable, argument: Any, show: Callable = show_changed) -> Any:
-    """Change a post with a storage operation, and offer Undo; if it has changed since it was shown, `show` that."""
+    """Change a post with a storage operation, and offer Undo. If it has changed since it was shown, call `show`."""
     old, check = posts.find(request.database, post_id), partial(check_etag, g.form.get("etag"))
     try:
         document = request.database.write(operation, post_id, argument, check=check, author=request.author)
@@ -165,7 +165,7 @@ def change(post_id: int, text: str, operation: Callable, argument: Any, show: Ca
 
 
 def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
-    """Return a page of the proposals for a post, newest first, as `brief`, and the start of the next page, if any."""
+    """Return a page of the proposals for a post, newest first, each as a `brief`, and the start of the next page."""
     database = request.database
     page = proposals.page(database, post_id, PROPOSALS_PER_PAGE, **waiting_query.load(asked()))
     ids, start = [int(json.loads(document)["id"]) for document in page.items], page.next
@@ -175,7 +175,7 @@ def waiting(post_id: int) -> tuple[list[dict[str, Any]], Any]:
 
 
 def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, Any]:
-    """Return what a proposal would change in a post, without its whole texts, which can be long."""
+    """Return a proposal with the lines that it would change, but without its texts, which can be long."""
     facts = {"id": proposal.id, "by": proposal.author, "created_at": proposal.created_at, "etag": proposal.etag}
     facts |= {"conflicts": proposal.conflicts(now), "former_slugs": proposal.changes.get("former_slugs")}
     return facts | {"changed": changed_fields(as_typed(now), as_typed(now | proposals.cleared(proposal.changes)))}
@@ -183,7 +183,7 @@ def brief(now: posts.Fields, proposal: proposals.StoredProposal) -> dict[str, An
 
 @views.post(f"{PROPOSAL}/apply")
 def apply_proposal(post_id: int, proposal_id: int) -> Any:
-    """Apply a proposal if it and the post are as they were shown; otherwise show them again."""
+    """Apply a proposal, unless it or its post has changed since the page was shown."""
     proposal = proposals.find(request.database, post_id, proposal_id)
     answer = change(post_id, "was changed as proposed.", apply_shown, (proposal_id, g.form.get("proposal")))
     if isinstance(answer, Response):
@@ -192,7 +192,7 @@ def apply_proposal(post_id: int, proposal_id: int) -> Any:
 
 
 def apply_shown(tx: Transaction, post_id: int, shown: tuple[int, str], author: Author, check: posts.Check) -> bytes:
-    """Apply a proposal, even over its conflicts. Raises PreconditionFailed unless it has the entity tag shown."""
+    """Apply a proposal despite conflicts. Raises PreconditionFailed unless it still has the entity tag shown."""
     proposal_id, etag = shown
     if proposals.find(tx, post_id, proposal_id).etag != etag:  # A site-wide tag change has edited it.
         raise PreconditionFailed
@@ -245,7 +245,7 @@ def show_history(post_id: int) -> str:
 
 
 def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | str, dict[str, str]]:
-    """Return the fields that each unsaved copy would change, and those that changed when each version was replaced."""
+    """Return the fields that each unsaved copy would change, and those in which each version differs from the next."""
     until = time.monotonic() + COMPARING_SECONDS
     newer = as_typed(documents.load(posts.find(reader, post_id)))
     changes: dict[int | str, dict[str, str]] = {}
@@ -262,7 +262,7 @@ def changes_in(reader: Reader, post_id: int, versions: list[int]) -> dict[int | 
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that differ, with " (1 word added)" or the like for content, and " (draft → archived)"."""
+    """Return the fields that differ, some with a note such as " (1 word added)" or " (draft → archived)"."""
     changes = {name: "" for name in FORM_FIELDS if old[name] != new[name]}
     if "status" in changes:
         changes["status"] = f" ({old['status']} → {new['status']})"
@@ -276,7 +276,7 @@ def differing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
 
 @views.get(f"{POST}/compare")
 def compare_versions(post_id: int) -> str:
-    """Show the differences between two versions of a post; without a number, a version is the current one."""
+    """Show the differences between two versions of a post, each of which is the current one by default."""
     query = compare_query.load(asked())
     old, new = (version_of(post_id, query.get(name)) for name in ("old", "new"))
     return render_template("owner/compare.html", post=documents.load(new), changed=differences(old, new))

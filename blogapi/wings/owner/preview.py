@@ -23,11 +23,11 @@ from blogapi.wings.owner.posts import POST, VERSION, show_post, version_of
 
 MAX_CHARACTERS = 100_000  # limit for the content; rendering it takes up to a second
 MAX_BRACKETS = 20_000  # limit for brackets, each of which can begin a link, an image or a footnote (40 µs)
-MAX_CELLS = 20_000  # limit for the cells of all tables: one character can be a row that is padded with 400 cells
+MAX_CELLS = 20_000  # limit for the cells of all tables: a row of one character can be padded with 400 cells
 TASK = re.compile(r"\[([ xX])\]\s+")
 BOX = '<input class="task-list-item-checkbox" aria-label="done"{} disabled="disabled" type="checkbox"> '
 # Images and styles come from this service; all else is forbidden, including scripts and links that leave the frame.
-# Images of other hosts are loaded only on request: a hostile text could call addresses in the owner's network.
+# Images of other hosts load only on request, because hostile text could call addresses in the owner's network.
 POLICY = (
     "default-src 'none'; img-src {}; style-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
@@ -66,13 +66,13 @@ def show_tasks(state: StateCore) -> None:
             text.children.insert(0, Token("html_inline", "", 0, content=box))
 
 
-def align_by_class(state: StateCore) -> None:
-    """Align the columns of tables with classes, because the policy of the preview allows no inline styles."""
+def set_attributes(state: StateCore) -> None:
+    """Let blocks scroll and follow their text's direction, and align columns by class: inline styles are forbidden."""
     for token in state.tokens:
         if token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # They scroll inside themselves.
         if token.type in ("bullet_list_open", "ordered_list_open", "blockquote_open"):
-            token.attrSet("dir", "auto")  # Bullets and bars are placed where their text begins.
+            token.attrSet("dir", "auto")  # Bullets and bars go to the side where the text begins.
         style = token.attrs.pop("style", "")
         if isinstance(style, str) and style.startswith("text-align:"):
             token.attrSet("class", style.removeprefix("text-align:"))
@@ -81,7 +81,7 @@ def align_by_class(state: StateCore) -> None:
 markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(footnote_plugin)
 markdown.block.ruler.at("table", bounded_table, {"alt": ["paragraph", "reference"]})
 markdown.core.ruler.after("inline", "tasks", show_tasks)
-markdown.core.ruler.after("inline", "alignment", align_by_class)
+markdown.core.ruler.after("inline", "attributes", set_attributes)
 
 
 @views.post(PREVIEW)
@@ -145,7 +145,7 @@ def bounded(content: str) -> str:
 
 @views.app_template_filter()
 def rendered(content: str, client: str = "") -> Markup:
-    """Return Markdown as HTML, which contains no scripts."""
+    """Render Markdown as HTML without scripts."""
     render_text = partial(render, bounded(content))
     return Markup(request.database.compute_in_thread(client or request.client, render_text))
 

@@ -16,7 +16,7 @@ from blogapi.storage.models import DOCUMENT, Post, model
 
 LINK, SESSION = "link", "session"
 MAX_BROWSER = 200  # characters
-# Words in a User-Agent, and what they stand for. The first match counts, because many also contain later words.
+# Names by a word in the User-Agent. The first match counts, because many also contain later words.
 BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome"}
 BROWSERS |= {"Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl"}
 SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows", "Mac OS X": "Mac"}
@@ -84,7 +84,7 @@ _sessions = OwnerSession.select(*(getattr(OwnerSession, name) for name in KnownS
 
 
 def use(tx: Transaction, session: KnownSession) -> None:
-    """Record the use of a session, which extends one that lasts for days."""
+    """Record the use of a session, and extend it if it lasts for days."""
     ends_at = later(tx.now, timedelta(days=session.days)) if session.days else session.ends_at
     used = OwnerSession.update(used_at=tx.now, ends_at=ends_at)
     tx.execute(used.where(OwnerSession.digest == session.digest))

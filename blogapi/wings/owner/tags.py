@@ -61,5 +61,5 @@ def changed(tag: str, text: str, change: Callable, *arguments: Any) -> Response:
         return tx.now
 
     at = request.database.write_in_thread(operation)
-    undo = ("/tags/undo", {"tag": tag, "changed_at": at}) if request.database.keeps_history else None
-    return done("/tags", text, tag, undo=undo)
+    offer = ("/tags/undo", {"tag": tag, "changed_at": at}) if request.database.keeps_history else None
+    return done("/tags", text, tag, undo=offer)

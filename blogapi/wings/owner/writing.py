@@ -1,4 +1,4 @@
-"""The owner's views for writing posts: the form, and the copies of what is typed."""
+"""The owner's views for writing posts: the form, and copies of its unsaved text."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ views = Blueprint("writing", __name__)
 def show_form(post_id: int | None = None, **shown: Any) -> str | Response:
     """Show the form of a post: with the input after an error, else with unsaved text, else with the post.
 
-    If the post has changed since, unedited fields show its new values, and the page compares fields changed in both.
+    If the post has changed since, unedited fields show its new values, and fields changed in both are compared.
     """
     name = draft = request.args.get("copy", "")
     typed, post, now = g.form.to_dict(), NEW, {}
@@ -66,7 +66,7 @@ def fields_of(copy: Copy) -> dict[str, str]:
     if copy.state == SAVED:
         return fields
     fields |= copies.text_of(request.database, copy.id) | {"etag": copy.etag}
-    return fields if copy.state == OPEN else fields | {"number": "0"}  # The form keeps it until the writer chooses.
+    return fields if copy.state == OPEN else fields | {"number": "0"}  # It counts as typed, so it stays.
 
 
 @views.post("/posts/new")
@@ -86,7 +86,7 @@ def create_post() -> Any:
 @views.post(f"{POST}/edit")
 @shows_errors(show_form)
 def save_post(post_id: int) -> Any:
-    """Save the form. If fields that were edited were changed elsewhere, too, show both."""
+    """Save the form. If a field was edited both here and elsewhere, show the two texts instead."""
     if added := add_image():
         return show_form(post_id, added=added)
     now, sent = posts.find(request.database, post_id), sent_form()
@@ -106,7 +106,7 @@ def save_post(post_id: int) -> Any:
 
 
 def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
-    """Return the slug that the typed title gives a post; "" if its slug was edited, or if the post was public."""
+    """Return the slug that a post gets from its typed title, or "" if its slug was edited or the post was public."""
     slug, title = post["slug"], typed.get("title", "")
 
     def fits(title: str) -> bool:  # The slug can be numbered.
@@ -119,13 +119,13 @@ def suggested_slug(typed: Mapping[str, Any], post: Mapping[str, Any]) -> str:
 
 
 def sent_form() -> Sent:
-    """Return the form to save, for `copies`."""
+    """Return the form that is being saved."""
     text = etag_of("\0".join(g.form.get(name, "") for name in (*FORM_FIELDS, "to")).encode())
     return as_sent(g.form.get("copy", ""), {"base": base_of(g.form), "text": text})
 
 
 def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
-    """Return the copy of the form that was sent, with an empty id if the form has none, and with these fields."""
+    """Return the copy that the form describes, with these fields. Its id is empty if the form has no valid one."""
     form, number, over = g.form, g.form.get("number", ""), PLACE.fullmatch(g.form.get("over", ""))
     draft = form.get("draft") or form.get("post_id") or copy_id  # Forms of 1.3.0 sent no `draft`.
     copy = Copy("", 0, "")
@@ -137,7 +137,7 @@ def as_sent(copy_id: str, fields: dict[str, str]) -> Sent:
 
 @views.put(COPY)
 def put_copy(copy_id: str) -> tuple[Response, int]:
-    """Keep a copy of a form, unless it only asks; answer with tokens for this session, and with newer text."""
+    """Keep the text of a form, if it sends any; answer with new tokens, and with news of its post and its draft."""
     sent = as_sent(copy_id, {name: g.form.get(name, "") for name in (*FORM_FIELDS, "base")})
     copy = sent.copy
     if not copy.id:
@@ -159,7 +159,7 @@ def put_copy(copy_id: str) -> tuple[Response, int]:
 
 
 def news_of(post_id: int | None) -> dict[str, str]:
-    """Return the current state of a post for its form, and the slug and address that saving the form would give it."""
+    """Return the state of a post, and the slug and address that saving its form would give it."""
     post, news, url_of = NEW, {}, request.service.config.url_on_site
     if post_id:
         try:
