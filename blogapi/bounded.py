@@ -33,9 +33,9 @@ class OutOfBounds(ValueError):
 def check_json(data: bytes, max_values: int, max_depth: int) -> None:
     """Check the bounds of JSON. Commas and opening brackets count as values. Raises OutOfBounds."""
     openings = data.count(b"[") + data.count(b"{")
-    if openings > max_depth or openings + data.count(b",") > max_values:  # unless some are in strings
+    if openings > max_depth or openings + data.count(b",") > max_values:  # Some may be in strings.
         structure = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NOT_STRUCTURE)
-        _check(structure.count(b'"') // 4, max_values)  # A value and its name have four quotes.
+        _check(structure.count(b'"') // 4, max_values)  # A value and its name have at most four quotes.
         _check_structure(b"".join(structure.split(b'"')[::2]), max_values, max_depth)
 
 

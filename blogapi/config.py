@@ -16,7 +16,7 @@ from blogapi import env_file
 
 UNPREFIXED = ("host", "port", "web_concurrency")
 POSTGRESQL = ("postgresql://", "postgres://")
-# Mistyped and other addresses of databases. As the name of a file, each would reveal its password.
+# Mistyped and other addresses of databases. Taken as the name of a file, such an address would reveal its password.
 NOT_A_FILE = re.compile(
     r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S
 )
@@ -55,7 +55,7 @@ def choice(default: str, choices: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings. Their variables have the prefix BLOGAPI_, except those of the UNPREFIXED."""
+    """The settings. Their variables have the prefix BLOGAPI_, except the UNPREFIXED ones."""
 
     host: str = "127.0.0.1"
     port: int = integer(8000, 1, 65_535)

@@ -89,7 +89,7 @@ REQUIRED = frozenset(FIELDS) - OPTIONAL  # fields that every post has
 SET_BY_SERVICE = tuple(name for name, field in FIELDS.items() if field.presence == "service")
 INPUT_FIELDS = tuple(name for name in FIELDS if name not in SET_BY_SERVICE)  # set by clients
 STAYING = tuple(name for name, field in FIELDS.items() if field.stays)
-# The value that clears each field, without those that cannot be cleared
+# The value that clears a field, by its name; other fields cannot be cleared
 EMPTY = {
     name: EMPTY_VALUES[field.kind]
     for name, field in FIELDS.items()

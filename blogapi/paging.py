@@ -83,9 +83,10 @@ def page_of(
     cursor: Callable[[tuple], Any],
     item_of: Callable[[tuple, bytes], Any] = lambda row, document: document,
 ) -> Page[Any, Any]:
-    """Return a page with an item for each row, which begins with an id and a document: by default, the document.
+    """Return a page with an item for each row: by default, its document.
 
-    The page ends after `limit` items, or with the item that exceeds PAGE_BYTES. Damaged posts are left out.
+    A row begins with an id and a document. The page ends after `limit` items, or with the item that exceeds PAGE_BYTES.
+    Damaged posts are left out.
     """
     limit, names = query.limit, query.fields and query.fields.split(",")
     items: list[Any] = []

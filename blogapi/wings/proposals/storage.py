@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class ChangedSince(Exception):
-    """A proposal's fields have changed in the post since."""
+    """Fields that a proposal changes have changed in the post since."""
 
     def __init__(self, names: list[str]):
         super().__init__(f"{', '.join(names)}: changed since; force=true applies the proposal anyway")
@@ -155,7 +155,7 @@ def add(
 
 
 def _differences(tx: Transaction, post_id: int, old: Fields, fields: Fields) -> Fields:
-    """Return the fields that a change would alter, with their new values. Raises Rejected if there are none."""
+    """Return the fields that a change would alter, with their new values. Raises Rejected."""
     new = posts.as_changed(tx, old, fields)
     if new["slug"] != old["slug"]:
         slugs.check_free(tx, new["slug"], post_id)

@@ -127,7 +127,7 @@ def _indexed(text: str) -> str:
     if len(different) > MAX_DIFFERENT:
         del words[words.index(next(islice(different, MAX_DIFFERENT, None))) :]
         different = dict.fromkeys(words)
-    # A character that is a word by itself begins no longer word.
+    # A character that is a word by itself never begins a longer word.
     letters = UNSPACED_RUN.sub("", "".join({word[0] for word in different} - {BETWEEN}))
     if max(map(len, different)) > MAX_WORD:
         words = [word[:MAX_WORD] for word in words]

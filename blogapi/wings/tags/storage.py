@@ -38,7 +38,7 @@ def page(reader: Reader, limit: int, after: str = "", status: str | None = None)
 
 
 def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
-    """Return a tag by its folded name. Reads as much of the index as `page`. Raises DoesNotExist."""
+    """Return a tag by its folded name. Reads an index entry for each of its posts. Raises DoesNotExist."""
     return CountedTag(*reader.get("tag", tags_query(status), limit=1, first=tag, last=tag)[1:])
 
 
@@ -46,7 +46,7 @@ def find(reader: Reader, tag: str, status: str | None = None) -> CountedTag:
 def tags_query(status: str | None) -> Compiled:
     """Return the query for a page of tags: the folded name, the name in the newest post, and the number of posts."""
     carried = PostTag.select().where(PostTag.status == status) if status else PostTag.select()
-    if status == "published":  # They have an index of their own, post_tag_by_time.
+    if status == "published":  # The index post_tag_by_time contains only these.
         carried = carried.where(PostTag.published_at > "")
     newest, posts = fn.MAX(PostTag.post_id).alias("newest"), fn.COUNT(PostTag.post_id).alias("posts")
     asked = PostTag.tag.between(Placeholder("first"), Placeholder("last"))

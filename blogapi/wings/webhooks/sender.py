@@ -125,7 +125,7 @@ def why_failed(message: Message, result: AttemptResult) -> str:
 
 
 def due(reader: Reader, webhook_id: int, sent: int) -> list[Message]:
-    """Return the next BATCH messages for a webhook, after `sent` messages.
+    """Return the next BATCH messages for a webhook to which `sent` were sent before.
 
     First attempts come in the order of their events; retries and grouped events, in the order of their times.
     """

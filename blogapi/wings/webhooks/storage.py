@@ -181,7 +181,7 @@ def deliveries(reader: Reader, webhook_id: int, limit: int = MAX_LISTED) -> list
 
 
 def subjects(reader: Reader, webhook_id: int, limit: int) -> dict[str, str]:
-    """Return the post's title or the tag of each of a webhook's newest deliveries, by its id. Skips pings."""
+    """Return the subjects of a webhook's newest deliveries, by their ids: titles of posts, or tags. Skips pings."""
     newest = deliveries_query.where(Delivery.webhook_id == webhook_id, Event.type != "ping").limit(limit)
     names = {}
     for message_id, payload in reader.rows(newest.select(Event.message_id, Event.payload)):

@@ -98,7 +98,7 @@ class WebhookInputSchema(InputSchema):
 
 
 class WebhookChangeSchema(WebhookInputSchema):
-    """A change to a webhook (RFC 7396): fields that are left out stay."""
+    """A change to a webhook (RFC 7396): omitted fields stay."""
 
     example = {"active": False}
     active = Flag(**doc("Whether events are sent. A receiver that answers 410 turns its webhook off."))
@@ -195,7 +195,7 @@ def get_webhook(request: Request, webhook_id: int) -> Response:
     content_types=JSON_TYPES,
 )
 def change_webhook(request: Request, webhook_id: int) -> Response:
-    """Change a webhook: only the fields in the body.
+    """Change the fields of a webhook that the body contains.
 
     `active` turns it on or off.
     """
