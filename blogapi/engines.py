@@ -3,8 +3,7 @@
 import importlib
 from pathlib import Path
 
-from blogapi.storage.engine import Engine
-from blogapi.storage.loop import BLOCKING, Loop
+from blogapi.storage.engine import BLOCKING, Engine, Loop
 from blogapi.storage.sqlite import Sqlite
 
 

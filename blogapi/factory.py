@@ -18,7 +18,7 @@ from blogapi.api.service import EXTENSION, SERVICE, Service
 from blogapi.config import Config
 from blogapi.posts import due
 from blogapi.storage.database import Database
-from blogapi.storage.loop import BLOCKING, Loop
+from blogapi.storage.engine import BLOCKING, Loop
 from blogapi.wings.install import create_blueprint
 from blogapi.wings.search import index
 

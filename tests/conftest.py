@@ -20,7 +20,7 @@ from blogapi import create_app
 from blogapi.api.service import EXTENSION, Service
 from blogapi.config import Config
 from blogapi.storage.database import Database
-from blogapi.storage.loop import BLOCKING
+from blogapi.storage.engine import BLOCKING
 from tests.networks import SERVERS, forward, listen
 from tests.postgresql.programs import PROGRAMS, PostgresqlServer, clear
 from tests.service import Server, add_key

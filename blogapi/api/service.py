@@ -10,7 +10,7 @@ from blogapi.api.limiter import FixedWindow
 from blogapi.config import Config
 from blogapi.engines import engine_for
 from blogapi.storage.database import Database
-from blogapi.storage.loop import Loop
+from blogapi.storage.engine import Loop
 
 EXTENSION = "blogapi"  # the key of a Service in `app.extensions`
 SERVICE = "blogapi.service"  # its key in the WSGI environment

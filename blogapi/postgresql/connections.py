@@ -21,9 +21,8 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.types.numeric import Int8Dumper
 from psycopg.waiting import Wait
 
-from blogapi.storage.engine import NAME, Statement
+from blogapi.storage.engine import NAME, Loop, Statement
 from blogapi.storage.errors import RETRY_SECONDS, Busy, DiskFull, NotUnique, Unavailable
-from blogapi.storage.loop import Loop
 
 MAX_PREPARED = 500  # a connection is replaced after this many prepared statements
 CONNECTION_SECONDS = 2.0  # longest wait for an idle connection

@@ -24,10 +24,9 @@ from blogapi.postgresql.connections import (
     reason,
 )
 from blogapi.postgresql.setup import PostgresContents
-from blogapi.storage.engine import Clock, Compiled, Engine, Hits, Query, Statement, Transaction
+from blogapi.storage.engine import BLOCKING, Clock, Compiled, Engine, Hits, Loop, Query, Statement, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NotUnique, Unavailable
 from blogapi.storage.keys import WINDOW_SECONDS, KnownKey
-from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import ACTIVE_WEBHOOKS, BaseModel
 from blogapi.storage.setup import CREATED
 

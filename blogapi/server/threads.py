@@ -21,9 +21,8 @@ from gevent.threadpool import ThreadPool
 
 from blogapi.server.fairness import RoundRobinSemaphore, Turns
 from blogapi.storage.database import BUSY_SECONDS, Database, P, Read, T, Write, locked, run_and_commit
-from blogapi.storage.engine import Clock, Engine, Reader, Transaction
+from blogapi.storage.engine import Clock, Engine, Loop, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
-from blogapi.storage.loop import Loop
 
 GATHER_SECONDS = 0.010  # how long a transaction waits for more requests to join
 MIN_LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly

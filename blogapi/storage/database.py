@@ -163,10 +163,10 @@ def write_patiently(
     while True:
         try:
             result = database.write(operation, *arguments)
+            break
         except Unavailable as error:
             if error.retry_after is None or time.monotonic() > deadline:
                 raise
             time.sleep(error.retry_after)
-        else:
-            pause()
-            return result
+    pause()
+    return result

@@ -1,20 +1,21 @@
-"""The interface of an engine: its queries and transactions."""
+"""The interface of an engine: its queries and transactions, and how it waits."""
 
 import re
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import peewee
 from peewee import SQL, ColumnBase, Context, Field, Model, Node
 
 from blogapi.clock import rfc3339
 from blogapi.storage.errors import DoesNotExist
-from blogapi.storage.loop import Loop
 
+T = TypeVar("T")
 Clock = Callable[[], float]
 MAX_LAST = 64 * 1024  # characters in the statements of `defer_last` at a time, whose indexing takes 10 ms
 NAME = re.compile(r"(?<!:):([a-z]\w*)")  # a placeholder in SQL text; "::" is PostgreSQL's cast
@@ -76,6 +77,39 @@ class Statement(NamedTuple):
     text: str
     names: list[str] | None
     values: list[Any]
+
+
+# Waiting
+
+
+class Loop:
+    """How to wait in a process that is allowed to block (the default). Our server overrides it in `server.threads`."""
+
+    is_cooperative = False  # whether requests share one thread, and waiting lets others run
+    wait_for_socket: Callable[[int, int], int] | None = None  # (file, events): returns the events that occurred
+
+    def semaphore(self, size: int) -> Any:
+        """Return a semaphore. Our server's serves clients round-robin."""
+        return threading.Semaphore(size)
+
+    def timeout(self, seconds: float) -> AbstractContextManager:
+        """Return a context manager. Our server's raises TimeoutError if its block takes longer."""
+        return nullcontext()
+
+    def run_in_thread(self, function: Callable[[], T], *, in_background: bool = False) -> T:
+        """Run a function and return its result. Our server runs it in a thread of the operating system.
+
+        With `in_background`, it runs at a lower priority than requests and must hold no lock. Raises Unavailable if no
+        thread can be started.
+        """
+        return function()
+
+    def requests_wait(self) -> bool:
+        """Return whether requests of known clients are waiting for their turn."""
+        return False
+
+
+BLOCKING = Loop()
 
 
 # The engine, its readers and its transactions

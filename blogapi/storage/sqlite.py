@@ -13,9 +13,8 @@ from typing import Any, Self
 from peewee import SQL, SqliteDatabase
 
 from blogapi.storage.codes import DISTRUSTED, ERRORS, FATAL, NOT_UNIQUE, PASSING_CODES, REMEDIES, code_of
-from blogapi.storage.engine import Engine, Query, Transaction
+from blogapi.storage.engine import BLOCKING, Engine, Loop, Query, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, DiskFull, NotUnique, Unavailable
-from blogapi.storage.loop import BLOCKING, Loop
 from blogapi.storage.models import BaseModel
 from blogapi.storage.reserve import Reserve
 from blogapi.storage.setup import CREATED, MISSING, SqliteContents, check_sqlite

@@ -7,7 +7,7 @@ import pytest
 
 from blogapi.api.service import EXTENSION, Service
 from blogapi.server.threads import SharedDatabase
-from blogapi.storage.loop import Loop
+from blogapi.storage.engine import Loop
 from tests.outside.tools import install, installing, require_node
 from tests.owner.browser import Window
 from tests.owner.pages import enter

@@ -9,7 +9,7 @@ from peewee import SQL
 
 from blogapi.paging import ListQuery
 from blogapi.server.threads import SharedDatabase
-from blogapi.storage.loop import Loop
+from blogapi.storage.engine import Loop
 from blogapi.wings.search import index
 from blogapi.wings.search import storage as search
 from tests.cases import cases

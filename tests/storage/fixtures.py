@@ -10,7 +10,7 @@ from blogapi.api.service import EXTENSION, Service
 from blogapi.engines import engine_for
 from blogapi.posts import storage as posts
 from blogapi.server.threads import SharedDatabase
-from blogapi.storage.loop import Loop
+from blogapi.storage.engine import Loop
 from blogapi.storage.models import Author
 from tests.api.fixtures import with_key
 from tests.service import eventually

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from blogapi.posts.schemas import PostSchema
-from blogapi.storage.loop import Loop
+from blogapi.storage.engine import Loop
 from blogapi.storage.models import Webhook
 from blogapi.wings.webhooks.storage import DEFAULT_EVENTS, EVENTS, Delivery, Event
 from tests.api.fixtures import NOW, URL

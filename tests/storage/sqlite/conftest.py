@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from blogapi.server.threads import SharedDatabase
-from blogapi.storage.loop import Loop
+from blogapi.storage.engine import Loop
 from blogapi.storage.models import Post
 from blogapi.storage.sqlite import Sqlite
 

@@ -10,8 +10,8 @@ from functools import partial
 import pytest
 
 from blogapi.server.threads import SharedDatabase
+from blogapi.storage.engine import Loop
 from blogapi.storage.errors import Unavailable
-from blogapi.storage.loop import Loop
 from blogapi.storage.models import Post
 from tests.service import eventually
 from tests.storage.fixtures import locked, write_together

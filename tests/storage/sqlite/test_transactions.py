@@ -13,8 +13,8 @@ from peewee import SQL
 
 from blogapi.server.threads import SharedDatabase
 from blogapi.storage.database import BUSY_SECONDS
+from blogapi.storage.engine import Loop
 from blogapi.storage.errors import NeedsThread, Unavailable
-from blogapi.storage.loop import Loop
 from tests.service import eventually
 from tests.storage.fixtures import locked
 from tests.storage.sqlite.conftest import add
