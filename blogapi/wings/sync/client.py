@@ -93,11 +93,10 @@ def json_in(answer: ApiResponse) -> Any:
 
 def date_of(answer: ApiResponse) -> float:
     """Return the Unix time in the header Date, or 0."""
-    try:
+    with suppress(ValueError, OverflowError):
         date = parsedate_to_datetime(answer.headers.get("Date", ""))
-    except (ValueError, OverflowError):
-        return 0
-    return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
+        return date.replace(tzinfo=date.tzinfo or UTC).timestamp() if 1970 < date.year < 9999 else 0
+    return 0
 
 
 class Remote:

@@ -71,8 +71,8 @@ class SyncState:
         self.is_foreign = False  # whether it was written elsewhere, so that the files may be older or newer
         self._own: dict[str, Entry] = {}  # the entries that were last written here, if they can differ
         self._journal: IO[bytes] | None = None
-        with suppress(FileNotFoundError):
-            data, status = _read(folder, name)
+        with suppress(FileNotFoundError), folder.open(name, "rb") as file:
+            data, status = file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
             head, self.entries = self._parsed(data)
             self.remote, self.zone, self.id = (str(head.get(key, "")) for key in ("remote", "zone", "id"))
             self.unreadable = head.get("unreadable", {})
@@ -82,12 +82,13 @@ class SyncState:
     def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
         """Find out whether the state was written here: it is the last one, in the same file or one of the same time."""
         self.is_foreign = not is_here
-        with suppress(OSError, RuntimeError, RemoteError), closing(Folder((file := self._own_file()).parent)) as folder:
-            own, status = _read(folder, file.name)
+        with suppress(OSError, RuntimeError, RemoteError):
+            file = self._own_file()
+            own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
             is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
             # Some disks change the numbers of files.
-            self.is_foreign = self.is_foreign and status.st_mtime_ns != time_ns if is_last else self.name == STATE
+            self.is_foreign = self.is_foreign and own_time_ns != time_ns if is_last else self.name == STATE
 
     def _parsed(self, data: bytes) -> Journal:
         file = self.folder.path / self.name
@@ -209,11 +210,6 @@ class SyncState:
         folder = Path(top) if os.path.isabs(top) else Path("~/.local/state").expanduser()
         key = f"{self.id} {os.path.join(os.path.realpath(self.folder.path), self.name)}"
         return folder / "blogapi" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.json"
-
-
-def _read(folder: Folder, name: str) -> tuple[bytes, os.stat_result]:
-    with folder.open(name, "rb") as file:
-        return file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
 
 
 def _parse(data: bytes) -> Journal:
