@@ -111,14 +111,14 @@ def test_a_synced_folder_is_no_part_of_one_above_it_and_none_below_it_can_be_syn
     assert there().keys() == {"a"}
 
 
-@pytest.mark.parametrize("end", ["..path1", ".conflict2"])
-def test_a_file_whose_versions_rclone_set_aside_is_not_gone(run, synced, there, end):
+@pytest.mark.parametrize("version", ["a.md..path1", "a.md.conflict2", "a.conflict1.md"])
+def test_a_file_whose_versions_rclone_set_aside_is_not_gone(run, synced, there, version):
     here = synced(a="# A\n", b="# B\n", c="# C\n")
-    (here / "a.md").rename(here / f"a.md{end}")
+    (here / "a.md").rename(here / version)
     for command in ("push", "pull"):
         status, lines = run(command, here, "--delete")
         assert (status, lines[0].partition(": ")[0]) == (2, "conflict a.md"), command
-    (here / f"a.md{end}").rename(here / "a.md")
+    (here / version).rename(here / "a.md")
     assert run("push", here) == (0, [counts(unchanged=3)])
     assert there().keys() == {"a", "b", "c"}
 

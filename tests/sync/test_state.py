@@ -260,6 +260,7 @@ def test_a_state_of_version_1_3_is_read(run, synced, own_states, place):
     shutil.rmtree(own_states)
     head, entries = read_state(here)
     del head["id"]
+    entries["bad.md"] = "0" * 64  # 1.3 wrote such a line for a file that it could not read
     write_state(here, head, entries)
     numbers = f"{here.stat().st_ino}-{(here / '.blogapi.json').stat().st_ino}"
     head["places"] = [numbers if place == "here" else "1-2", "host:/somewhere"]

@@ -1,4 +1,4 @@
-"""A client for the API of the user's service: it retries requests, and bounds and validates responses."""
+"""The client of a service: it retries requests, and limits and validates responses."""
 
 import hashlib
 import json
@@ -28,23 +28,23 @@ from blogapi.wings.transfer.images import IMAGE_ADDRESS, IMAGE_FOLDER
 MAX_JSON_BYTES = 12 * 1024**2  # a page ends after the post that brings it past 4 MiB
 MAX_SECONDS = 900  # time limit for a request: 12 MiB on a slow connection
 MAX_ATTEMPTS = 6  # attempts for a request that gets no answer or a 5xx; the last is 31 s after the first
-MAX_WAIT = 3600  # longest time between the first and the last attempt of a request that keeps getting 429
+MAX_WAIT = 3600  # seconds from the first attempt to the last at the rate limit
 MAX_REASON = 500  # limit in characters for a message from the service
 OF_ONE_POST = (400, 403, 412, 413, 415)  # errors that concern one post; others can still be sent
 HEADER_NUMBER = re.compile("[0-9]{1,9}")
 MAX_PAGE, MAX_POSTS = 1000, 200_000  # posts or images
 MAX_JSON_VALUES, MAX_JSON_DEPTH = 600 * MAX_PAGE, 32  # params alone have up to 500 values
-FEW_ON_PAGE = 100  # a page counts as at least this many items, so that a list of tiny pages ends
-MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: limit for reading, and how many a service keeps
-FEW = 20  # fetch at most this many posts one by one; for more, list all posts
+FEW_ON_PAGE = 100  # count a page as at least this many items, or a list of tiny pages might never end
+MAX_READ_REVISIONS, KEPT_REVISIONS = 100, 50  # revisions of a post: read at most, and kept by a service
+FEW = 20  # fetch at most this many posts one by one; to fetch more, list all posts
 NEXT_LINK = re.compile(r'<[^<>?]*\?([^<>]*)>; rel="next"')
 IMAGE_URL = re.compile("[!-~]{1,400}")
 ETAG = re.compile('(W/)?"[!#-~]{1,100}"')
 LISTED_FIELDS = ("id", "slug", "status", "created_at", "updated_at", "former_slugs")
 SCHEMA, LISTED_SCHEMA = PostSchema(), PostSchema(only=LISTED_FIELDS)
 
-Post = dict[str, Any]  # with its `etag` ("" if unknown), its `fingerprint`, and `images` as in an EntrySchema
-Revision = tuple[str, str, str]  # a version's number, and when it began and ended
+Post = dict[str, Any]  # with its `etag` ("" if unknown), its `fingerprint`, and the base URLs of its `images`
+Revision = tuple[str, str, str]  # the number, start and end of a version
 
 
 class RemoteError(Exception):
@@ -52,11 +52,11 @@ class RemoteError(Exception):
 
 
 class NotSynced(Exception):
-    """A file or a post stays as it is, because something failed; others can be synced. The message says why."""
+    """One file or post cannot be synced, but others can. The message says why."""
 
 
 class Conflict(NotSynced):
-    """A file or a post stays as it is until the user decides."""
+    """A file or a post stays as it is until the user decides what to keep."""
 
 
 class ApiResponse(NamedTuple):
@@ -68,7 +68,7 @@ class ApiResponse(NamedTuple):
 
 
 def fingerprint(post: Post) -> str:
-    """Return a digest of what a post says, ignoring line endings and image hosts; scheduled counts as published."""
+    """Return a digest of the fields of a post. It ignores line endings and image hosts; scheduled means published."""
     fields = {name: post[name] for name in INPUT_FIELDS if post.get(name) not in (None, [], {})}
     fields["content"] = fields["content"].replace("\r\n", "\n")
     fields["status"] = "published" if fields["status"] == "scheduled" else fields["status"]
@@ -79,7 +79,7 @@ def fingerprint(post: Post) -> str:
 
 
 def images_in(fields: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return what precedes the path of each image in a post, such as the address of a service, and its file name."""
+    """Return the base URL and the file name of each image in a post."""
     text = dump({**fields})
     matches = IMAGE_ADDRESS.finditer(text.encode()) if f"/{IMAGE_FOLDER}/" in text else ()
     return {(match[0].decode().rpartition(f"/{IMAGE_FOLDER}/")[0], match[1].decode()) for match in matches}
@@ -100,7 +100,7 @@ def date_of(answer: ApiResponse) -> float:
 
 
 class Remote:
-    """A service and a key for it. `say` prints a line for the user. It works in the main thread only.
+    """A service and a key for it. `say` prints a line for the user. It can only be used in the main thread.
 
     A request may arrive twice. Methods raise RemoteError, or NotSynced if it concerns one post.
     """
@@ -156,7 +156,7 @@ class Remote:
             response = self._pool.request(
                 method, f"{self.address}{path}", body=body, headers=headers, redirect=False, preload_content=False
             )
-            with response:  # A connection is reused once its response was read to the end.
+            with response:  # Reading a response to its end lets its connection be reused.
                 data = response.read(max_bytes + 1, decode_content=False)
                 if len(data) > max_bytes:
                     raise RemoteError(f"a response from {self.address} is too large")
@@ -197,7 +197,7 @@ class Remote:
         raise self._not_blogapi()
 
     def _not_blogapi(self) -> RemoteError:
-        """Return the error for an address that belongs to another program."""
+        """Return the error for an address where another program answers."""
         return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
 
     # What the service has
@@ -226,7 +226,7 @@ class Remote:
         for post in self._pages("/v1/posts", f"&fields={','.join(LISTED_FIELDS)}"):
             yield self._checked(post, LISTED_SCHEMA)
 
-    def look(self, ids: Collection[str]) -> Iterator[Post]:
+    def fetch(self, ids: Collection[str]) -> Iterator[Post]:
         """Yield the posts with these ids."""
         if len(ids) <= FEW:
             yield from filter(None, map(self.post, sorted(ids, key=int)))

@@ -1,4 +1,4 @@
-"""Decide what to do with each file and its post: one table for push and pull, and the facts that it needs."""
+"""Decide what to do with each file and its post: one table for push and pull, and the facts it needs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ class Side(Enum):
 
 
 class Action(Enum):
-    """The only step that loses nothing. A push or a pull leaves the other command's work alone."""
+    """The only step that loses nothing. A push leaves the steps of a pull alone, and a pull those of a push."""
 
     NOTHING = auto()
     RECORD = auto()  # both sides say the same
@@ -49,7 +49,7 @@ TABLE = {  # for each state of the file, what to do for each state of its post
     SAME: {ABSENT: Action.UNLINK, SAME: Action.NOTHING, CHANGED: Action.WRITE, REWOUND: Action.CONFLICT},
     CHANGED: {ABSENT: Action.CONFLICT, SAME: Action.SEND, CHANGED: Action.CONFLICT, REWOUND: Action.CONFLICT},
 }
-HINTS = {  # for the other command's actions: the outcome for the file, and which command acts
+HINTS = {  # for the actions of the other command: the outcome, and which command acts
     Action.SEND: ("changed here", "push sends it"),
     Action.TRASH: ("gone here", "push --delete moves its post to the trash, pull --theirs restores the file"),
     Action.WRITE: ("changed there", "pull writes it"),
@@ -130,7 +130,7 @@ class Comparison:
                 yield name, entry
             else:
                 to_fetch[listed["id"] if listed else ""].append(name)
-        for post in self.remote.look(to_fetch.keys() - {""}):
+        for post in self.remote.fetch(to_fetch.keys() - {""}):
             for name in to_fetch.pop(post["id"], ()):
                 yield name, post
         for name in chain(*to_fetch.values()):
@@ -168,13 +168,13 @@ class Comparison:
         return bool(post and name in self.items and self.says_same(self.fields(name), post))
 
     def lacking(self, name: str, current: Post) -> set[str]:
-        """Return the fields of the post that the file must contain: a folder without its state would lose them."""
+        """Return the fields that a pull adds to the file, because a folder without its state would lose them."""
         known = self.entries.get(name, current), self.items[name].fields
         names = filter(current.get, ("slug", "status", "published_at"))
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
 
     def old_addresses(self, name: str, post: Post) -> set[str]:
-        """Return the names of images whose addresses begin differently in a file than in its post."""
+        """Return the names of the images that have another base URL in a file than in its post."""
         if "images" not in post or name not in self.items:
             return set()
         own, images = self.working.image_names(self.items[name].images), images_in(self.items[name].fields)
@@ -210,7 +210,7 @@ class Comparison:
         return action, reason(local, remote, entry, current) if action is Action.CONFLICT else ""
 
     def leave(self, name: str, current: Post | None, action: Action, why: str) -> Result:
-        """Return the result for a file that this command leaves alone; record it if it matches. Raises Conflict."""
+        """Return the result for a file that this command leaves alone; record a match. Raises Conflict."""
         entry = self.entries.get(name)
         if action is Action.CONFLICT:
             raise Conflict(why)
@@ -226,7 +226,7 @@ class Comparison:
 
 
 def differences(comparison: Comparison, name: str) -> Iterator[str]:
-    """Yield how a file and its post differ, and each from the version last synced. Raises RemoteError, NotSynced."""
+    """Yield how a file and its post differ from the last version, or each other. Raises RemoteError, NotSynced."""
     remote, entry, listed = comparison.remote, comparison.entries.get(name), comparison.post_of.get(name)
     there, base, here = remote.post(listed["id"]) if listed else None, None, None
     if entry and listed:

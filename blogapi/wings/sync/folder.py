@@ -1,4 +1,4 @@
-"""A synced folder of Markdown files: which of them are posts, and all changes to them."""
+"""A synced folder: which of its files are posts, and all changes to them."""
 
 import hashlib
 import os
@@ -40,13 +40,13 @@ IN_CONFLICT = re.compile(
     rf"|[(（](?=[^()]*\d{{4}})[^()]*(?:{CONFLICT})[^()]*[)）]",  # likewise in other languages, and unison
     re.IGNORECASE,
 )
-# By browsers and file managers, if the file without this exists, too
+# Copies by browsers and file managers, beside the original
 COPIED = re.compile(
     rf"(.+?)(?: ?\(\d{{1,3}}\)| \((?:{COPY})(?: \d+)?\)| - (?:{COPY})(?: \(\d+\))?| (?:{COPY})(?: \d+)?"
     rf"| [(（][^()]*(?:{CONFLICT})[^()]*[)）])",
     re.IGNORECASE,
 )
-# By iCloud and OneDrive, if the file without this exists and has the same title or, without one, the same beginning
+# Copies by iCloud and OneDrive, beside an original with the same title or, without one, the same beginning
 NUMBERED = re.compile(r"(.+?)(?: \d{1,2}|-(?:DESKTOP|LAPTOP)-[A-Z0-9]{7,8})")
 TITLE_LINE = re.compile(rb"^(?:title\b|# ).*", re.MULTILINE)
 BEGINNING = 60  # bytes
@@ -70,7 +70,7 @@ def failed(failure: Failure) -> Result:
 
 
 class Ignored:
-    """Decides which files of a folder are left out. A synced file is never a copy of another."""
+    """Decides which files of a folder are left out. Synced files never count as copies."""
 
     def __init__(self, folder: Folder, with_git: bool, synced: Container[str]):
         self.folder, self.synced = folder, synced
@@ -110,7 +110,7 @@ class Ignored:
         return len({*titles}) == 1
 
     def _find_apart(self, folder: str) -> str:
-        """Return why a folder below this one, or one above it, is kept apart."""
+        """Return why a folder below this one is kept apart, by its own or by a folder above it."""
         if folder == ".":
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):
@@ -128,7 +128,7 @@ class Ignored:
         return b"/modules/" not in repository or b"/worktrees/" in repository
 
     def _find_ignored(self, name: str) -> bool:
-        """Return whether the ignore files ignore a file, a folder (with a slash at its end), or a folder above it."""
+        """Return whether the ignore files name a file, a folder (ending in a slash), or a folder above it."""
         *above, _ = parts = PurePosixPath(name).parts
         is_ignored = None
         for depth in range(len(parts)):
@@ -177,7 +177,7 @@ class WorkingFolder:
         zone: tzinfo,  # time zone for times without an offset
         only: frozenset[str],  # the files to sync; empty means all
         static: Path | None,  # the folder of images whose addresses begin with a slash
-        with_git: bool,  # whether .gitignore counts, too
+        with_git: bool,  # whether .gitignore counts
         publish: bool = False,  # whether a date also publishes a post of an unknown program
     ):
         self.folder, self.state, self.only, self.static, self.now = folder, state, only, static, now
@@ -242,7 +242,7 @@ class WorkingFolder:
         self._put(name, post, own)
 
     def record_post(self, name: str, post: Post) -> None:
-        """Record a post again that still says what is recorded; its file may say something else."""
+        """Record a post again whose text is as recorded; its file may differ."""
         self._put(name, post, {key: self.entries[name][key] for key in FILE_FIELDS if key in self.entries[name]})
 
     def _put(self, name: str, post: Post, own: Entry) -> None:
@@ -250,11 +250,11 @@ class WorkingFolder:
         self.state.put(name, kept | own | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
-        """Record the bytes of a file that says the same as its post: if it is renamed, it is found by them."""
+        """Record the new bytes of a file that means the same, to find it by them once it is renamed."""
         self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
-        """Return image files by the names that the images have on the service."""
+        """Return image files by their names on the service."""
         return {os.path.basename(self.images.address_of(file)): file for file in files}
 
     # Results
@@ -282,7 +282,7 @@ def slug_in(item: Item) -> str:
 
 
 def refuse_other_folders(folder: Path, state: SyncState, address: str, moves: bool) -> None:
-    """Raise RemoteError if a folder belongs to another service, unless it `moves`, or is part of a synced one."""
+    """Raise RemoteError if a folder is part of a synced one, or of another service and not to be moved."""
     if state.remote not in ("", address) and not moves:
         way = f"--move-to {address} connects it with that address"
         raise RemoteError(f"{folder} belongs to {state.remote}: {way}")

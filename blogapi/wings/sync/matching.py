@@ -16,7 +16,7 @@ Posts = dict[tuple[str, str], Post]  # the posts of a service as they were liste
 
 
 def is_as_recorded(posts: Posts, entry: Entry) -> bool:
-    """Return whether a post has not changed since its entry was written; False if it was in the same second."""
+    """Return whether a post has not changed since it was recorded; False if that is unclear within a second."""
     post = posts.get(identity(entry))
     return bool(post and post["updated_at"] == entry["updated_at"] < entry["seen"])
 
@@ -24,8 +24,8 @@ def is_as_recorded(posts: Posts, entry: Entry) -> bool:
 def place_entries(working: WorkingFolder) -> dict[str, str]:
     """Keep the entries that can be trusted, each for the file of its post; return the old names of renamed files.
 
-    An entry moves to the file with exactly its bytes, if its own file is gone, or has moved, too; several move if as
-    many files have the same bytes. That of a file that is gone also moves to a new one that names its post or slug.
+    An entry moves to the file with exactly its bytes if its own file is gone or has moved. Several with the same bytes
+    move only to as many files. The entry of a missing file also moves to a new file that names its post or slug.
     """
     entries, items = working.entries, working.items
     _drop_duplicates(entries, working.sha256)
@@ -174,7 +174,7 @@ class Assignment:
 
 
 class Ancestry:
-    """Tells whether posts descend from their recorded versions.
+    """Decides whether posts descend from their recorded versions.
 
     A recorded version that is still current is a proof: no older backup was restored since it was seen. So the database
     still has every version that was written before it and seen no earlier.

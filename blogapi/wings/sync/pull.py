@@ -97,9 +97,9 @@ class Pull:
     # Contents of files
 
     def _written(self, name: str, post: Post) -> bytes:
-        """Return the new bytes of a file: the old ones with some lines edited or, if that fails, all new ones.
+        """Return the new bytes of a file: the old lines with edits or, if that fails, only new lines.
 
-        Raises NotSynced if the file could not say the same as the post.
+        Raises NotSynced if no file can match the post.
         """
         item = self.items.get(name)
         links: Callable[[str], str] = self._links(name, item.images) if item else str
@@ -137,7 +137,7 @@ class Pull:
         return replace(item, fields=schema.load(item.fields | {"slug": slug}))
 
     def _links(self, name: str, images: tuple[str, ...]) -> Callable[[str], str]:
-        """Return a function that replaces addresses of images with links to the files of the previous version."""
+        """Return a function that replaces addresses of images with links to the files used so far."""
         folder, static = os.path.dirname(os.path.realpath(self.working.top / name)), self.working.static
         root = os.path.join(os.path.realpath(static), "") if static else "\0"
 

@@ -165,7 +165,7 @@ class Push:
             self._change(name, former_slugs=[other for other in former if other != slug] or None)
 
     def _change(self, name: str, **fields: Any) -> None:
-        """Change fields of a post that a file lacks, or will replace, unless somebody else has changed it."""
+        """Change fields of a post apart from its file, unless another client has changed it."""
         entry = self.entries[name]
         self.working.state.begin()
         with suppress(NotSynced):
@@ -177,7 +177,7 @@ class Push:
 
 
 def what_differs(item: Item, is_new: bool = False) -> str:
-    """Return how a pushed file's post will differ from the file."""
+    """Return how the post will differ from its file."""
     why = [f"its slug is {item.fields['slug']}"] if Note.OTHER_SLUGS in item.notes else []
     hidden = item.notes.get(Note.HIDDEN)
     why += [f"a draft, because of {hidden[1]}"] if isinstance(hidden, tuple) else []

@@ -1,4 +1,4 @@
-"""What a folder remembers of its last sync: a journal with a first line for the folder, and a line for each file."""
+"""The state of a synced folder: a journal whose first line is about the folder, and each other line about a file."""
 
 import hashlib
 import json
@@ -20,21 +20,20 @@ from blogapi.wings.sync.client import MAX_POSTS, RemoteError
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, Folder, reason_of
 
 STATE = ".blogapi.json"
-MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # limit for a state: twice as many lines as posts, each longer than most
-MAX_COPIES = 100  # keep at most this many copies of states in the user's own folder
+MAX_STATE_BYTES = 2 * MAX_POSTS * 700  # limit for a state: two long lines for each post
+MAX_COPIES = 100  # keep at most this many copies of states in the user's state folder
 WAY_OUT = "delete it to compare all files with the posts"
 POST_FIELDS, FILE_FIELDS = (*STAYING, "etag", "fingerprint", "images"), ("sha256", "file_slug")
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError)
 
-Entry = dict[str, Any]  # a post and, in the state, its file: see EntrySchema
-Journal = tuple[dict[str, Any], dict[str, Entry]]  # a state as it was read: its first line, and the entries
+Entry = dict[str, Any]  # what is recorded of a post and its file: see EntrySchema
 
 
 class EntrySchema(PostSchema):
     """An Entry in the state: POST_FIELDS, FILE_FIELDS, and when the post was `seen`.
 
-    `file_slug` is the slug in the file if its post has another, and `images` what precedes the paths of the post's
-    images; either can be missing.
+    `file_slug` is the slug in the file if its post has another, and `images` are the base URLs of the post's images;
+    either can be missing.
     """
 
     always = REQUIRED | {"etag", "fingerprint", "sha256", "seen"}
@@ -49,27 +48,27 @@ ENTRY_SCHEMA = EntrySchema()
 
 
 def identity(post: Entry) -> tuple[str, str]:
-    """Return what identifies a post: another database, or a restored one, uses the same ids, too."""
+    """Return the identity of a post. An id alone is none: other databases, and restored ones, use it again."""
     return post["id"], post["created_at"]
 
 
 class SyncState:
-    """The entries by the names of files. Each change is appended, so writing it does not depend on their number.
+    """The entries of a folder, by the names of files. Changes are appended, so each takes the same short time.
 
-    A state holds only where it was written: a sync program or a backup can separate it from its files. So the user's
-    own folder keeps a copy of what was last written here, and `agree` compares the two. A state in a file other than
-    STATE may be in a repository, together with its files. Raises RemoteError if it is damaged.
+    A state holds only where it was written, because a sync program or a backup can separate it from its files. A copy
+    in the user's state folder shows what was last written here, and `agree` compares the two. A state in a file other
+    than STATE may be in a repository, together with its files. Raises RemoteError if it is damaged.
     """
 
     def __init__(self, folder: Folder, name: str, dry_run: bool):
         self.folder, self.name, self.dry_run = folder, name, dry_run
-        self.remote = self.zone = ""  # "" in a new state; a state of version 1.2 has no zone
+        self.remote = self.zone = ""  # "" in a new state; version 1.2 wrote no zone
         self.id = ""  # the folder's random id
-        self.seen = ""  # the default for entries, so that one line changes when all were seen again
+        self.seen = ""  # the default for entries; one line changes when all posts are seen again
         self.entries: dict[str, Entry] = {}
-        self.unreadable: dict[str, str] = {}  # digests of the files that could not be read, else the reasons
-        self.is_foreign = False  # whether it was written elsewhere, so that the files may be older or newer
-        self._own: dict[str, Entry] = {}  # the entries that were last written here, if they can differ
+        self.unreadable: dict[str, str] = {}  # the digest of each file that failed, or the reason if it has none
+        self.is_foreign = False  # whether it was written elsewhere: the files may be older or newer
+        self._own: dict[str, Entry] = {}  # the entries last written here, if they may differ
         self._journal: IO[bytes] | None = None
         with suppress(FileNotFoundError), folder.open(name, "rb") as file:
             data, status = file.read(MAX_STATE_BYTES + 1), os.fstat(file.fileno())
@@ -80,17 +79,17 @@ class SyncState:
             self._compare_with_own(data, status.st_mtime_ns, is_here)
 
     def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
-        """Find out whether the state was written here: it is the last one, in the same file or one of the same time."""
+        """Find out whether the state was written here; if it may not have been, read what was."""
         self.is_foreign = not is_here
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
             own, own_time_ns = file.read_bytes(), file.stat().st_mtime_ns
             is_last = self.name == STATE and data.partition(b"\n")[0] == own.partition(b"\n")[0]
             self._own = {} if is_last else self._parsed(own)[1]
-            # Some disks change the numbers of files.
+            # Some disks renumber files: then the time shows that it is the same one.
             self.is_foreign = self.is_foreign and own_time_ns != time_ns if is_last else self.name == STATE
 
-    def _parsed(self, data: bytes) -> Journal:
+    def _parsed(self, data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
         file = self.folder.path / self.name
         if len(data) > MAX_STATE_BYTES:
             raise RemoteError(f"{file} is too large: {WAY_OUT}")
@@ -100,7 +99,7 @@ class SyncState:
             raise RemoteError(f"{file} is damaged: {WAY_OUT}") from None
 
     def _place(self, file: os.stat_result) -> str:
-        """Return the numbers of the folder and of a file in it on their disk, which a copy does not share."""
+        """Return the inode numbers of the folder and of a file in it; copies have others."""
         return f"{os.fstat(self.folder.file).st_ino}-{file.st_ino}"
 
     def agree(self, sha256: Mapping[str, str]) -> None:
@@ -111,20 +110,20 @@ class SyncState:
         for name, entry in there.items():
             if believed := self._believed(name, entry, own.get(identity(entry)), sha256.get(name, "")):
                 self.entries[name] = believed
-        if self.is_foreign:  # A post's deletion may have arrived before its file's.
+        if self.is_foreign:  # The state may know of a deletion that has not reached the file here.
             known = {*map(identity, self.entries.values())}
             for name, entry in self._own.items():
                 if identity(entry) not in known and sha256.get(name) == entry["sha256"]:
                     self.entries.setdefault(name, entry)
 
     def _believed(self, name: str, there: Entry, here: Entry | None, digest: str) -> Entry | None:
-        """Return the entry to use for a file: the folder's, the one last written here, or None if neither is sure."""
-        if not self.is_foreign:  # If git has reverted it together with its file, nothing shows what to keep.
+        """Return the entry to use for a file: the folder's, the one last written here, or None if both are doubtful."""
+        if not self.is_foreign:  # If git reverted it with its file, nothing shows which text to keep.
             is_reverted = here and here["updated_at"] > there["updated_at"] and digest == there["sha256"]
             return None if is_reverted else there
         if here and digest == here["sha256"] != there["sha256"]:
             return here
-        # A file with other bytes was edited. What it was before is certain only if both say the same.
+        # A file with other bytes was edited. Its last version is certain only if both entries agree.
         is_certain = here and here is self._own.get(name) and here["fingerprint"] == there["fingerprint"]
         return there if is_certain or digest == there["sha256"] else None
 
@@ -158,17 +157,19 @@ class SyncState:
 
     @contextmanager
     def _ending_all(self) -> Iterator[None]:
-        """Raise RemoteError if the state cannot be written: otherwise, each file would fail on its own."""
+        """Raise RemoteError if the state cannot be written: the command must stop, not fail for each file."""
         try:
             yield
         except OSError as error:
             raise RemoteError(f"{self.folder.path}: {reason_of(error)}") from None
 
     def put(self, name: str, entry: Entry | None) -> None:
-        """Remember a file; without an entry, forget it. A dry run does nothing."""
+        """Record a file, or forget it if there is no entry. A dry run does nothing."""
         if self.dry_run:
             return
-        journal = None if entry and self._is_kept(name, entry) else self.begin()
+        known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
+        is_minor = entry and known | ignored == entry | ignored  # in a repository, not worth a commit
+        journal = None if is_minor and self.name != STATE and not self._journal else self.begin()
         self.entries.pop(name, None)
         if entry:
             self.entries[name] = entry
@@ -177,19 +178,14 @@ class SyncState:
                 journal.write(_line((name, entry)))
                 journal.flush()
 
-    def _is_kept(self, name: str, entry: Entry) -> bool:
-        """Return whether a state in a repository stays as it is, because only the time when a post was seen differs."""
-        known, ignored = self.entries.get(name, {}), {"seen": "", "etag": ""}
-        return self.name != STATE and not self._journal and known | ignored == entry | ignored
-
     def close(self) -> None:
-        """Close the journal, and copy it to the user's own folder."""
+        """Close the journal, and copy it to the user's state folder."""
         if self._journal:
             self._journal.close()
             self._copy()
 
     def _copy(self) -> None:
-        """Copy the journal, with its time, to the user's own folder, if there can be one; remove the oldest copies."""
+        """Copy the journal and its time to the user's state folder, if possible; remove the oldest copies."""
         with suppress(OSError, RuntimeError):
             path = self._own_file()
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -205,14 +201,15 @@ class SyncState:
                 old.unlink()
 
     def _own_file(self) -> Path:
-        """Return the path of the copy: another for each path of the folder. Raises RuntimeError if there is no home."""
+        """Return the path of the copy, one for each path of the folder. Raises RuntimeError if there is no home."""
         top = os.environ.get("XDG_STATE_HOME", "")
         folder = Path(top) if os.path.isabs(top) else Path("~/.local/state").expanduser()
         key = f"{self.id} {os.path.join(os.path.realpath(self.folder.path), self.name)}"
         return folder / "blogapi" / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.json"
 
 
-def _parse(data: bytes) -> Journal:
+def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, Entry]]:
+    """Return the first line of a state, and the entries. Raises one of DAMAGE."""
     first, *rest = data.split(b"\n")
     head = json.loads(first)
     if [*map(type, (head["remote"], head.get("places", []), head.get("unreadable", {})))] != [str, list, dict]:
@@ -221,7 +218,7 @@ def _parse(data: bytes) -> Journal:
         name: entry | {"seen": later(entry["updated_at"], timedelta(seconds=1))}
         for name, entry in head.get("files", {}).items()
     }
-    lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty, or was not written completely.
+    lines = [json.loads(line) for line in rest[:-1]]  # The last line is empty or torn.
     heads = [head, *(line for line in lines if isinstance(line, dict))]  # Git can merge the states of two clones.
     seen = {"seen": min(line["seen"] for line in heads)} if "seen" in head else {}
     for name, line in (line for line in lines if isinstance(line, list)):
@@ -235,12 +232,12 @@ def _parse(data: bytes) -> Journal:
 
 
 def _loaded(entry: dict[str, Any]) -> Entry:
-    """Return a valid entry; `said` is what its fingerprint was called before."""
+    """Return a valid entry. Its fingerprint was called `said` before."""
     return ENTRY_SCHEMA.load({"fingerprint" if name == "said" else name: entry[name] for name in entry})
 
 
 def _line(value: Any) -> bytes:
-    return json.dumps(value).encode() + b"\n"  # ASCII: a file name need not be UTF-8
+    return json.dumps(value).encode() + b"\n"  # ASCII, because file names may not be UTF-8
 
 
 def synced_folder(path: Path) -> Path | None:
@@ -250,7 +247,7 @@ def synced_folder(path: Path) -> Path | None:
 
 
 def checked_name(name: str) -> str:
-    """Return a name from a state, which must be that of a visible Markdown file in the folder. Raises ValueError."""
+    """Return a name from a state. Raises ValueError unless a visible Markdown file in the folder can have it."""
     is_hidden = "\0" in name or any(part.startswith(".") or not part for part in name.split("/"))
     if is_hidden or not name.lower().endswith(MARKDOWN_SUFFIXES):
         raise ValueError
