@@ -52,6 +52,13 @@ def walk(client, path):
     return [[post["title"] for post in answer.json] for answer in answers(client, path)]
 
 
+def in_pages(client, path, limit):
+    """The titles of the posts on all pages of this length; only the last one may be shorter."""
+    pages = walk(client, f"{path}&limit={limit}")
+    assert all(len(page) == limit for page in pages[:-1]), path
+    return [title for page in pages for title in page]
+
+
 def listed(client, query=""):
     """The ids of the posts in a list."""
     return [post["id"] for post in client.get(f"/v1/posts?{query}").json]

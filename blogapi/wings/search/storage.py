@@ -110,7 +110,7 @@ class Order(NamedTuple):
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
     """Return the query for a page, with the parameters limit, key, id, after, max_read and those of the words."""
-    if sort in ("published_at", "updated_at"):
+    if sort == "published_at":
         # PostgreSQL's index needs a range.
         follows = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
         order = Order(sort, f"{sort} DESC, id DESC", follows, True)
