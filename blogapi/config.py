@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args, get_origin
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -21,8 +21,8 @@ NOT_A_FILE = re.compile(
     r"(postgres(ql)?:|//[^/]*@|.*://|(.*\s)?(host(addr)?|port|dbname|user|password|passfile|service)\s*=)", re.I | re.S
 )
 PREFIX = "BLOGAPI_"
-LOG_LEVELS = "debug", "info", "warning", "error"
-LOG_FORMATS = "text", "json"
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 OF_CLIENTS = ("BLOGAPI_REMOTE", "BLOGAPI_KEY")  # variables of push and pull, which may run on the same machine
 # http or https, a host, and an optional port and path without dot segments, all safe in a shell
 BASE_URL = re.compile(
@@ -48,11 +48,6 @@ def integer(default: int, lowest: int, highest: int) -> int:
     return field(default=default, metadata={"bounds": (lowest, highest)})
 
 
-def choice(default: str, choices: tuple[str, ...]) -> str:
-    """Declare a setting that is one of several words."""
-    return field(default=default, metadata={"choices": choices})
-
-
 @dataclass(frozen=True)
 class Config:
     """The settings. Their variables have the prefix BLOGAPI_, except the UNPREFIXED ones."""
@@ -65,8 +60,8 @@ class Config:
     database_connections: int = integer(5, 1, 1000)  # to PostgreSQL, per process; the webhook sender has one more
     web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
     rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
-    log_level: str = choice("info", LOG_LEVELS)
-    log_format: str = choice("text", LOG_FORMATS)
+    log_level: LogLevel = "info"
+    log_format: LogFormat = "text"
     drain_seconds: int = integer(0, 0, 60)  # how long a stopping service continues to serve; see /readyz
     header_seconds: int = integer(10, 1, 86_400)  # deadline for a request's header
     body_seconds: int = integer(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
@@ -137,8 +132,8 @@ def _convert(setting: Field, text: str) -> str | int | bool | Path | Networks | 
         return _whole_number(text, *setting.metadata["bounds"])
     if setting.type is bool:
         return _one_of(("true", "false"), text) == "true"
-    if choices := setting.metadata.get("choices"):
-        return _one_of(choices, text)
+    if get_origin(setting.type) is Literal:
+        return _one_of(get_args(setting.type), text)
     if setting.type == Networks:
         return _networks(text)
     if not text:

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 import blogapi
 from blogapi import env_file
-from blogapi.config import LOG_FORMATS, LOG_LEVELS, NOT_A_FILE, OF_CLIENTS, POSTGRESQL, Config, is_loopback
+from blogapi.config import NOT_A_FILE, OF_CLIENTS, POSTGRESQL, Config, LogFormat, LogLevel, is_loopback
 from blogapi.engines import engine_for
 from blogapi.server.start import SETTINGS, refuse_taken_address
 from blogapi.storage import keys as api_keys
@@ -157,8 +157,8 @@ def init() -> None:
 @click.option("--host", help="The address to listen on, instead of HOST.")
 @click.option("--port", help="The port to listen on, instead of PORT.")
 @click.option("--existing", is_flag=True, help="Refuse to set up a missing or empty database: BLOGAPI_CREATE=false.")
-@click.option("--log-level", type=click.Choice(LOG_LEVELS), help="The lowest level to log: BLOGAPI_LOG_LEVEL.")
-@click.option("--log-format", type=click.Choice(LOG_FORMATS), help="How each line is logged: BLOGAPI_LOG_FORMAT.")
+@click.option("--log-level", type=click.Choice(get_args(LogLevel)), help="The lowest level to log: BLOGAPI_LOG_LEVEL.")
+@click.option("--log-format", type=click.Choice(get_args(LogFormat)), help="The format of the log: BLOGAPI_LOG_FORMAT.")
 def serve(host: str | None, port: str | None, existing: bool, log_level: str | None, log_format: str | None) -> None:
     """Set up the database like init, and run the server."""
     options = {"HOST": host, "PORT": port, "BLOGAPI_CREATE": "false" if existing else None}
