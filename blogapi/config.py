@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, fields
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -43,31 +43,26 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 Origins = frozenset[str]
 
 
-def integer(default: int, lowest: int, highest: int) -> int:
-    """Declare a setting that is a whole number within bounds."""
-    return field(default=default, metadata={"bounds": (lowest, highest)})
-
-
 @dataclass(frozen=True)
 class Config:
     """The settings. Their variables have the prefix BLOGAPI_, except the UNPREFIXED ones."""
 
     host: str = "127.0.0.1"
-    port: int = integer(8000, 1, 65_535)
+    port: Annotated[int, 1, 65_535] = 8000
     # A file, or the URL of a PostgreSQL database, which may contain a password
     database: Path | str = Path("blog.db")
     create: bool = True  # whether the server sets up a missing or empty database
-    database_connections: int = integer(5, 1, 1000)  # to PostgreSQL, per process; the webhook sender has one more
-    web_concurrency: int = integer(1, 1, 256)  # number of processes; more than one needs PostgreSQL
-    rate_limit: int = integer(100, 1, 999_999_999)  # requests per minute and key
+    database_connections: Annotated[int, 1, 1000] = 5  # to PostgreSQL, per process; the webhook sender has one more
+    web_concurrency: Annotated[int, 1, 256] = 1  # number of processes; more than one needs PostgreSQL
+    rate_limit: Annotated[int, 1, 999_999_999] = 100  # requests per minute and key
     log_level: LogLevel = "info"
     log_format: LogFormat = "text"
-    drain_seconds: int = integer(0, 0, 60)  # how long a stopping service continues to serve; see /readyz
-    header_seconds: int = integer(10, 1, 86_400)  # deadline for a request's header
-    body_seconds: int = integer(10, 1, 86_400)  # deadline for a request's body, plus a second per 16 KiB
-    keep_days: int = integer(30, 0, 36_500)  # how long revisions and deleted posts are kept; 0 keeps nothing
-    images_mb: int = integer(2048, 0, 99_999_999)  # limit for all images together, in MiB; 0 turns uploads off
-    webhook_seconds: int = integer(15, 1, 86_400)  # deadline for a receiver's answer
+    drain_seconds: Annotated[int, 0, 60] = 0  # how long a stopping service continues to serve; see /readyz
+    header_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's header
+    body_seconds: Annotated[int, 1, 86_400] = 10  # deadline for a request's body, plus a second per 16 KiB
+    keep_days: Annotated[int, 0, 36_500] = 30  # how long revisions and deleted posts are kept; 0 keeps nothing
+    images_mb: Annotated[int, 0, 99_999_999] = 2048  # limit for all images together, in MiB; 0 turns uploads off
+    webhook_seconds: Annotated[int, 1, 86_400] = 15  # deadline for a receiver's answer
     webhook_private: bool = False  # whether webhooks may call private and loopback addresses
     cors_origins: Origins = frozenset()  # origins whose pages may call the API; * means all
     trusted_proxies: Networks = ()  # proxies whose X-Forwarded-For is trusted
@@ -128,8 +123,8 @@ def _suggestion(variable: str, value: str, variables: list[str]) -> str:
 
 
 def _convert(setting: Field, text: str) -> str | int | bool | Path | Networks | Origins | tzinfo:
-    if setting.type is int:
-        return _whole_number(text, *setting.metadata["bounds"])
+    if get_origin(setting.type) is Annotated:  # an int with its bounds
+        return _whole_number(text, *get_args(setting.type)[1:])
     if setting.type is bool:
         return _one_of(("true", "false"), text) == "true"
     if get_origin(setting.type) is Literal:
