@@ -99,8 +99,9 @@ def _rows(
 
 
 class Order(NamedTuple):
-    """An order of posts, in SQL."""
+    """The posts to search and their order, in SQL."""
 
+    lists: list[str]  # a condition for the posts of each status; each has an index
     key: str  # the key of a Cursor
     newest_first: str
     follows: str  # whether a post follows the cursor
@@ -110,19 +111,15 @@ class Order(NamedTuple):
 @cache
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
     """Return the query for a page, with the parameters limit, key, id, after, max_read and those of the words."""
+    lists = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
     if sort == "published_at":
         # PostgreSQL's index needs a range.
         follows = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
-        order = Order(sort, f"{sort} DESC, id DESC", follows, True)
+        order = Order(lists, sort, f"{sort} DESC, id DESC", follows, True)
     else:
-        order = Order(f"'{part}'", "id DESC", "id < :id", False)
-    rows = Select([SQL(f"({_postgresql_query(order, status, part, by_tag)}) AS found")], [SQL("*")])
-    return Compiled(sqlite=_sqlite_query(order, status), postgresql=bounded(rows, "key"))
-
-
-def _lists(status: str | None) -> list[str]:
-    """Return a condition for the posts of each status in the list; each has an index."""
-    return [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
+        order = Order(lists, f"'{part}'", "id DESC", "id < :id", False)
+    rows = Select([SQL(f"({_postgresql_query(order, part, by_tag)}) AS matches")], [SQL("*")])
+    return Compiled(sqlite=_sqlite_query(order), postgresql=bounded(rows, "key"))
 
 
 # In SQLite
@@ -150,34 +147,33 @@ MATCHES_BEFORE = f"{MATCHES} AND rowid < :id ORDER BY rowid DESC LIMIT"
 AFTER_QUICK_READ = Compiled(f"{MATCHES_BEFORE} 1 OFFSET :max_read")
 
 
-def _sqlite_query(order: Order, status: str | None) -> str:
+def _sqlite_query(order: Order) -> str:
     """Return the query for the first matching posts. It finds their ids first: SQLite would sort whole documents."""
-    lists = _lists(status)
     ids = f"""
         SELECT id FROM ({MATCHES_BEFORE} :max_read) AS matches CROSS JOIN post USING (id)  -- keeps the order
-        WHERE ({" OR ".join(lists)}) LIMIT :limit
+        WHERE ({" OR ".join(order.lists)}) LIMIT :limit
     """
     return f"""
     SELECT id, CAST(document AS BLOB), {order.key} FROM post
-    WHERE id IN ({_sqlite_by_time(order, lists) if order.is_by_time else ids})
+    WHERE id IN ({_sqlite_by_time(order) if order.is_by_time else ids})
     ORDER BY {order.newest_first} LIMIT :limit
     """
 
 
-def _sqlite_by_time(order: Order, lists: list[str]) -> str:
+def _sqlite_by_time(order: Order) -> str:
     """Return the query for the ids of the first matching posts in an order by time.
 
     The word index is in order of creation. So all matches are read if too few of the first posts match.
     """
     return f"""
-        WITH first AS MATERIALIZED ({_first_posts(order, lists)}),
+        WITH first AS MATERIALIZED ({_first_posts(order)}),
         among_first AS MATERIALIZED (
             SELECT id FROM first WHERE EXISTS (SELECT 1 FROM search WHERE rowid = id AND {HAS_ALL}) LIMIT :limit
         )
         SELECT id FROM among_first {UNION} SELECT id FROM (
             SELECT id FROM (SELECT 1 WHERE (SELECT count(*) FROM among_first) < :limit)
             CROSS JOIN ({MATCHES}) CROSS JOIN post USING (id)  -- reads the words first
-            WHERE ({" OR ".join(lists)}) AND {order.follows} ORDER BY {order.newest_first} LIMIT :limit
+            WHERE ({" OR ".join(order.lists)}) AND {order.follows} ORDER BY {order.newest_first} LIMIT :limit
         )
     """
 
@@ -203,19 +199,18 @@ def _postgresql_words(query: ListQuery) -> dict[str, Any]:
 LEXEMES = "array_to_tsvector(string_to_array({}, ' '))"  # the indexed expression
 
 
-def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool) -> str:
+def _postgresql_query(order: Order, part: str, by_tag: bool) -> str:
     """Return the query for the first matching posts.
 
     The index returns all matches, unsorted: half of all posts for a common word. So it is read only if too few of the
     first posts match.
     """
-    lists = _lists(status)
     has_texts, has_lexemes = _conditions(part, by_tag)
     return f"""
-    WITH first AS ({_first_posts(order, lists)}),
+    WITH first AS ({_first_posts(order)}),
     among_first AS (SELECT post_id FROM search WHERE post_id = ANY (ARRAY(SELECT id FROM first)) AND {has_texts})
     SELECT id, document, {order.key} AS key FROM post
-    WHERE (({" OR ".join(lists)}) AND {order.follows}) IS TRUE  -- no index has this, so the ids find the posts
+    WHERE (({" OR ".join(order.lists)}) AND {order.follows}) IS TRUE  -- no index has this, so the ids find the posts
     AND id = ANY (ARRAY(
         SELECT post_id FROM among_first {UNION}
         SELECT post_id FROM search WHERE {has_lexemes}
@@ -224,12 +219,12 @@ def _postgresql_query(order: Order, status: str | None, part: str, by_tag: bool)
     """
 
 
-def _first_posts(order: Order, lists: list[str]) -> str:
+def _first_posts(order: Order) -> str:
     """Return the query for the first posts in an order."""
     first = f"ORDER BY {order.newest_first} LIMIT {FIRST_READ}"
     posts = [
         f"SELECT * FROM (SELECT id, {order.key} FROM post WHERE {condition} AND {order.follows} {first}) AS listed"
-        for condition in lists
+        for condition in order.lists
     ]
     return f"SELECT id FROM ({UNION.join(posts)}) AS post {first}"
 
