@@ -110,7 +110,9 @@ class Comparison:
         now = rfc3339(working.now)
         self.ancestry = Ancestry(self.entries.values(), posts, remote, now)
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
-        self.results += working.failed()
+        for failure in working.failures:  # One with the same reason as before is named again, but does not count.
+            is_known = working.state.unreadable.get(failure.source) == working.unreadable[failure.source]
+            self.results.append(failed(failure, "skipped" if is_known else "failed"))
         self.results += map(failed, assigned.failures)
         working.state.start(remote.address, zone, working.unreadable, now, bool(renames))
         for name, entry in [*self.entries.items()]:

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container
 from datetime import tzinfo
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -64,9 +64,9 @@ class Result(NamedTuple):
     reason: str = ""
 
 
-def failed(failure: Failure) -> Result:
+def failed(failure: Failure, outcome: str = "failed") -> Result:
     """Return the result for a file that cannot be read or sent."""
-    return Result("failed", f"{failure.source}:{failure.line}" if failure.line else failure.source, failure.reason)
+    return Result(outcome, f"{failure.source}:{failure.line}" if failure.line else failure.source, failure.reason)
 
 
 class Ignored:
@@ -267,12 +267,6 @@ class WorkingFolder:
             return Result("conflict", name, str(error))
         except (NotSynced, *IMAGE_ERRORS) as error:
             return Result("failed", name, reason_of(error))
-
-    def failed(self) -> Iterator[Result]:
-        """Yield the results for files that cannot be read: "skipped" if that failed for the same reason before."""
-        for failure in self.failures:
-            is_known = self.state.unreadable.get(failure.source) == self.unreadable[failure.source]
-            yield failed(failure)._replace(outcome="skipped" if is_known else "failed")
 
 
 def slug_in(item: Item) -> str:
