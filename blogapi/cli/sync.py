@@ -50,9 +50,9 @@ SHARED = (
     click.option(
         "--static", metavar="DIR", type=FOLDER_PATH, help="Folder of images whose addresses begin with a slash."
     ),
-    click.option("--no-gitignore", is_flag=True, help="Read only .blogapiignore, and no .gitignore."),
+    click.option("--no-gitignore", is_flag=True, help="Read .blogapiignore, but not .gitignore."),
     click.option("--diff", is_flag=True, help="Show how files and posts in conflict differ."),
-    click.option("--quiet", is_flag=True, help="Print nothing if nothing happened."),
+    click.option("--quiet", is_flag=True, help="Print nothing unless something happened."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line."),
     click.option("--force", is_flag=True, hidden=True, expose_value=False, callback=split_up),
 )
@@ -61,7 +61,7 @@ DELETE_ALL = click.option("--delete-all", is_flag=True, help="Like --delete, eve
 
 
 def shared(flag: str) -> Callable[[Callable], Callable]:
-    """Return a decorator with the options of all commands, and one for the address of the service."""
+    """Return a decorator that adds the options of all commands, and `flag` for the address of the service."""
     help_text = "The address of the service."
     address = click.option(flag, "address", envvar="BLOGAPI_REMOTE", metavar="URL", show_envvar=True, help=help_text)
 
@@ -77,15 +77,15 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 @shared("--to")
 @click.option("--delete", is_flag=True, help="Move the posts of deleted files to the trash.")
 @DELETE_ALL
-@click.option("--overwrite", is_flag=True, help="Send files whose posts have changed, too.")
+@click.option("--overwrite", is_flag=True, help="Also send files whose posts have changed.")
 @click.option("--recreate", is_flag=True, help="Create deleted posts again.")
-@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs that nothing hides.")
+@click.option("--publish", is_flag=True, help="Publish dated files of unknown programs unless something hides them.")
 @DRY_RUN
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
     """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.
 
-    The key is read from BLOGAPI_KEY. A file whose post has changed, too, is reported and not sent; the exit status is
-    then 2. After an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. A file whose post has also changed is reported, not sent, with exit status 2. After
+    an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Push, delete=deletes, delete_all=delete_all, overwrite=overwrite, recreate=recreate)
@@ -97,16 +97,16 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 @click.option("--delete", is_flag=True, help="Remove the files of deleted posts.")
 @DELETE_ALL
 @click.option(
-    "--theirs", is_flag=True, help="Write files that have changed or are gone, too; keep yours as NAME.mine.md."
+    "--theirs", is_flag=True, help="Also write files that have changed or are gone; keep yours as NAME.mine.md."
 )
 @click.option("--published", is_flag=True, help="Create no files for unpublished posts.")
-@click.option("--images", is_flag=True, help="Fetch images to FOLDER/images, and point the files to them.")
+@click.option("--images", is_flag=True, help="Save images in FOLDER/images, and link the files to them.")
 @DRY_RUN
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
     """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
 
-    The key is read from BLOGAPI_KEY. A file that has changed, too, is reported and not written; the exit status is
-    then 2. After an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. A file that has also changed is reported, not written, with exit status 2. After
+    an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Pull, delete=deletes, delete_all=delete_all, theirs=theirs, published=published, images=images)
@@ -154,11 +154,11 @@ class Output:
         try:
             say(text, err=is_error)
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python tries again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise, Python would try again at exit
             raise ValueError(f"cannot print the results: {error.strerror}; run the command again") from error
 
     def summary(self, counts: Counter[str]) -> None:
-        """Print the counts, and in a quiet run only if something happened."""
+        """Print the counts; in a quiet run, only if something happened."""
         if self.quiet and not any(counts[what] for what in HAPPENED):
             return
         if self.as_json:
@@ -270,7 +270,7 @@ def print_results(starters: Iterable[Starter], comparison: Comparison, output: O
 
 
 def unique(results: Iterable[Result]) -> Iterator[Result]:
-    """Yield the first result for each file: for `status`, push and pull name the same conflicts."""
+    """Yield the first result for each file: in `status`, push and pull report the same conflicts."""
     names = set()
     for result in results:
         if result.outcome == "renamed":
