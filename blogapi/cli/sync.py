@@ -84,8 +84,8 @@ def shared(flag: str) -> Callable[[Callable], Callable]:
 def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **where: Any) -> None:
     """Send what has changed in the Markdown files in FOLDER, or only FILE..., to a service.
 
-    The key is read from BLOGAPI_KEY. A file whose post has also changed is reported, not sent, with exit status 2. After
-    an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. A file whose post has also changed is reported, not sent, with exit status 2.
+    After an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Push, delete=deletes, delete_all=delete_all, overwrite=overwrite, recreate=recreate)
@@ -105,8 +105,8 @@ def push(delete: bool, delete_all: bool, overwrite: bool, recreate: bool, **wher
 def pull(delete: bool, delete_all: bool, theirs: bool, published: bool, images: bool, **where: Any) -> None:
     """Write what has changed in the posts of a service to Markdown files in FOLDER, or only to FILE....
 
-    The key is read from BLOGAPI_KEY. A file that has also changed is reported, not written, with exit status 2. After
-    an interruption, repeat the command.
+    The key is read from BLOGAPI_KEY. A file that has also changed is reported, not written, with exit status 2.
+    After an interruption, repeat the command.
     """
     deletes = delete or delete_all
     start = partial(Pull, delete=deletes, delete_all=delete_all, theirs=theirs, published=published, images=images)
