@@ -133,13 +133,10 @@ class RoundRobinSemaphore(Queue):
             self._next().switch()
 
 
-Victim = Callable[["Budget", "ClientConnection"], "ClientConnection | None"]
-
-
 class Budget:
     """Counts the bytes held by connections, and makes room by evicting the one chosen by `victim`."""
 
-    def __init__(self, size: int, victim: Victim):
+    def __init__(self, size: int, victim: "Callable[[Budget, ClientConnection], ClientConnection | None]"):
         self.left = size
         self.victim = victim
         self.held: dict[ClientConnection, int] = {}  # longest without progress first
