@@ -117,8 +117,7 @@ class Postgresql(Engine):
         return iter(result.rows)
 
     def hits(self, digest: bytes) -> Hits:
-        row = self.row(HITS_IN_WINDOW, {"digest": digest})
-        assert row is not None  # The query always returns a row.
+        (row,) = self.rows(HITS_IN_WINDOW, {"digest": digest})
         return Hits._make(row)
 
     def begin(self, wait_seconds: float = 0, clock: Clock = time.time) -> "PostgresTransaction | None":
