@@ -83,5 +83,4 @@ def address(content):
 
 def kept(content):
     """The bytes of an image that are stored."""
-    file = BytesIO(content)
-    return b"".join(images.identify(file, "a")[1].parts(file, images.PART_BYTES))
+    return b"".join(images.identify(BytesIO(content), "a")[1].parts(images.PART_BYTES))

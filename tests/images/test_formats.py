@@ -21,8 +21,7 @@ GROUPS = {"ExifTool", "File", "Composite", "JFIF", "APP14", "PNG", "GIF", "RIFF"
 
 def kept(content: bytes) -> bytes:
     """Return the bytes of a file that are kept."""
-    file = io.BytesIO(content)
-    return b"".join(read_image(file).parts(file, 1000))
+    return b"".join(read_image(io.BytesIO(content)).parts(1000))
 
 
 def frames(content: bytes) -> list[tuple]:

@@ -233,7 +233,7 @@ def test_a_deleted_image_is_gone_with_its_bytes_and_can_be_uploaded_again(client
 
 def test_parts_of_unfinished_uploads_are_deleted_after_a_day(client, database, clock, count, background):
     image = send(client, LARGE).json
-    lost = images.new_upload(database)
+    lost = f"{database.now}_lost"
     for number in range(40):
         database.write(images.add_part, lost, number, b"x")
     kept = count(ImagePart) - 40

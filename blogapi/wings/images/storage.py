@@ -150,7 +150,7 @@ PIECE = Compiled(
 def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
     """Return the image in a file, with the pieces to keep. Raises InvalidImage, UnsupportedImage."""
     image, digest, size = read_image(file), hashlib.sha256(), 0
-    for part in image.parts(file, PART_BYTES):
+    for part in image.parts(PART_BYTES):
         digest.update(part)
         size += len(part)
     image_id = digest.hexdigest()[:32]
@@ -159,28 +159,24 @@ def identify(file: BinaryIO, name: str) -> tuple[StoredImage, ImageFile]:
 
 
 def store(
-    write: Callable[..., Any], image: StoredImage, parts: Iterator[bytes], check: UploadCheck = None
-) -> StoredImage:
-    """Write an image part by part, then its row; return it, or the existing image with the same content.
+    reader: Reader, write: Callable[..., Any], image: StoredImage, kept: ImageFile, check: UploadCheck = None
+) -> tuple[StoredImage, bool]:
+    """Write an image from `identify` part by part, then its row; return it, and whether it is new.
 
     `write` runs an operation in a transaction, like `Database.write`. `check` runs in the last transaction. Raises
     Unavailable.
     """
+    image = image._replace(upload=f"{reader.now}_{secrets.token_hex(8)}")
     stored = None
     try:
-        for number, part in enumerate(parts):
+        for number, part in enumerate(kept.parts(PART_BYTES)):
             write(add_part, image.upload, number, part)
             time.sleep(PAUSE_SECONDS)
         stored = write(add, image, check)
-        return stored
+        return stored, stored.upload == image.upload
     finally:
         if stored is None or stored.upload != image.upload:
             delete_upload(write, image.upload)
-
-
-def new_upload(reader: Reader) -> str:
-    """Return the name of a new upload."""
-    return f"{reader.now}_{secrets.token_hex(8)}"
 
 
 def add_part(tx: Transaction, upload: str, number: int, content: bytes) -> None:

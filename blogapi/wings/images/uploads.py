@@ -21,7 +21,7 @@ from blogapi.storage.errors import RETRY_SECONDS, DiskFull, Unavailable
 from blogapi.wings.forms import FORM, Form, Receive, pieces
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, ImageFile, InvalidImage, UnsupportedImage
-from blogapi.wings.images.storage import PART_BYTES, StoredImage
+from blogapi.wings.images.storage import StoredImage
 
 FORM_BYTES, MAX_PARTS = 64 * 1024, 8  # limits for a form: bytes apart from the file, and parts
 CONTENT_TYPES = f"{FORM} with a part `file`, or an image/* type"
@@ -75,10 +75,10 @@ def disk_errors() -> Iterator[None]:
 
 def store_file(request: Request, sent: Upload) -> tuple[StoredImage, bool]:
     """Store the image in a file; return it, and whether it is new. Raises an HTTPException or Unavailable."""
-    return store_image(request, sent, *identify(request, sent))
+    return store_image(request, *identify(request, sent))
 
 
-def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
+def store_image(request: Request, image: StoredImage, kept: ImageFile) -> tuple[StoredImage, bool]:
     """Store an image from `identify`; return it, and whether it is new."""
     database, limit = request.database, request.service.config.images_mb
     if known := images.find_any(database, image.id):
@@ -90,9 +90,7 @@ def store_image(request: Request, sent: Upload, image: StoredImage, kept: ImageF
             raise exceptions.RequestEntityTooLarge(reason)
 
     check(database)  # checked again at the end, because other uploads may finish meanwhile
-    image = image._replace(upload=images.new_upload(database))
-    stored = images.store(database.write, image, kept.parts(sent.file, PART_BYTES), check)
-    return stored, stored.upload == image.upload
+    return images.store(database, database.write, image, kept, check)
 
 
 def identify(request: Request, sent: Upload) -> tuple[StoredImage, ImageFile]:

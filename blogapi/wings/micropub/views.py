@@ -165,8 +165,8 @@ def create(request: Request, message: Submission) -> Response:
     status = "draft" if request.author.drafts_only else "published"
     fields = new_post.load(entry.post_of(message, urls, now, status))
     index.prepare(request.database, fields["content"])
-    for file, (image, kept) in zip(files, images, strict=True):
-        uploads.store_image(request, file, image, kept)
+    for image, kept in images:
+        uploads.store_image(request, image, kept)
     # Unlike the body, this does not contain the random boundary of a form.
     content = documents.dump([message.properties, [image.id for image, _ in images]])
     key = idempotency.given_or_derived_key(request, content.encode(errors="surrogatepass"))

@@ -15,7 +15,7 @@ from blogapi.documents import each_text
 from blogapi.storage.database import Database, write_patiently
 from blogapi.wings.images import storage as images
 from blogapi.wings.images.formats import EXTENSIONS, MAX_IMAGE_BYTES, InvalidImage, UnsupportedImage
-from blogapi.wings.images.storage import IMAGE_ID, PART_BYTES
+from blogapi.wings.images.storage import IMAGE_ID
 from blogapi.wings.transfer.content import IS_RELATIVE, host_of, with_images
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, real_folders, reason_of
 from blogapi.wings.transfer.items import Note
@@ -144,8 +144,7 @@ class ImageStore:
             if self.dry_run:
                 self._foreseen[image.id] = image.bytes
             else:
-                image = image._replace(upload=images.new_upload(self.database))
-                images.store(partial(write_patiently, self.database), image, kept.parts(file, PART_BYTES))
+                images.store(self.database, partial(write_patiently, self.database), image, kept)
         if fetched_from:
             write_patiently(self.database, images.remember_fetched, fetched_from, image.id)
         self.counts["new" if is_new else "known"] += 1

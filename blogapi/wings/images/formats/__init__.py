@@ -32,7 +32,7 @@ def read_image(file: BinaryIO) -> ImageFile:
         if signature.match(start):
             width, height = read(reader)
             check_size(width, height)
-            return ImageFile(media_type, width, height, reader.pieces)
+            return ImageFile(file, media_type, width, height, reader.pieces)
     reason = ""
     if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
         reason = "; an SVG can run scripts"

@@ -20,20 +20,21 @@ class UnsupportedImage(Exception):
 class ImageFile(NamedTuple):
     """An image in a file: its media type, its size as displayed, and the pieces to keep, in order."""
 
+    file: BinaryIO
     type: str
     width: int
     height: int
     pieces: list[bytes | range]  # new bytes, or the positions of bytes in the file
 
-    def parts(self, file: BinaryIO, size: int) -> Iterator[bytes]:
+    def parts(self, size: int) -> Iterator[bytes]:
         """Yield the kept bytes in parts of `size` bytes; the last one may be shorter."""
         part = bytearray()
         for piece in self.pieces:
             for start in range(0, len(piece), size):
                 content = piece[start : start + size]
                 if isinstance(content, range):
-                    file.seek(content.start)
-                    content = file.read(len(content))
+                    self.file.seek(content.start)
+                    content = self.file.read(len(content))
                 part += content
                 if len(part) >= size:
                     yield bytes(part[:size])
