@@ -107,7 +107,6 @@ def add(tx: Transaction, url: str, events: list[str], secret: str = "", **option
 
 def change(tx: Transaction, webhook_id: int, changes: dict[str, Any]) -> KnownWebhook:
     """Change some fields of a webhook. Raises DoesNotExist."""
-    find(tx, webhook_id)
     if changes:
         tx.execute(Webhook.update(_as_columns(changes)).where(Webhook.id == webhook_id))
     return find(tx, webhook_id)
