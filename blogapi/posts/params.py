@@ -1,6 +1,7 @@
 """The `params` of a post: values for a site's templates, which the service never interprets."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,7 +11,6 @@ from blogapi.text import CONTROL, CONTROL_OR_BREAK, FORBIDDEN, VISIBLE
 MAX_DEPTH = 8
 MAX_VALUES = 500
 MAX_BYTES = 32 * 1024  # size as JSON
-INFINITY = float("inf")
 
 
 class ParamsError(ValueError):
@@ -71,7 +71,7 @@ def _check_scalar(value: Any, place: str) -> None:
         raise ParamsError(place, f"must not contain {FORBIDDEN}")
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
         raise ParamsError(place, "must be within ±2^53, or a string")
-    if isinstance(value, float) and not abs(value) < INFINITY:
+    if isinstance(value, float) and not math.isfinite(value):
         raise ParamsError(place, "must be a finite number")
 
 

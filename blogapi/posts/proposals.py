@@ -12,7 +12,6 @@ RETAGGED = 50  # proposals whose tags are read in one round trip
 
 
 def withdraw(tx: Transaction, proposal_id: int) -> None:
-    """Delete a proposal."""
     tx.execute(Proposal.delete().where(Proposal.id == proposal_id))
 
 

@@ -59,12 +59,10 @@ def params_field(description: str, merges: bool = False) -> fields.Dict:
             raise ValidationError({error.place: [error.reason]}) from None
         return MergePatch(values) if merges else values
 
-    bounds = (
-        "Strings, numbers, booleans, arrays and objects, at most 8 deep, 500 in all, and 32 KiB as JSON. Names have "
-    )
-    bounds += "1 to 64 characters." + " They are merged at every level; null removes a name." * merges
-    invalid = {"invalid": "must be an object"}
-    return fields.Dict(error_messages=NOT_NULL | invalid, post_load=check, **doc(f"{description} {bounds}"))
+    bounds = "Strings, numbers, booleans, arrays and objects, at most 8 deep, 500 in all, and 32 KiB as JSON."
+    names = "Names have 1 to 64 characters." + " They are merged at every level; null removes a name." * merges
+    messages = NOT_NULL | {"invalid": "must be an object"}
+    return fields.Dict(error_messages=messages, post_load=check, **doc(f"{description} {bounds} {names}"))
 
 
 def _text(field: documents.Field) -> Text:
