@@ -26,7 +26,7 @@ class Side(Enum):
     ABSENT = auto()
     SAME = auto()
     CHANGED = auto()
-    REWOUND = auto()  # a post that does not descend from the recorded one: a backup was restored
+    REWOUND = auto()  # a post that is no successor of the recorded one: a backup was restored
 
 
 class Action(Enum):
@@ -70,7 +70,7 @@ LOST = (
 
 
 def decide(local: Side, remote: Side, *, alike: bool = False, lacks: bool = False) -> Action:
-    """Return what to do with a file, whose state is `local`, and its post.
+    """Return what to do with a file and its post.
 
     `alike`: both sides say the same. `lacks`: the file only matches because it omits the field that changed.
     """
@@ -110,7 +110,7 @@ class Comparison:
         now = rfc3339(working.now)
         self.ancestry = Ancestry(self.entries.values(), posts, remote, now)
         self.results = [Result("renamed", name, f"was {old}") for name, old in renames.items()]
-        for failure in working.failures:  # One with the same reason as before is named again, but does not count.
+        for failure in working.failures:  # If nothing about it has changed, it does not count again.
             is_known = working.state.unreadable.get(failure.source) == working.unreadable[failure.source]
             self.results.append(failed(failure, "skipped" if is_known else "failed"))
         self.results += map(failed, assigned.failures)
@@ -120,7 +120,7 @@ class Comparison:
                 working.record_bytes(name)  # Only the spelling has changed.
 
     def chosen(self, names: Iterable[str]) -> list[str]:
-        """Return which of these files the user wants to sync."""
+        """Return the files among these that the user asked to sync."""
         return [name for name in names if not self.working.only or name in self.working.only]
 
     def with_posts(self, names: Iterable[str]) -> Iterator[tuple[str, Post | None]]:
@@ -176,7 +176,7 @@ class Comparison:
         return {field for field in names if all(current[field] != fields.get(field) for fields in known)}
 
     def old_addresses(self, name: str, post: Post) -> set[str]:
-        """Return the names of the images that have another base URL in a file than in its post."""
+        """Return the names of images whose base URL in a file does not occur in its post."""
         if "images" not in post or name not in self.items:
             return set()
         own, images = self.working.image_names(self.items[name].images), images_in(self.items[name].fields)

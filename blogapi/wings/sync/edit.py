@@ -95,13 +95,13 @@ def _params(file: MarkdownFile, old: Mapping[str, Any], new: Mapping[str, Any], 
 
 
 def _values(lines: Sequence[str], places: Mapping[str, int], values: Mapping[str, tuple[Any, Any]]) -> dict[str, str]:
-    """Return the new lines of the names whose values, an old and a new one each, differ."""
+    """Return the new lines of the names whose old and new values differ."""
     changed = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
     return {name: _value(lines[_span(lines, places, name)], name, *pair) for name, pair in changed.items()}
 
 
 def _value(written: Sequence[str], name: str, old: Any, new: Any) -> str:
-    """Return the new lines of a name: `written` are its lines now, with the value `old`. Comments in mappings stay."""
+    """Return the new lines of a name whose present lines `written` have the value `old`. Comments in mappings stay."""
     fresh = block({name: new}) if new not in (None, {}) else ""
     first, *below = [line.removesuffix("\r") for line in written] or [""]
     indent = next(
@@ -141,7 +141,7 @@ def _replaced(text: str, places: Mapping[str, int], changes: Mapping[str, str]) 
 
 
 def _with_comments(old: Sequence[str], new: list[str]) -> list[str]:
-    """Return the new lines of a name in the style of the old ones, with their comments; those of removed items go."""
+    """Return the new lines of a name in the style of the old ones, with the comments of what remains."""
     if not new:
         return []
     # The spelling of the name stays.

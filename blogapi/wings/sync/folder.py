@@ -110,7 +110,7 @@ class Ignored:
         return len({*titles}) == 1
 
     def _find_apart(self, folder: str) -> str:
-        """Return why a folder below this one is kept apart, by its own or by a folder above it."""
+        """Return why a subfolder, or a folder above it, is kept apart; "" if it is not."""
         if folder == ".":
             return ""
         if self.folder.exists(f"{folder}/{STATE}"):
@@ -242,7 +242,7 @@ class WorkingFolder:
         self._put(name, post, own)
 
     def record_post(self, name: str, post: Post) -> None:
-        """Record a post again whose text is as recorded; its file may differ."""
+        """Record an unchanged post again, whatever its file says."""
         self._put(name, post, {key: self.entries[name][key] for key in FILE_FIELDS if key in self.entries[name]})
 
     def _put(self, name: str, post: Post, own: Entry) -> None:
@@ -250,7 +250,7 @@ class WorkingFolder:
         self.state.put(name, kept | own | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
-        """Record the new bytes of a file that means the same, to find it by them once it is renamed."""
+        """Record the new bytes of a file that means the same: they identify it after a rename."""
         self.state.put(name, self.entries[name] | {"sha256": self.sha256[name]})
 
     def image_names(self, files: Collection[str]) -> dict[str, str]:
@@ -263,10 +263,8 @@ class WorkingFolder:
         """Return the result for a file: "conflict" or "failed" if it is left as it is."""
         try:
             return act(name, *arguments)
-        except Conflict as error:
-            return Result("conflict", name, str(error))
         except (NotSynced, *IMAGE_ERRORS) as error:
-            return Result("failed", name, reason_of(error))
+            return Result("conflict" if isinstance(error, Conflict) else "failed", name, reason_of(error))
 
 
 def slug_in(item: Item) -> str:
@@ -276,7 +274,7 @@ def slug_in(item: Item) -> str:
 
 
 def refuse_other_folders(folder: Path, state: SyncState, address: str, moves: bool) -> None:
-    """Raise RemoteError if a folder is part of a synced one, or of another service and not to be moved."""
+    """Raise RemoteError for a folder inside a synced one, or of another service unless it `moves`."""
     if state.remote not in ("", address) and not moves:
         way = f"--move-to {address} connects it with that address"
         raise RemoteError(f"{folder} belongs to {state.remote}: {way}")

@@ -22,7 +22,7 @@ def is_as_recorded(posts: Posts, entry: Entry) -> bool:
 
 
 def place_entries(working: WorkingFolder) -> dict[str, str]:
-    """Keep the entries that can be trusted, each for the file of its post; return the old names of renamed files.
+    """Drop entries that cannot be trusted, and move those of renamed files; return their old names by the new ones.
 
     An entry moves to the file with exactly its bytes if its own file is gone or has moved. Several with the same bytes
     move only to as many files. The entry of a missing file also moves to a new file that names its post or slug.
@@ -42,7 +42,7 @@ def place_entries(working: WorkingFolder) -> dict[str, str]:
     entries.clear()
     for name, entry in before.items():
         new_name = names.get(name, name)
-        while name not in names and new_name in moved:  # Another file took its name, so only the entry is left.
+        while name not in names and new_name in moved:  # Another file took its name: it takes that file's old name.
             new_name = moved[new_name]
         entries[new_name] = entry
     working.state.agree(working.sha256)
@@ -89,9 +89,9 @@ class Assignment:
 
     def __init__(self, working: WorkingFolder, posts: Posts):
         self.entries, self.items, self.exists = working.entries, working.items, working.exists
-        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names by posts
+        self.holders = {identity(entry): name for name, entry in self.entries.items()}  # names of files by posts
         self.post_of = {name: posts.get(identity(entry)) for name, entry in self.entries.items()}
-        self.unclear: dict[str, str] = {}  # why it is unclear whether a new file is one that is gone, for both names
+        self.unclear: dict[str, str] = {}  # messages for new files that may be missing ones, and for these
         self.failures: list[Failure] = []  # of new files for which no slug is left
         self.names: dict[str, str] = {}  # files by the slugs that they keep or get
         self.taken = {post["slug"] for post in posts.values()} - self._keep_slugs()
@@ -105,7 +105,7 @@ class Assignment:
         self._name_files(posts.values())
 
     def _keep_slugs(self) -> set[str]:
-        """Give each recorded file the slug of its post, or the one in its front matter since; return those given up."""
+        """Give each recorded file the new slug in its front matter, else that of its post; return those given up."""
         given_up = set()
         for name, entry in self.entries.items():
             if item := self.items.get(name):
@@ -123,7 +123,7 @@ class Assignment:
         count_of, unheld = Counter(keys.values()), posts.keys() - self.holders.keys()
         named = {name: posts[key] for name, key in keys.items() if count_of[key] == 1 and key in unheld}
         distinct = dict(zip(new, with_distinct_slugs([*new.values()]), strict=True))
-        claimed: set[str] = set()  # slugs of posts that new files were matched with
+        claimed: set[str] = set()  # slugs of posts assigned to new files
         order = {
             name: (name not in named, not entry.is_given, entry.slug not in self.taken) for name, entry in new.items()
         }
@@ -145,7 +145,7 @@ class Assignment:
             self._assign(name, slug, post)
 
     def _chosen(self, entry: SpoolEntry, distinct: str, possible: list[str], claimed: set[str]) -> str:
-        """Return the slug of a new file; "" if none is left, or if the post of this one may have gone to another."""
+        """Return the slug of a new file; "" if none is left, or if another new file may have taken its post."""
         left = [slug for slug in (distinct, *possible) if slug not in self.names]
         if with_post := [slug for slug in possible if slug in left and slug in self.free]:
             return with_post[0 if entry.is_given else -1]
@@ -163,7 +163,7 @@ class Assignment:
                 self.unclear[name] = MOVED.format(old, "this file", post["slug"])
 
     def _name_files(self, posts: Iterable[Post]) -> None:
-        """Choose a file name for each post that has no file."""
+        """Choose a file name for each post without a file."""
         with_file = {post["id"] for post in self.post_of.values() if post}
         for post in posts:
             if post["id"] not in with_file:
@@ -217,7 +217,7 @@ class Ancestry:
 
     @cached_property
     def _may_be_restored(self) -> bool:
-        """Whether a restored backup may be why a post is gone or older than recorded."""
+        """Whether a restored backup may explain posts that are gone or older than recorded."""
         pairs = ((entry, self.posts.get(identity(entry))) for entry in self.entries)
         lost = (entry for entry, post in pairs if not post or post["updated_at"] < entry["updated_at"])
         return not all(map(self._is_proven, lost))

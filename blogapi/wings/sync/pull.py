@@ -97,7 +97,7 @@ class Pull:
     # Contents of files
 
     def _written(self, name: str, post: Post) -> bytes:
-        """Return the new bytes of a file: the old lines with edits or, if that fails, only new lines.
+        """Return the new bytes of a file: edited if possible, else rewritten.
 
         Raises NotSynced if no file can match the post.
         """

@@ -33,10 +33,12 @@ class Push:
     overwrite: bool = False  # also send files whose posts have changed
     recreate: bool = False  # create deleted posts again
     done: dict[str, Result | None] = field(default_factory=dict, init=False)  # None while it waits for another file
-    parked: dict[str, tuple[str, str]] = field(default_factory=dict, init=False)  # old and present slugs of posts
+    parked: dict[str, tuple[str, str]] = field(
+        default_factory=dict, init=False
+    )  # by file: its old and its present slug
 
     def __post_init__(self) -> None:
-        """Find the files to send. Raises RemoteError if it is not allowed."""
+        """Find the files to send. Raises RemoteError if the push is not allowed."""
         comparison, working = self.comparison, self.comparison.working
         self.working, self.entries, self.items, self.remote = working, working.entries, working.items, comparison.remote
         self.by_slug = {post["slug"]: name for name in self.entries if (post := comparison.post_of[name])}
@@ -112,7 +114,7 @@ class Push:
         return {image.encode(): address.encode() for image, address in addresses.items() if address}
 
     def _has_lost_images(self, name: str, current: Post) -> bool:
-        """Return whether a file has not changed but images of its post are now missing."""
+        """Return whether images of an unchanged file are missing now, although its post has them."""
         missing, known = self.items[name].missing, self.entries.get(name)
         if not (missing and known and known["sha256"] == self.working.sha256[name]):
             return False
@@ -146,7 +148,7 @@ class Push:
     # Slugs that files swap
 
     def _free_slug(self, name: str, slug: str) -> None:
-        """Have the post with this slug give it up, if its file does: send that first, unless it waits for this one."""
+        """Free a slug that another file gives up: send that first or, if it waits for this one, rename its post."""
         other = self.by_slug.get(slug, name)
         gives_up = other in self.items and self.comparison.fields(other).get("slug", slug) != slug
         if other == name or not gives_up:

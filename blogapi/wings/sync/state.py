@@ -48,15 +48,15 @@ ENTRY_SCHEMA = EntrySchema()
 
 
 def identity(post: Entry) -> tuple[str, str]:
-    """Return the identity of a post. An id alone is none: other databases, and restored ones, use it again."""
+    """Return the identity of a post. Its id is not enough: other databases and restored ones reuse it."""
     return post["id"], post["created_at"]
 
 
 class SyncState:
-    """The entries of a folder, by the names of files. Changes are appended, so each takes the same short time.
+    """The entries of a folder, by the names of files. A change is only appended, however many there are.
 
-    A state holds only where it was written, because a sync program or a backup can separate it from its files. A copy
-    in the user's state folder shows what was last written here, and `agree` compares the two. A state in a file other
+    A state is valid only where it was written, because a sync program or a backup can separate it from its files. The
+    user's state folder has a copy of what was last written here, and `agree` compares the two. A state in a file other
     than STATE may be in a repository, together with its files. Raises RemoteError if it is damaged.
     """
 
@@ -79,7 +79,7 @@ class SyncState:
             self._compare_with_own(data, status.st_mtime_ns, is_here)
 
     def _compare_with_own(self, data: bytes, time_ns: int, is_here: bool) -> None:
-        """Find out whether the state was written here; if it may not have been, read what was."""
+        """Decide whether the state was written here; if its copy differs, read that."""
         self.is_foreign = not is_here
         with suppress(OSError, RuntimeError, RemoteError):
             file = self._own_file()
