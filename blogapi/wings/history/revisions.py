@@ -136,7 +136,7 @@ def recreate(tx: Transaction, post: Fields, author: Author) -> bytes:
 
 
 def unscheduled(post: Fields, now: str, is_published: bool = False) -> Fields:
-    """Return a post; if its scheduled time has passed, it becomes a draft, or stays published."""
+    """Return a post; if its scheduled time has passed, as a draft or, with `is_published`, as published."""
     has_passed = post["status"] == "scheduled" and post["published_at"] <= now
     changes = {"status": "published"} if is_published else {"status": "draft", "published_at": None}
     return documents.in_order(post | changes) if has_passed else post

@@ -75,7 +75,7 @@ class RevisionSchema(KeptPostSchema):
 def list_revisions(request: Request, post: posts.PostRef) -> Response:
     """List the revisions of a post, newest first.
 
-    A revision is the post as it was before a change. Each is kept for 30 days, at most 50 for each post.
+    A revision is the post as it was before a change. It is kept for 30 days, and a post has at most 50.
     """
     post_id = posts.id_of(request.database, post)
     page = revisions.page(request.database, post_id, **request.query)
@@ -102,7 +102,7 @@ def get_revision(request: Request, post: posts.PostRef, revision: int) -> Respon
 def restore_revision(request: Request, post: posts.PostRef, revision: int) -> Response:
     """Restore a revision of a post.
 
-    Everything becomes what it was except the slug, former slugs, status and dates.
+    Everything is restored except the slug, former slugs, status and dates.
     """
     document = request.database.write(revisions.restore, post, revision, request.author, precondition(request))
     return post_response(request, document)
@@ -136,7 +136,7 @@ def get_trashed_post(request: Request, post: int) -> Response:
 def restore_trashed_post(request: Request, post: int) -> Response:
     """Restore a post from the trash.
 
-    Its id, dates and status return, but a scheduled post whose time has passed becomes a draft. If another post has
+    It keeps its id, dates and status, but a scheduled post whose time has passed becomes a draft. If another post has
     taken its slug, it gets a new one.
     """
     document = request.database.write(revisions.restore_deleted, post, request.author, precondition(request))

@@ -313,7 +313,7 @@ def delete_upload(write: Callable[..., Any], upload: str) -> None:
 
 
 def prune(tx: Transaction) -> int:
-    """Delete some parts of an upload that was left unfinished a day ago; return how many."""
+    """Delete some parts of an upload unfinished for a day; return how many."""
     row = tx.row(OLD_UPLOAD, time=earlier(tx.now, UPLOAD_TIME))
     return delete_parts(tx, row[0]) if row else 0
 

@@ -138,7 +138,7 @@ class FileForm(Form):
         return self.begin_file(part) if part.filename else super().begin(part)
 
     def begin_file(self, part: MultipartSegment) -> Receive:
-        """Begin a file; return what receives its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
+        """Begin a file; return the receiver of its content. Raises BadRequest, ServiceUnavailable, Unavailable."""
         if len(self.files) == self.max_files:
             raise BadRequest(f"body: must have at most {self.max_files} files")
         if not self.files:

@@ -57,7 +57,7 @@ def _is_null(value: Any) -> bool:
 
 
 def _as_time(value: Any) -> Any:
-    """Return a date as text if it counts since 1970, or is in a mapping, as in MkDocs."""
+    """Return a date as text, even a Unix time or a date in a mapping, as in MkDocs."""
     value = value.get("created", value) if isinstance(value, dict) else value
     match = EPOCH.fullmatch(value) if isinstance(value, str) else None
     return datetime.fromtimestamp(int(match[1]), UTC).isoformat() if match else value

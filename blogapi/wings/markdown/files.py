@@ -58,7 +58,7 @@ class MarkdownFile(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How to read front matter: by default, as any program's."""
+    """How to read front matter; by default, it may be from any program."""
 
     program: Program | None = ANY  # None for a request, which must be written for this service
     keeps_others: bool = True  # whether unknown names go to `params`; otherwise, they are errors

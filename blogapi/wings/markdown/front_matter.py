@@ -143,7 +143,7 @@ class YamlReader:
         self.lines: dict[str, int] = {}  # the line of each name
 
     def line(self, mark: Any) -> int:
-        """Return the line in the file; the text begins in line 2. The parser would count other line breaks too."""
+        """Return the line in the file; the text begins in line 2. The parser also counts other line breaks."""
         return bisect_left(self.breaks, mark.index) + 2
 
     def read(self) -> dict[str, Any]:

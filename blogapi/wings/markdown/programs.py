@@ -292,5 +292,5 @@ def recognized_by(header_form: str, names: Iterable[str]) -> Program:
 
 @cache
 def with_date_name(program: Program, name: str) -> Program:
-    """Return the program with this name for the date, for files without any other."""
+    """Return the program so that it also reads the date under this name, in files without another date."""
     return replace(program, field_names={**program.field_names, "published_at": (name.lower(),)}, creation_dates=())

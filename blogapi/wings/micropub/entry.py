@@ -219,7 +219,7 @@ def _deleted(deleted: Mapping[str, list[Any] | None], old: Mapping[str, Any], ta
 def update_of(body: Mapping[str, Any]) -> Update:
     """Return the update in a JSON body, without empty values. Raises ValidationError.
 
-    An optional property that is replaced with nothing is cleared.
+    Replacing an optional property with nothing clears it.
     """
     parts = replaced, added, deleted = [body.get(name, {}) for name in ("replace", "add", "delete")]
     if isinstance(deleted, list) and all(isinstance(name, str) for name in deleted):
