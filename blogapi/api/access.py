@@ -1,4 +1,4 @@
-"""Access: the guard, which requires an API key, counts the request against its limit, and checks the key's scope."""
+"""Access: the guard requires an API key, counts the request against its limit, and checks its scope."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class SelfGuarded(Blueprint):
 
 
 def for_scopes(*scopes: str) -> Callable[[View], View]:
-    """Declare which keys may use a view that is not an operation; by default, only full ones may."""
+    """Declare which keys may use a view that is no operation; by default, only full ones."""
 
     def declare(view: View) -> View:
         vars(view)["scopes"] = scopes
@@ -49,7 +49,7 @@ def is_for_strangers(view: Callable) -> bool:
 
 
 def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
-    """Return the views for other methods at the request's path, if its own method is wrong."""
+    """Return the views at the request's path if its method is wrong."""
     error, routes = request.routing_exception, app.url_map.bind("localhost")
     methods = error.valid_methods or () if isinstance(error, MethodNotAllowed) else ()
     return [app.view_functions[routes.match(request.path, method)[0]] for method in methods]

@@ -49,7 +49,7 @@ class RequestInfo:
 
 
 class Request(flask.Request):
-    """A request with its key, its loaded query, and other state that later stages need."""
+    """A request with its key, its loaded query, and other state for later stages."""
 
     key: KnownKey | None = None  # its valid API key
     quota: Quota | None = None  # its key's remaining quota
@@ -121,7 +121,7 @@ def load_query(schema: Schema, query: str) -> Mapping[str, Any]:
 def load_body(request: Request, check_exists: Callable[[], Any] | None = None) -> dict[str, Any]:
     """Load the body with the operation's schema. Raises ValidationError or an HTTP error.
 
-    `check_exists` raises DoesNotExist if the path names nothing, which takes precedence over an invalid body.
+    An invalid body matters only if the post exists: otherwise, `check_exists` raises DoesNotExist.
     """
     schema = request.operation.body
     assert schema is not None  # because the view reads a body
@@ -151,7 +151,7 @@ def parse_body(request: Request) -> dict[str, Any]:
 
 
 class Unsupported(exceptions.UnsupportedMediaType):
-    """415 with a header that lists what is supported (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
+    """415 with a header that lists the supported values (RFC 9110, section 15.5.16; RFC 5789, section 3.1)."""
 
     def __init__(self, description: str, header: str, supported: str):
         super().__init__(description)

@@ -20,7 +20,7 @@ PRIVATE = "private, no-cache"  # Only the client may cache it, and it must reval
 
 
 class ValidHeaders(datastructures.Headers):
-    """Headers known to be valid, so Werkzeug need not check them."""
+    """Valid headers, so that Werkzeug does not check them."""
 
     def __init__(self, pairs: list[tuple[str, str]]):
         self._list = pairs

@@ -1,4 +1,4 @@
-"""The blueprint of a module's views, which declares their operations together with their routes."""
+"""A blueprint that declares operations together with their routes."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -38,7 +38,7 @@ class Views(Blueprint):
 
             vars(view_of_operation).update(operation=declaration, scopes=declaration.scopes)
             self.add_url_rule(path, view.__name__, view_of_operation, methods=[method])
-            if by_slug != path and method != "PUT":  # A PUT by slug is an operation of its own: it can create a post.
+            if by_slug != path and method != "PUT":  # A PUT by slug is another operation, because it can create a post.
                 self.add_url_rule(by_slug, f"{view.__name__}_by_slug", view_of_operation, methods=[method])
             return view
 

@@ -34,7 +34,7 @@ class Change(NamedTuple):
     post_id: int
     old: Fields
     new: Fields
-    author: Author = Author("")  # nobody publishes a due post
+    author: Author = Author("")  # empty for a due post
     version: int = 0  # the version of `old`
     with_events: bool = True  # False for an import
 

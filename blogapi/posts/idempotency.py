@@ -25,7 +25,7 @@ KEY_NAME = re.compile("[\x21-\x7e]{1,255}")
 class IdempotencyKey(NamedTuple):
     """A client's name for a request, with a hash of its content."""
 
-    client: bytes  # SHA-256 of the name of its API key, which stays when the key is regenerated
+    client: bytes  # SHA-256 of its API key's name, so that it stays when the key is regenerated
     name: str
     request: bytes  # SHA-256 of the body and the query
     is_derived: bool = False  # derived from the content, for a request without the header

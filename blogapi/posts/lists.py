@@ -113,7 +113,7 @@ def time_query(sort: str, status: str | None, by_tag: bool, of_second: bool) -> 
 
 
 def every(reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield every post, newest first, in its current state, with only one in memory at a time.
+    """Yield every post, newest first, and read one at a time.
 
     Raises Unavailable at the end, with the ids of damaged posts, if there are any.
     """

@@ -1,4 +1,4 @@
-"""The schemas of a post, and of the query of a list of posts."""
+"""The schemas of a post, and of the query for a list of posts."""
 
 import re
 import unicodedata
@@ -147,7 +147,7 @@ class NewPostSchema(PostInputSchema):
 class PostChangeSchema(PostInputSchema):
     """A change to a post (RFC 7396): null clears tags and the optional fields except published_at.
 
-    "" clears optional texts, too. Fields left out stay, and so do slug, status and published_at if null.
+    "" also clears optional texts. Fields left out stay, and so do slug, status and published_at if null.
     """
 
     cleared = frozenset(documents.EMPTY)

@@ -1,4 +1,4 @@
-"""Slugs, made from titles and kept unique, and the former slugs of posts, which still lead to them."""
+"""Slugs: made from titles and unique. Former slugs of a post still lead to it."""
 
 import re
 from typing import Any
@@ -51,7 +51,7 @@ NEXT_ID_AND_IS_TAKEN = Compiled(
 
 
 def slug_of(title: str) -> str:
-    """Return a slug for a title or any other text, which is first cut to a title's length."""
+    """Return a slug for a text, of which only the first MAX_TITLE characters count."""
     title = title[:MAX_TITLE]
     if title.isascii() and len(title) <= SLUG_OPTIONS["max_length"] and not DIGITS_AND_COMMA.search(title):
         slug = "-".join(title.translate(ASCII_SLUG).split())  # the same as slugify, but faster

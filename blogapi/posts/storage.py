@@ -212,7 +212,7 @@ def put(
     refuse_former_slug(old, ref)
     check(post.document)
     new = publication.as_put(old, fields, tx.now, slugs.was_public(tx, old, fields))
-    effects.check_permitted(author, old, new)  # also if nothing is written
+    effects.check_permitted(author, old, new)  # even if the post is unchanged
     if is_same(old, new):
         return Put(post, "unchanged")
     return Put(replace(tx, post, old, new, author, with_events=with_events), "updated")

@@ -99,8 +99,7 @@ def create_post(request: Request) -> Response:
 def get_post(request: Request, post: posts.PostRef) -> Response:
     """Get a post, as JSON or as a Markdown file.
 
-    To get the file, prefer `text/markdown` in `Accept`. A former slug of the post works, too; the answer then has a
-    `Content-Location`.
+    To get the file, prefer `text/markdown` in `Accept`. A former slug also works: the answer has a `Content-Location`.
     """
     document = posts.find(request.database, post, request.published_only)
     precondition(request)(document)
@@ -119,7 +118,7 @@ def get_post(request: Request, post: posts.PostRef) -> Response:
     scopes=WRITE_SCOPES,
 )
 def change_post(request: Request, post: posts.PostRef) -> Response:
-    """Change the fields of a post that are in the body.
+    """Change some fields of a post.
 
     A `scheduled` post needs a `published_at` in the future; a `published` one without a date gets the current time.
     """
@@ -166,7 +165,7 @@ def put_post(request: Request, post: str) -> Response:
 def replace_post(request: Request, post: int) -> Response:
     """Replace a post.
 
-    Its slug can change, too; if the body leaves it out, it stays. If the post is already the same, nothing is written.
+    The slug can change; if the body leaves it out, it stays. If the post is already the same, nothing is written.
     The body can also be a Markdown file.
     """
     fields = load_post(request)
