@@ -37,6 +37,15 @@ def test_a_reload_before_the_browser_can_store_anything_shows_what_was_sent_mean
     assert window.browser.execute_script("return window.same")  # The page does not load again and again.
 
 
+def test_a_reload_hands_over_text_that_was_neither_stored_nor_sent(window):
+    window.open(EDIT)
+    window.browser.execute_script("fetch = () => new Promise(() => {}); IDBObjectStore.prototype.put = () => ({})")
+    window.fill(content=" Two.")
+    window.browser.refresh()
+    window.has("One. Two.")
+    assert "Unsaved changes from" in window.notice
+
+
 def test_an_unsaved_new_post_can_be_found_by_its_address_and_in_the_list(window):
     window.open(NEW)
     window.fill(title="Bread", content="Rises.")

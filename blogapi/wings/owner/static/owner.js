@@ -52,10 +52,7 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   field.removeAttribute("name");
   field.after(sent);
   field.labels[0].textContent = field.labels[0].textContent.replace(/\(.*\)/, `(${zone})`);
-  const setTomorrow = () => {
-    show(new Date(new Date().setHours(24 + 8, 0, 0, 0)));
-    changed(field);
-  };
+  const setTomorrow = () => changed(field, show(new Date(new Date().setHours(24 + 8, 0, 0, 0))));
   sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
 }
 
@@ -86,6 +83,10 @@ export const records = {
     return inBrowser((store) => Object.assign(store.get(copy), { onsuccess }));
   },
 };
+// A page hands what it has not sent to the next one in its tab, because a reload can overtake this database.
+export const handOver = (record) => sessionStorage.setItem(copies, JSON.stringify(record));
+const handed = copies && JSON.parse(sessionStorage.getItem(copies));
+handed && [records.set(handed), handOver(null)];
 
 // On the server: a copy of what is typed, which changes no post. The record is deleted once the server has its number.
 export const put = async (record, keepalive = false) => {
@@ -112,4 +113,4 @@ const sendKept = async (each) => {
   const { status, dropped } = await put(each);
   return { each, status, isDropped: (await dropped) !== null };
 };
-export const rescued = copies ? records.all().then((found) => Promise.all((found ?? []).map(sendKept))) : Promise.resolve([]);
+export const rescued = copies ? records.all().then((found) => Promise.all((found ?? [handed].filter(Boolean)).map(sendKept))) : Promise.resolve([]);

@@ -1,6 +1,6 @@
 // The form of a post. What is typed is kept as a copy on the server; the post changes when a button says so.
 import { alarm, bar, clear, content, date, fields, mark, post, saveButton, say, time, typed, upload } from "./form.js";
-import { button, changed, copies, create, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
+import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
 import { openImages } from "./images.js";
 import { openTools } from "./tools.js";
@@ -141,6 +141,7 @@ const leave = () => {
     records.set(typed());
     isResting() ? exchange("sending", keepalive) : put(typed(), keepalive);
   }
+  handOver(isUnsent() ? typed() : null);
 };
 const look = () => state === "idle" && exchange(); // for news
 addEventListener("pagehide", leave);
@@ -148,8 +149,6 @@ addEventListener("pageshow", (event) => event.persisted && !isUnsent() && locati
 addEventListener("online", () => state === "waiting" && exchange());
 addEventListener("visibilitychange", () => (document.visibilityState === "visible" ? look() : leave()));
 setInterval(() => document.visibilityState === "visible" && look(), 10000);
-// A reload can overtake what the page sent as it was left.
-performance.getEntriesByType("navigation")[0].type === "reload" && [1000, 3000, 9000].forEach((delay) => setTimeout(look, delay));
 addEventListener("beforeunload", (event) => {
   state !== "leaving" && ((isUnsent() && !isKept) || editor.isAdding) && event.preventDefault();
 });
