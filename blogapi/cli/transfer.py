@@ -30,7 +30,7 @@ from blogapi.wings.transfer.report import Report
 from blogapi.wings.transfer.sites import PLACEHOLDERS, is_pattern
 from blogapi.wings.transfer.sources import Sources
 
-STATIC_FOLDERS = ("", "static", "public")  # In these, addresses that begin with a slash are looked up.
+STATIC_FOLDERS = ("", "static", "public")  # where addresses that begin with a slash are looked up
 FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 
 

@@ -40,7 +40,7 @@ def backup(engine: Engine, path: Path) -> None:
 
 
 def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count: rows) -> None:
-    """Copy one consistent state of a database to an empty one; all of it or nothing.
+    """Copy one consistent state of a database to an empty one, completely or not at all.
 
     `progress(rows, count)` must return the rows. Raises Unavailable, and OSError for files.
     """
@@ -61,7 +61,7 @@ def copy(source: Engine, target: Engine, progress: Progress = lambda rows, count
 
 def _index_posts(target: Engine, progress: Progress) -> None:
     """Index the posts of a new copy. If this is interrupted, the server continues."""
-    # Only within the block do the models belong to the copy.
+    # The models belong to the copy only within this block.
     with closing(target), target.peewee_db.bind_ctx(BaseModel.__subclasses__()):
         target.open()
         database = Database(target)

@@ -58,14 +58,14 @@ def metrics() -> Response:
 def openapi() -> Response:
     """Return the description of the API."""
     content = description(request.service.config.url or request.address(""))
-    headers = [("Access-Control-Allow-Origin", "*")]  # Tools in a browser read it.
+    headers = [("Access-Control-Allow-Origin", "*")]  # for tools in a browser
     return tagged_response(request, content, hash_of(content), JSON, headers, cache_control="no-cache")
 
 
 @views.get("/docs")
 @for_strangers
 def docs() -> Response:
-    """Show the reference, a page."""
+    """Show the reference page."""
     return send_static(STATIC / "docs.html")
 
 

@@ -12,7 +12,6 @@ from blogapi.posts.params import ParamsError, check_params, is_name
 from blogapi.text import VISIBLE, fold
 from blogapi.wings.markdown.dates import looks_like_date
 from blogapi.wings.markdown.fields import EPOCH
-from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shortened
 from blogapi.wings.markdown.programs import OURS
 from blogapi.wings.markdown.public import (
@@ -23,32 +22,31 @@ from blogapi.wings.markdown.public import (
     why_hidden,
     without_passwords,
 )
-from blogapi.wings.transfer.items import Item, Note, NoteDetails
+from blogapi.wings.transfer.items import Item, Note
 
 
-def shorten(fields: dict[str, Any], file: MarkdownFile) -> dict[Note, NoteDetails]:
-    """Shorten the fields of a post to their limits; return notes on what was cut."""
-    notes: dict[Note, NoteDetails] = {}
+def shorten(item: Item) -> None:
+    """Shorten the fields of a post to their limits, and note what was cut."""
+    fields, notes, line_of = item.fields, item.notes, item.file.line_of
     params = fields.get("params", {})
     for name in SHORT_TEXTS:
         longest = FIELDS[name].max_length
         if len(text := fields.get(name, "")) > longest:
             fields[name] = text[: longest + 1].rpartition(" ")[0].rstrip() or text[:longest]
             params = params | {name: params.get(name, text)}
-            notes.setdefault(Note.LONG_TEXTS, file.line_of(name))
+            notes.setdefault(Note.LONG_TEXTS, line_of(name))
     if tags := fields.get("tags", []):
         distinct: dict[str, str] = {}
         for tag in tags:
             distinct.setdefault(fold(tag[:MAX_TAG]), tag[:MAX_TAG])
         if len(distinct) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
-            notes[Note.MANY_TAGS] = file.line_of("tags")
+            notes[Note.MANY_TAGS] = line_of("tags")
         fields["tags"] = [*distinct.values()][:MAX_TAGS]
     fields["params"] = fitting = _fitting(_with_valid_names(params))
     if not fitting:
         del fields["params"]
     if left_out := [name for name, value in params.items() if (name, value) not in fitting.items()]:
-        notes[Note.LARGE_PARAMS] = file.line_of(left_out[0]), ", ".join(map(shortened, left_out))
-    return notes
+        notes[Note.LARGE_PARAMS] = line_of(left_out[0]), ", ".join(map(shortened, left_out))
 
 
 def _with_valid_names(value: Any) -> Any:
@@ -73,7 +71,7 @@ def _fitting(params: dict[str, Any]) -> dict[str, Any]:
 
 
 NO_INDEX = re.compile(r"noindex\W+(true|yes|on|1)\b|robots\W.{0,100}noindex")  # keeps search engines away
-# Names in params whose values are never a post's text
+# Names of params that never become the text of a post
 NOT_TEXT = re.compile("alias|redirect|canonical|permalink|image|author|avatar|layout|^(path|url)$", re.IGNORECASE)
 ADDRESS = re.compile(r"https?://[^\s<>]+")
 FOR_OTHERS = ("draft", "permalink")  # keep other programs from publishing a scheduled post in a flat file
@@ -128,7 +126,7 @@ def complete(item: Item, now: str, drop: Collection[str]) -> None:
         fields["content"], notes[Note.NO_TEXT] = text, None
     if params := fields.get("params", {}):
         fields["params"] = {name: value for name, value in params.items() if name not in drop}
-    notes |= shorten(fields, file)
+    shorten(item)
     item.created_at = next((time for time in (item.created_at, published_at) if time and time <= now), None)
     if not is_slug(fields["slug"]):
         item.old_paths = (f"/{fields['slug']}", *item.old_paths)
@@ -194,9 +192,8 @@ def _is_date(name: str, value: Any) -> bool:
     if not value or not isinstance(value, str):
         return False
     is_number = EPOCH.fullmatch(value) and DATE_NAME.search(name)
-    is_word = (
-        name.lower() == "date" or (PUBLISHED.search(name) and value.lower() not in OFF) or value.lower() == "published"
-    )
+    word = value.lower()
+    is_word = word == "published" or name.lower() == "date" or (PUBLISHED.search(name) and word not in OFF)
     return bool(looks_like_date(value) or is_number or is_word)
 
 

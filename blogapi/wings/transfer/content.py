@@ -59,7 +59,7 @@ NOT_PORTABLE = {
     Note.HTML: re.compile(r"(?<![\\(])</?[a-z][\w.-]*(?:\s[^<>]*)?/?>", re.IGNORECASE),
     Note.SCRIPTS: re.compile(r"(?<!\\)<(?:script|form)\b", re.IGNORECASE),
 }
-# Matches every text with an image or one of NOT_PORTABLE. The search is fast: each branch begins with a character.
+# Matches every text with an image or one of NOT_PORTABLE, fast because each branch begins with a character.
 MAY_MATTER = re.compile(
     r"!\[|</?[A-Za-z]|\{[{%]|\[(?:\[|gallery\b|/[a-z]|[a-z][\w-]*\s+[\w-]+=|[^\[\]\n]+\]:)"
     r"|\]\(<?(?![A-Za-z]+:)[^\s()]+\.[A-Za-z]|import (?<=^import )",
@@ -114,7 +114,7 @@ def with_images(
 
 
 def without_controls(fields: dict[str, Any]) -> dict[Note, None]:
-    """Remove control characters from the texts of a post; return a note if there were any."""
+    """Remove control characters from the fields of a post; return a note if there were any."""
     cleaned: dict[str, Any] = {name: _clean(fields[name]) for name in TEXTS if name in fields}
     cleaned |= {name: CONTROL_OR_BREAK.sub(" ", fields[name]).strip() for name in LINES if name in fields}
     if all(fields[name] == value for name, value in cleaned.items()):

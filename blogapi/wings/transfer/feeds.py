@@ -143,17 +143,17 @@ def read_posts(path: Path, zone: tzinfo = UTC) -> Iterator[ExportedPost | LeftOu
 
 def _feed_post(entry: Element, zone: tzinfo) -> ExportedPost:
     links = [link for link in entry.iterfind("{*}link") if link.get("rel", "alternate") == "alternate"]
-    dates = [*filter(None, (child_text(entry, name) for name in ("pubDate", "published", "date", "updated")))]
+    dates = [child_text(entry, name) for name in ("pubDate", "published", "date", "updated")]
     html = child_text(entry, "encoded") or _html(entry.find("{*}content")) or _html(entry.find("{*}description"))
     summary = _html(entry.find("{*}summary"))
     author = child_text(entry, "creator") or child_text(entry, "author/{*}name") or child_text(entry, "author")
     terms = [child.get("term") or child.text or "" for child in entry.iterfind("{*}category")]
     return _post(
         values={"draft": child_text(entry, "control/{*}draft")},
+        dates=dates,
+        zone=zone,
         link="".join(link.get("href") or link.text or "" for link in links[:1]).strip(),
         title=text_of(child_text(entry, "title")),
-        when=next(filter(None, (rfc3339_or_empty(text, zone) for text in dates)), ""),
-        date_text=next(iter(dates), ""),
         html=html or summary,
         excerpt=text_of(summary) if html else "",
         tags=terms,
@@ -171,11 +171,13 @@ def _html(element: Element | None) -> str:
     return "".join((element.text or "", *children)).strip()
 
 
-def _post(link: str, when: str, date_text: str, values: dict[str, Any], **fields: Any) -> ExportedPost:
-    path = urlsplit(link).path
+def _post(values: dict[str, Any], dates: list[str], zone: tzinfo, link: str, **fields: Any) -> ExportedPost:
+    """Return a published post. The first of its dates that can be read counts."""
+    path, dates = urlsplit(link).path, [*filter(None, dates)]
     slug = path.rstrip("/").rpartition("/")[2].removesuffix(".html")
+    when = next(filter(None, (rfc3339_or_empty(text, zone) for text in dates)), "")
     fields |= {"slug": slug if is_slug(slug) else "", "status": "published", "published_at": when}
-    return ExportedPost(link or fields["title"], fields, date_text=date_text, paths=(path,), values=values)
+    return ExportedPost(link or fields["title"], fields, date_text=next(iter(dates), ""), paths=(path,), values=values)
 
 
 def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
@@ -190,8 +192,8 @@ def read_json_feed(feed: dict[str, Any]) -> Iterator[ExportedPost | LeftOut]:
             values=item,
             link=texts["url"],
             title=texts["title"],
-            when=rfc3339_or_empty(texts["date_published"] or texts["date_modified"]),
-            date_text=texts["date_published"] or texts["date_modified"],
+            dates=[texts["date_published"] or texts["date_modified"]],
+            zone=UTC,
             html=texts["content_html"],
             content="" if texts["content_html"] else texts["content_text"],
             excerpt=texts["summary"],

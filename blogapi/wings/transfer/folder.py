@@ -129,7 +129,7 @@ MAX_RATIO = 200  # limit for the ratio of these bytes to those of the archive
 
 @contextmanager
 def unpacked(paths: Iterable[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield the given paths by the paths to read: that of a zip archive by a temporary folder with its files.
+    """Yield the given paths, keyed by the paths to read: for a zip archive, a temporary folder with its files.
 
     An archive that is damaged or too large is not unpacked.
     """
@@ -185,7 +185,7 @@ class Folder:
         return Folder(self.path / name, self)
 
     def state(self, name: str) -> os.stat_result:
-        """Return the stat result of a file, or of a link itself."""
+        """Return the stat result of a file, without following links."""
         return os.stat(name, dir_fd=self.file, follow_symlinks=False)
 
     def open(self, name: str, mode: str) -> IO[bytes]:

@@ -74,7 +74,7 @@ READABLE = (*MARKDOWN_SUFFIXES, *READERS)
 
 
 def is_part(path: Path) -> bool:
-    """Return whether the name of a file is that of a file in an export of several files."""
+    """Return whether a file belongs to an export of several files, by its name."""
     return path.name == platforms.POSTS_TABLE or bool(platforms.MEDIUM_FILE.fullmatch(path.name))
 
 

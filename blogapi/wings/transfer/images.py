@@ -190,7 +190,7 @@ class Placement:
         return notes | ({Note.LOST_IMAGES: None} if self.is_lost else {})
 
     def _stored(self, *addresses: str) -> str:
-        """Return the new address of the image at the first of these addresses that leads to a file; else ""."""
+        """Return the new address of the first image found at these addresses, or ""."""
         files = (self.images.find(address, self.folders) for address in addresses) if self.images else ()
         return self._use(next(filter(None, files), None))
 
@@ -200,7 +200,7 @@ class Placement:
         return new_address
 
     def _placed(self, address: str) -> str:
-        """Return the new address of an image, or else an absolute one; count its host if it is another's."""
+        """Return the new address of an image, or an absolute one; count its host unless it is this service."""
         if new_address := self._stored(address):
             return new_address
         if IS_RELATIVE.match(address):
@@ -211,7 +211,7 @@ class Placement:
         return address
 
     def _absolute(self, address: str) -> str:
-        """Return the URL of an image on the old site; the address itself if that is not known."""
+        """Return the URL of an image on the old site; without `site`, the address as it is."""
         if not self.site or address.startswith("{"):
             return address
         below = "/".join(self.folders[0].parts[len(self.top.parts) :]) if self.top else ""

@@ -40,7 +40,7 @@ def inherited_by(path: Path, bound: Path, site: Site, tags: Iterable[str]) -> It
 
 
 def is_settings(file: Path) -> bool:
-    """Return whether a file is read for its settings or values, so that the report must not call it unread."""
+    """Return whether a file is read for its settings or values; the report does not list such files."""
     names = (*(name.format(file.parent.name) for name in ANY.data_files), *EXCLUDING_FILES)
     return any(f"/{file}".endswith(f"/{name}") for name in names) or (
         file.with_suffix(".md").is_file() and file.suffix in (".json", ".yaml", ".yml")
@@ -98,10 +98,10 @@ def _literals(script: str) -> dict[str, str]:
     return {name: value.strip("\"'") for name, value in LITERAL.findall(script)}
 
 
-def values_of_file(path: Path, roots: tuple[str, ...], data: Path) -> dict[str, Any] | None:
+def values_of_file(path: Path, roots: tuple[str, ...]) -> dict[str, Any]:
     """Return the values for a file in the data of its folder, as in Harp. Raises DataError."""
-    values = read_data(data, roots).get(path.stem.lower())
-    return values if isinstance(values, dict) else None
+    data = [read_data(file, roots).get(path.stem.lower()) for file in files_in(path.parent, [HARP_DATA])]
+    return next(iter(mappings(data)), {})
 
 
 def _of_site(site: Site, tags: set[str]) -> Iterator[Inherited]:

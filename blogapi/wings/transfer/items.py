@@ -24,7 +24,7 @@ MADE_TITLE = "add a `title` for another"
 
 
 class Note(StrEnum):
-    """A note on posts: its name, the beginning of its line in the report, and what to know or do."""
+    """A note on posts: its name, the beginning of its line in the report, and advice."""
 
     HIDDEN = "hidden", "Kept as drafts:", "something hides them; publish those that may be read"
     NOT_PUBLISHED = "not published", "Drafts with a date:", "nothing says they were public; --publish publishes them"
@@ -103,7 +103,7 @@ class ExportedPost:
     # Fields of a post as in JSON, with `html` in place of `content`. Empty ones, and empty params, do not count.
     fields: dict[str, Any]
     kind: str = "post"  # or "page"
-    created_at: str = ""  # RFC 3339, if it is not the date of publication
+    created_at: str = ""  # RFC 3339; if empty, the date of publication
     date_text: str = ""  # the date of publication, as written
     paths: tuple[str, ...] = ()  # its addresses, the current one first
     values: Mapping[str, Any] = field(default_factory=dict)  # whatever may say that it was hidden
@@ -122,7 +122,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, error: OSError | MarkdownError) -> "Failure":
-        """Return the failure to read a file."""
+        """Describe why a file cannot be read."""
         if isinstance(error, MarkdownError):
             return cls(str(path), error.line, error.reason)
         reason = "no such file or folder" if isinstance(error, FileNotFoundError) else error.strerror

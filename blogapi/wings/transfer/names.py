@@ -13,7 +13,6 @@ from blogapi.documents import MAX_FORMER_SLUGS, is_slug
 from blogapi.posts.slugs import slug_of
 from blogapi.text import VISIBLE
 from blogapi.wings.markdown.dates import datetime_of, rfc3339_or_empty
-from blogapi.wings.markdown.files import MarkdownFile
 from blogapi.wings.markdown.front_matter import shown
 from blogapi.wings.markdown.programs import ALIAS_NAMES, PERMALINK_NAMES, STYLES, Program
 from blogapi.wings.transfer.items import Failure, Item, Note
@@ -95,33 +94,31 @@ def title_from_text(content: str) -> str:
     return short.rstrip(" .,;:") if VISIBLE.search(short) else ""
 
 
-def infer(
-    file: MarkdownFile, path: Path, folders: tuple[str, ...], top: str, address: str, zone: tzinfo, publish: bool
-) -> tuple[str, list[Note]]:
-    """Infer the fields that front matter leaves out. A date publishes a post only with `publish`.
+def infer(item: Item, path: Path, folders: tuple[str, ...], top: str, address: str, publish: bool) -> str:
+    """Infer the fields that front matter leaves out; return the name of the file without a leading date.
 
-    Return the name of the file without a leading date, and notes on the title and the status.
+    `top` is the name of the given folder. A date publishes a post only with `publish`.
     """
-    fields, program, notes = file.fields, file.program, []
+    file, fields, program = item.file, item.fields, item.file.program
     if program.names_have_tags and (match := TAGS_IN_NAME.match(path.stem)):
         fields["tags"] = [*fields.get("tags", ()), *TAG_IN_NAME.findall(match[0])]
         path = path.with_name(path.name[match.end() :])
-    name, day = name_and_date(path, folders, address, program, zone)
+    name, day = name_and_date(path, folders, address, program, item.zone)
     fields.setdefault("slug", unquote(split_address(address)[1]) or shown(name))
     if not fields.get("title"):
         is_in_name = program.titles_from_names or any(map(str.isspace, name))
         fields["title"], note = title_of("" if is_in_name else fields["content"], shown(name))
-        notes.append(note)
+        item.notes[note] = None
     if day and not file.is_exported:
         fields.setdefault("published_at", day)
-    _add_time(fields, file.others.get("time"), zone)
+    _add_time(fields, file.others.get("time"), item.zone)
     if DRAFT_FOLDERS & {folder.lower() for folder in (top, *folders)} and not file.is_exported:
         fields.setdefault("status", "draft")
     elif "published_at" in fields and publish:
         fields.setdefault("status", "published")
     elif "published_at" in fields and "status" not in fields:
-        notes.append(Note.NOT_PUBLISHED)
-    return name, notes
+        item.notes[Note.NOT_PUBLISHED] = None
+    return name
 
 
 def _add_time(fields: dict[str, Any], time: Any, zone: tzinfo) -> None:
@@ -250,7 +247,7 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def former_slugs(aliases: Iterable[str], addresses: Iterable[str]) -> list[str]:
-    """Return the slugs at the end of older addresses, if those are in the same folder as a current address."""
+    """Return the slugs in older addresses that differ from a current address only in the last segment."""
     folders = {split_address(address)[0] for address in addresses}
     return [slug for folder, slug in map(split_address, aliases) if folder in folders and is_slug(slug)]
 
@@ -264,7 +261,7 @@ def path_of(value: Any) -> str:
 
 
 def address_of_file(path: Path, folders: tuple[str, ...]) -> str:
-    """Return the address of a file in these folders of a site; in Hugo, in its folders below `content`."""
+    """Return the address of a file in these folders of a site. In Hugo, the folders below `content` count instead."""
     parts = path.absolute().parts[:-1]
     if "content" in parts:
         folders = parts[len(parts) - parts[::-1].index("content") :]

@@ -23,11 +23,9 @@ from blogapi.wings.transfer.items import ExportedPost, LeftOut
 
 MAX_EXPORT_BYTES = 128 * 1024 * 1024  # An export is parsed as a whole.
 SITE = "__GHOST_URL__"  # Ghost's placeholder for the address of the site
+COVER_NAMES = ("feature_image_alt", "feature_image_caption")
 # Values that only the templates of a site use
-TEMPLATE_NAMES = (
-    *("canonical_url", "meta_title", "meta_description", "visibility"),
-    *("feature_image_alt", "feature_image_caption"),
-)
+TEMPLATE_NAMES = ("canonical_url", "meta_title", "meta_description", "visibility", *COVER_NAMES)
 # How text begins in Ghost's formats other than HTML
 TEXT_STARTS = {"lexical": r'"text":"[^"]', "mobiledoc": r'\[0,\[[\d,]*\],\d+,"[^"]'}
 

@@ -57,7 +57,7 @@ class Report:
         say(text, err)
 
     def add(self, outcome: str, checked: Checked) -> None:
-        """Count a result and write its redirects. Print the reasons of a failure and, in a dry run, every result."""
+        """Count a result and write its redirects. Print why it failed; in a dry run, print every result."""
         self.outcomes[outcome] += 1
         if not isinstance(checked, Item):
             for reason in checked:
@@ -104,7 +104,7 @@ class Report:
 
 
 def say(text: str, err: bool = True) -> None:
-    """Print a line, and remove a progress bar."""
+    """Print a line in place of a progress bar."""
     if sys.stderr.isatty():
         click.echo(CLEAR_LINE, err=True, nl=False)
     click.echo(shown(text), err=err)

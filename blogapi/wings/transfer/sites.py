@@ -17,7 +17,7 @@ from blogapi.wings.markdown.programs import ANY, PROGRAMS, STYLES, Program
 from blogapi.wings.transfer.folder import DataError, exists, read_data, read_text, real_folders
 from blogapi.wings.transfer.names import NO_DATE
 
-# Folders that are often given in place of their site; its configuration is in a folder above them
+# Often given in place of their site, whose configuration is in a folder above
 SITE_PARTS = {"_posts", "_drafts", "content", "source", "src"}
 ASSIGNED = re.compile(r"^(\w+)[ \t]*=(?!=)[ \t]*(?:([\"'])(.*?)\2|(\{[^{}]{0,3000}\}|.*))", re.MULTILINE)
 CONFIG_FILES = tuple(dict.fromkeys(config for program in PROGRAMS for config in program.config_files))
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 
 
 def bound_of(top: Path) -> Path:
-    """Return the given folder, or that of its site. The configuration is looked for up to there."""
+    """Return the given folder, or that of its site: the highest one whose configuration counts."""
     top = Path(os.path.abspath(top))
     while top.name in SITE_PARTS or (top.name in PARTS_BELOW_PARTS and top.parent.name in SITE_PARTS):
         top = top.parent
@@ -76,7 +76,7 @@ def bound_of(top: Path) -> Path:
 
 @cache
 def roots_of(bound: Path) -> tuple[str, ...]:
-    """Return the folder as `open_below` takes it."""
+    """Return the roots for `open_below`: this folder alone."""
     return real_folders([bound])
 
 
@@ -127,7 +127,7 @@ def _site(program: Program, folder: Path, config: Path, values: Mapping[str, Any
 
 
 def _pattern_of(program: Program, values: Mapping[str, Any]) -> str:
-    """Return the permalink pattern in a configuration, or else that of the program; "" if it has none."""
+    """Return the permalink pattern in a configuration, or else the default of the program."""
     places: list[Any] = [values]
     if "_posts" in program.post_folders:  # In Jekyll, more specific settings take precedence.
         places.append(collections_in(values).get("posts"))
@@ -163,12 +163,12 @@ def folders_up_to(bound: Path, folder: Path) -> Iterator[Path]:
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the mappings in a list; for a single mapping, a list with it alone."""
+    """Return a mapping, or the mappings in a list, as a list."""
     return [element for element in (value if isinstance(value, list) else [value]) if isinstance(element, dict)]
 
 
 def collections_in(values: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the options of each of Jekyll's collections in a configuration, which may be a list of names."""
+    """Return the options of Jekyll's collections, by name. A configuration may list only the names."""
     collections = values.get("collections")
     if isinstance(collections, list):
         return {str(name): {} for name in collections}

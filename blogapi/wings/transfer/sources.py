@@ -25,7 +25,7 @@ from blogapi.wings.transfer.content import without_controls
 from blogapi.wings.transfer.folder import MARKDOWN_SUFFIXES, open_below, read_text, real_folders
 from blogapi.wings.transfer.formats import BY_PATH, NOT_AN_EXPORT, READABLE, READERS, advice_on, is_part
 from blogapi.wings.transfer.images import LocalImages, Placement
-from blogapi.wings.transfer.inherited import HARP_DATA, inherited_by, is_settings, values_of_file
+from blogapi.wings.transfer.inherited import inherited_by, is_settings, values_of_file
 from blogapi.wings.transfer.items import ExportedPost, Failure, Item, LeftOut, Note, NoteDetails
 from blogapi.wings.transfer.names import SpoolEntry, TakenAddresses, valid_slug, with_distinct_slugs
 from blogapi.wings.transfer.sites import Site, bound_of, files_in, site_of
@@ -62,7 +62,7 @@ def files_below(
 
 
 def why_not_entered(folder: Path) -> str:
-    """Return the kind of a folder that is not entered; "" for any other."""
+    """Return the kind of a folder to leave out; "" for any other."""
     if folder.name.startswith("."):
         return "folder beginning with a dot"
     if folder.name in NOT_ENTERED or (folder.name == TEMPLATES and any(files_in(folder.parent, HUGO_CONFIGS))):
@@ -91,7 +91,7 @@ def _file(
 
 
 MAX_ADVISED = 100  # advice is based on at most this many files of each kind
-# Where the text for members only begins, in WordPress and Ghost
+# The beginning of members-only text, in WordPress and Ghost
 PAYWALL = re.compile(
     r"<!-- ?(?:wp:)?[\w/-]*(?:premium-content|paywall|members?-only|restrict|subscriber)[\w/-]*"
     r"|\[(?:[\w-]*(?:restrict|member|paywall|premium|subscriber|protected)[\w-]*|private|hide)\b[^\]\n]{0,40}",
@@ -121,7 +121,7 @@ class Sources:
     date_from: str = ""  # the name in front matter that dates posts without a date
     zone: tzinfo = UTC  # time zone for times without an offset, unless the site's configuration names another
     skip: Callable[[Path], str] = lambda path: ""  # returns the kind of a Markdown file to leave out, else ""
-    is_movable: bool = False  # whether slugs must not depend on where the folder is, or on other files
+    is_movable: bool = False  # whether slugs depend on neither the place of the folder nor other files
     check: Callable[[bytes], None] = lambda data: None  # raises MarkdownError for bytes that are not a post
     sha256: dict[str, str] = field(default_factory=dict, init=False)  # hash of each Markdown file, by its path
     left_out: Counter[str] = field(default_factory=Counter, init=False)  # counts by kind
@@ -176,7 +176,7 @@ class Sources:
                 self.left_out[result.kind] += 1
 
     def _read(self, path: Path, top: Path, roots: tuple[str, ...]) -> Iterator[Item | Failure]:
-        """Read a file in one of the folders `roots`; only once if several paths lead to it."""
+        """Read a file in one of the folders `roots`, only once if several paths lead to it."""
         is_link = path.is_symlink()
         resolved = os.path.realpath(path) if is_link else os.path.join(self.real_folder(path.parent), path.name)
         if resolved in self.files:
@@ -202,7 +202,7 @@ class Sources:
             yield Failure.of(path, MarkdownError(f"not read, as this is {way}") if is_helpful else error)
 
     def advice(self) -> Iterator[str]:
-        """Yield what to do with files that were not read, once for each kind."""
+        """Yield advice on the files that were not read, once for each format."""
         files = [Path(path) for paths in self.unread.values() for path in paths[:MAX_ADVISED]]
         ways = {way: file for file in files if file.is_file() and (way := advice_on(file))}
         yield from (f"{file}: {way}" for way, file in ways.items())
@@ -222,14 +222,13 @@ class Sources:
                 yield self._item_of_export(path, post)
 
     def item_of(self, data: bytes, path: Path, top: Path) -> Item | None:
-        """Return the post in a Markdown file below `top`; None if it was in the trash. Raises MarkdownError."""
+        """Return the post in a Markdown file below `top`; None if it is in the trash. Raises MarkdownError."""
         place, bound = Path(os.path.abspath(path)), bound_of(top)
         site = site_of(place.parent, bound, self.zone)
         self.recognized |= {site.recognized: None} if site.recognized else {}
         self.unread_settings |= {site.unread: None} if site.unread else {}
-        file = parse(
-            self._with_meta(data, path), ReadOptions(program=site.program, zone=site.zone, date_from=self.date_from)
-        )
+        options = ReadOptions(program=site.program, zone=site.zone, date_from=self.date_from)
+        file = parse(self._with_meta(data, path), options)
         if file.program not in (site.program, OURS):
             self.recognized[f"{file.program.name}, by the names in front matter"] = None
         if file.fields.get("status") == "trash":
@@ -246,41 +245,35 @@ class Sources:
         return item
 
     def _with_meta(self, data: bytes, path: Path) -> bytes:
-        """Return the bytes of a file, preceded by the headers in a file next to it, as in Nikola and Harp."""
+        """Return the bytes of a file after the headers in the file beside it, as in Nikola and Harp."""
         if data.startswith((b"---", b"+++", b"..")):
             return data
         beside, roots = path.with_suffix(".meta"), self.roots or real_folders([path.parent])
         if os.path.isfile(beside):  # Its name may be too long.
             self.taken.add(os.path.realpath(beside))
             return read_text(beside, roots).rstrip().encode() + b"\n\n" + data
-        own = next(map(partial(values_of_file, path, roots), files_in(path.parent, [HARP_DATA])), None)
-        return json.dumps(own).encode() + b"\n\n" + data if own else data
+        values = values_of_file(path, roots)
+        return json.dumps(values).encode() + b"\n\n" + data if values else data
 
     def _inferred(
         self, file: MarkdownFile, path: Path, top: Path, folders: tuple[str, ...], site: Site
     ) -> tuple[Item, str]:
-        """Return the post in a file, completed from its name and folders, and the file's name without a date."""
+        """Return the post in a file, completed from its name and folders, and that name without a date."""
         address = next(iter(names.read_paths(file.others)[0]), "")
         placed = Path(*folders, path.name) if self.is_movable else path.absolute().relative_to("/")
-        plain = site.without_language(placed)
         publish = self.publish or site.program.publishes_by_date or file.is_exported
-        name, notes = names.infer(file, plain, folders, top.absolute().name, address, site.zone, publish)
-        item = Item(
-            str(path),
-            file.fields,
-            file.created_at,
-            file,
-            own_path="/".join(("", *_meaningful(folders), name)),
-            notes={**without_controls(file.fields), **dict.fromkeys(notes)},
-            parents=_meaningful(placed.parts[: -2 if path.stem.partition(".")[0] in site.program.index_names else -1]),
-            zone=site.zone,
-            slug_prefix=names.language_of(path, file.values) or names.split_address(address)[0],
-        )
+        item = Item(str(path), file.fields, file.created_at, file, zone=site.zone)
+        name = names.infer(item, site.without_language(placed), folders, top.absolute().name, address, publish)
+        item.own_path = "/".join(("", *_meaningful(folders), name))
+        is_index = path.stem.partition(".")[0] in site.program.index_names
+        item.parents = _meaningful(placed.parts[: -2 if is_index else -1])
+        item.slug_prefix = names.language_of(path, file.values) or names.split_address(address)[0]
+        item.notes = {**without_controls(item.fields), **item.notes}
         item.notes |= {Note.TIME_ZONES: None} if site.is_zone_unknown else {}
         return item, name
 
     def _judge(self, item: Item, place: Path, bound: Path, site: Site) -> None:
-        """Make a post a draft if its file, its folders or its site hide it; note dates that are not understood."""
+        """Make a post a draft if its file, its folders or its site hide it; note dates that were not read."""
         values, inherited = item.file.values, []
         if item.file.is_exported:  # The status is the post's own; its folder and `params` do not count.
             values = {name: value for name, value in values.items() if name != "params"}
@@ -311,8 +304,7 @@ class Sources:
         notes |= without_controls(fields)
         html = fields.pop("html", "")
         try:
-            if html:
-                fields["content"] = markdown_of(html)
+            fields |= {"content": markdown_of(html)} if html else {}
         except MarkdownError as error:
             return Failure(source, None, error.reason)
         if "title" not in fields:

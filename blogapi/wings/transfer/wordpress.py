@@ -127,7 +127,7 @@ def _renamed(link: str, slug: str, old: str) -> str:
 
 
 def _params(item: Element, meta: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the values that only the templates of a site use: the author, those of plugins and so on."""
+    """Return the values that only the templates of a site use, such as the author and values of plugins."""
     values: dict[str, list[str]] = {}
     for name, value in meta:
         if name[:1] not in ("", "_") and name != "footnotes":
