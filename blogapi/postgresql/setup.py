@@ -22,7 +22,7 @@ FETCHED_ROWS = 20  # rows in memory at a time during a copy; a post can be 4 MB
 
 
 class PostgresContents(Contents):
-    """The contents of a PostgreSQL database, over a connection with an open transaction."""
+    """A PostgreSQL database, over a connection with an open transaction."""
 
     # Not information_schema, which hides what this user has no rights to, as if the database were empty.
     find_tables = (

@@ -24,7 +24,7 @@ SECTION = re.compile(r"^-- On (\w+)\n\n", re.MULTILINE)  # the heading of the st
 TABLE = re.compile(r"^CREATE TABLE (\w+) ", re.MULTILINE)
 # A statement that sets up SQLite's index
 INDEX_SETUP = re.compile(r"(?:CREATE VIRTUAL TABLE|INSERT INTO) search ")
-# Marks all posts to be indexed while the service runs
+# Marks all posts as not indexed; the running service indexes them
 REBUILD = "INSERT INTO search_rebuild SELECT max(id) + 1 FROM post HAVING max(id) > 0"
 # Fills the tables that are derived from others
 FILL = (
@@ -59,14 +59,14 @@ def section(text: str, engine: str) -> tuple[str, str]:
 
 
 class Contents(ABC):
-    """The contents of a database of any version, which this can set up, upgrade and copy."""
+    """A database of any version, to set up, upgrade or copy. Each engine has a subclass."""
 
     execute: Execute
     last_ids: dict[str, int]  # the highest id ever used in each table; new ids follow it
     # Queries for the names of tables and views, and for the UNICODE that all words were indexed with
     find_tables: str
     find_unicode: str
-    # Statements that store the version of the tables, in place of {}, and UNICODE
+    # Statements that store the version of the tables ({}) and UNICODE (?)
     store_version: str
     store_unicode: str
 
@@ -160,7 +160,7 @@ class Contents(ABC):
 
 
 class SqliteContents(Contents):
-    """The contents of a SQLite database, over a connection in autocommit mode."""
+    """A SQLite database, over a connection in autocommit mode."""
 
     find_tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
     find_unicode = "SELECT unicode FROM search_made"
