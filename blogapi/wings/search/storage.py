@@ -112,7 +112,7 @@ class Order(NamedTuple):
 def rows_query(sort: str, status: str | None, part: str, by_tag: bool) -> Compiled:
     """Return the query for a page, with the parameters limit, key, id, after, max_read and those of the words."""
     lists = [f"status = '{listed}'" for listed in ([status] if status else STATUSES)]
-    if sort == "published_at":
+    if sort in ("published_at", "updated_at"):  # The owner's page searches by the latest change.
         # PostgreSQL's index needs a range.
         follows = f"({sort}, id) < (:key, :id) AND {sort} >= :after AND {sort} <= :key"
         order = Order(lists, sort, f"{sort} DESC, id DESC", follows, True)
