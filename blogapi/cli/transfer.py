@@ -37,8 +37,8 @@ FOLDER_PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 def pattern(value: str) -> str:
     """Return a permalink pattern."""
     if value and not is_pattern(value):
-        names = ", ".join(f":{name}" for name in sorted(PLACEHOLDERS))
-        raise click.BadParameter(f"must be one of {', '.join(STYLES)}, or have some of {names}")
+        placeholders = ", ".join(f":{name}" for name in sorted(PLACEHOLDERS))
+        raise click.BadParameter(f"must be one of {', '.join(STYLES)}, or have some of {placeholders}")
     return value
 
 

@@ -235,12 +235,12 @@ class Placement:
         text = Path(name).stem if SIZE.fullmatch(label) else label or Path(name).stem
         return new_address and f"![{text}]({new_address})"
 
-    def _exported(self, images: LocalImages, match: re.Match[str]) -> str:
+    def _exported(self, local: LocalImages, match: re.Match[str]) -> str:
         """Return the new address of an image whose address an export wrote."""
-        new_address = self._stored(match["path"])
-        if not new_address and match["service"] == f"{images.url}/" and not images.is_stored(Path(match["path"]).stem):
+        path, new_address = match["path"], self._stored(match["path"])
+        if not new_address and match["service"] == f"{local.url}/" and not local.is_stored(Path(path).stem):
             self.is_lost = True
-            self.missing[match["path"]] = None
+            self.missing[path] = None
         return new_address or match[0]
 
 

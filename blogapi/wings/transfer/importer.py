@@ -107,13 +107,13 @@ def with_stored_images(store_image: Callable[[str], None], post: Checked) -> Che
     return post
 
 
-def _result(put: Callable[[Any, Item], str], reader: Reader, checked: Checked) -> ImportResult:
-    if isinstance(checked, list):
-        return "failed", checked
+def _result(put: Callable[[Any, Item], str], reader: Reader, post: Checked) -> ImportResult:
+    if isinstance(post, list):
+        return "failed", post
     try:
-        item = with_former_slugs(reader, checked)
+        item = with_former_slugs(reader, post)
         return put(reader, item), item
     except (Rejected, Damaged) as error:  # Nothing was written.
-        line_of = checked.file.line_of
+        line_of = post.file.line_of
         line = line_of(error.field) or line_of("status") if isinstance(error, Rejected) else None
-        return "failed", [Failure(checked.source, line, str(error))]
+        return "failed", [Failure(post.source, line, str(error))]
