@@ -34,7 +34,7 @@ class Routes(MapAdapter):
 @lru_cache(maxsize=256)
 def find_route(url_map: Map, path: str, method: str) -> tuple[Rule, Mapping[str, Any]]:
     """Return the route for a path and method, and its arguments. Raises the router's HTTPException."""
-    return url_map.bind("localhost").match(path, method, return_rule=True)
+    return MapAdapter(url_map, "localhost", "/", "", "http", path, method).match(return_rule=True)
 
 
 class Application(Flask):
