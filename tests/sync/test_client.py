@@ -129,6 +129,14 @@ def test_the_images_of_a_service_have_ids_and_short_addresses():
             Remote(address, "blog_x", print).images()
 
 
+def test_revisions_that_are_none_are_refused():
+    version = {"revision": 1, "post": {"updated_at": "2026-01-01T00:00:00Z"}, "replaced_at": "2026-01-01T00:00:00Z"}
+    for wrong in ({"revision": float("inf")}, {"revision": "one"}, {"revision": None}, {"post": []}, {"post": {}}):
+        body = json.dumps([version | wrong]).encode()
+        with service(response(body)) as address, pytest.raises(RemoteError, match="is not the address of blogapi"):
+            Remote(address, "blog_x", print).revisions("1")
+
+
 def test_an_etag_that_is_none_is_not_kept():
     post = json.dumps({"id": "1", "title": "A", "slug": "a", "content": "B", "status": "draft", "tags": []} | TIMES)
     for etag, kept in ((b'"abc"', '"abc"'), (b'W/"a"', 'W/"a"'), (b'"%s"' % (b"a" * 60_000), ""), (b"abc", "")):

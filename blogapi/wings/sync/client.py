@@ -189,32 +189,25 @@ class Remote:
             raise RemoteError(reason)
         return reason
 
-    def _parsed(self, answer: ApiResponse, kind: type) -> Any:
-        """Return the JSON in a response. Raises RemoteError."""
-        with suppress(ValueError):
-            if isinstance(value := json_in(answer), kind):
-                return value
-        raise self._not_blogapi()
-
-    def _not_blogapi(self) -> RemoteError:
-        """Return the error for an address where another program answers."""
-        return RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer")
+    def _parsed(self, answer: ApiResponse, read: Callable[[Any], Any]) -> Any:
+        """Return what `read` returns for the JSON in a response. Raises RemoteError."""
+        try:
+            return read(json_in(answer))
+        except (ValueError, KeyError, TypeError, OverflowError):
+            raise RemoteError(f"{self.address} is not the address of blogapi 1.2 or newer") from None
 
     # What the service has
 
     @cached_property
     def scope(self) -> str:
         """The scope of the key, fetched on first use."""
-        key = self._parsed(self._send("GET", "/v1/key", also=(404,)), dict)
-        if "scope" not in key:
-            raise self._not_blogapi()
-        return str(key["scope"])
+        return self._parsed(self._send("GET", "/v1/key", also=(404,)), lambda key: str(key["scope"]))
 
     def _pages(self, path: str, options: str = "") -> Iterator[Any]:
         count, query = 0, f"limit={MAX_PAGE}{options}"
         while query:
             answer = self._send("GET", f"{path}?{query}", also=(404,))
-            page = self._parsed(answer, list)
+            page = self._parsed(answer, list.copy)  # refuses all but a list
             count, following = count + max(len(page), FEW_ON_PAGE), NEXT_LINK.search(answer.headers.get("Link", ""))
             if len(page) > MAX_PAGE or (following and count > MAX_POSTS):
                 raise RemoteError(f"the list at {self.address}{path} never ends")
@@ -252,13 +245,13 @@ class Remote:
         answer = self._send("GET", f"/v1/posts/{post_id}/revisions?limit={MAX_READ_REVISIONS}", also=(403, 404))
         if answer.status >= 400:
             return None
-        try:
-            return [
+        return self._parsed(
+            answer,
+            lambda rows: [
                 (str(int(row["revision"])), str(row["post"]["updated_at"]), str(row["replaced_at"]))
-                for row in self._parsed(answer, list)[:MAX_READ_REVISIONS]
-            ]
-        except (TypeError, KeyError, ValueError):
-            raise self._not_blogapi() from None
+                for row in rows[:MAX_READ_REVISIONS]
+            ],
+        )
 
     def trashed(self, post_id: str) -> Post | None:
         """Return a post in the trash."""

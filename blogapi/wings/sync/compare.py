@@ -222,7 +222,7 @@ class Comparison:
             if action is Action.RECORD:
                 self.working.record(name, current)
             elif entry and entry["fingerprint"] == current["fingerprint"]:  # It may have been touched.
-                self.working.record_post(name, current)
+                self.working.record_post(name, current, entry)
         outcome, hint = HINTS.get(action, ("unchanged", ""))
         return Result(outcome, name, hint)
 

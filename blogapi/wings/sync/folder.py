@@ -239,15 +239,13 @@ class WorkingFolder:
         """Record that a file and its post now have the same content."""
         slug = slug_in(self.items[name]) if name in self.items else ""  # A pull writes the slug of the post.
         own = {"sha256": self.sha256[name]} | ({"file_slug": slug} if slug not in ("", post["slug"]) else {})
-        self._put(name, post, own)
+        self.record_post(name, post, own)
 
-    def record_post(self, name: str, post: Post) -> None:
-        """Record an unchanged post again, whatever its file says."""
-        self._put(name, post, {key: self.entries[name][key] for key in FILE_FIELDS if key in self.entries[name]})
-
-    def _put(self, name: str, post: Post, own: Entry) -> None:
-        kept = {key: post[key] for key in POST_FIELDS if key in post}
-        self.state.put(name, kept | own | {"seen": rfc3339(self.now)})
+    def record_post(self, name: str, post: Post, own: Entry) -> None:
+        """Record a post, and what `own` says about its file."""
+        of_post = {key: post[key] for key in POST_FIELDS if key in post}
+        of_file = {key: own[key] for key in FILE_FIELDS if key in own}
+        self.state.put(name, of_post | of_file | {"seen": rfc3339(self.now)})
 
     def record_bytes(self, name: str) -> None:
         """Record the new bytes of a file that means the same: they identify it after a rename."""

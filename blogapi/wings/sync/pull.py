@@ -23,8 +23,6 @@ from blogapi.wings.transfer.importer import schema
 from blogapi.wings.transfer.items import Item
 from blogapi.wings.transfer.names import valid_slug
 
-UNLIKE = "no file here can match its post: the folder may hide it, or change its fields"
-FORCED = (Action.CONFLICT, Action.TRASH)  # actions in which `theirs` takes the post
 EDITS = 3  # attempts to edit a file before rewriting it
 
 
@@ -64,7 +62,7 @@ class Pull:
         if why := self.working.left_out.get(name):
             return Result("left out", name, why)
         action, why = self.comparison.decide(name, current)
-        if current and (action is Action.WRITE or (self.theirs and action in FORCED)):
+        if current and (action is Action.WRITE or (self.theirs and action in (Action.CONFLICT, Action.TRASH))):
             post = current if "content" in current else self.remote.post(current["id"])
             if post:
                 return self._write(name, post, is_mine=action is Action.CONFLICT)
@@ -110,7 +108,7 @@ class Pull:
             data = render(post | {"content": links(post["content"])}, flat=bool(item and item.file.others))
             if self.comparison.says_same(self._read(name, data).fields, post):
                 return data
-        raise NotSynced(UNLIKE)
+        raise NotSynced("no file here can match its post: the folder may hide it, or change its fields")
 
     def _edited(self, name: str, item: Item, post: Post, links: Callable[[str], str]) -> bytes | None:
         """Return the bytes of a file with some lines edited to match its post, or None if that failed."""

@@ -175,7 +175,7 @@ class Push:
             if not current or current["fingerprint"] != entry["fingerprint"]:
                 return
             if post := self.remote.write("PATCH", current["id"], fields, If_Match=current["etag"]):
-                self.working.record_post(name, post)
+                self.working.record_post(name, post, entry)
 
 
 def what_differs(item: Item, is_new: bool = False) -> str:

@@ -140,8 +140,8 @@ class SyncState:
         if self._journal:
             return self._journal
         with self._ending_all(), self.folder.replacing(self.name) as file:
-            head: dict[str, Any] = {"remote": self.remote, "zone": self.zone, "seen": self.seen}
-            head |= {"unreadable": self.unreadable} if self.unreadable else {}
+            head: dict[str, Any] = {"remote": self.remote, "zone": self.zone, "unreadable": self.unreadable}
+            head["seen"] = self.seen
             if self.name == STATE:
                 self.id = self.id or secrets.token_hex(16)
                 head |= {"id": self.id, "places": [self._place(os.fstat(file.fileno()))]}
