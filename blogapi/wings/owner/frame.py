@@ -63,14 +63,7 @@ def check_session() -> None:
         raise Forbidden("Another site sent this form. Nothing was changed.")
     try:
         if not is_public:
-            token = read_cookie()
-            session = sessions.find(request.database, sessions.SESSION, token)
-            if session is None:
-                raise Forbidden(NO_SESSION)
-            request.session, request.info.credential, g.browser = token, token, session.browser
-            if session.used_at <= earlier(request.database.now, USE_PERIOD):
-                with suppress(Unavailable):
-                    request.database.write_within(0, sessions.use, session)
+            use_session(read_cookie())
     except (Forbidden, Unavailable):
         if is_change:
             with suppress(HTTPException):
@@ -84,6 +77,17 @@ def check_session() -> None:
                 raise Forbidden("This form belongs to an earlier session. Nothing was changed.")
     if request.session:
         due.publish_for_request(request.service)
+
+
+def use_session(token: str) -> None:
+    """Continue the session with this token, and record its use. Raises Forbidden if there is none."""
+    session = sessions.find(request.database, sessions.SESSION, token)
+    if session is None:
+        raise Forbidden(NO_SESSION)
+    request.session, request.info.credential, g.browser = token, token, session.browser
+    if session.used_at <= earlier(request.database.now, USE_PERIOD):
+        with suppress(Unavailable):
+            request.database.write_within(0, sessions.use, session)
 
 
 def load_form() -> MultiDict[str, str]:
@@ -206,9 +210,8 @@ def done(path: str, text: str, title: str = "", undo: tuple[str, dict] | None = 
 
 def read_notice() -> dict[str, Any]:
     """Return the notice that the redirect left for this page, or an empty one."""
-    content = read_cookie(NOTICE) if request.session else ""
     with suppress(BadSignature):
-        notice = URLSafeSerializer(request.session, NOTICE).loads(content)
+        notice = URLSafeSerializer(request.session, NOTICE).loads(read_cookie(NOTICE) if request.session else "")
         g.was_noticed = notice["path"] == own_path()
         return notice if g.was_noticed else {}
     return {}
@@ -256,8 +259,8 @@ def error_page(status: int, message: str) -> str:
     """Return an error page, which keeps what was typed. If its post was deleted, the form creates another."""
     keeps_form = "content" in g.form and own_path() != PREVIEW and request.method == "POST"
     action = "/posts/new" if status == 404 else own_path()
-    template = f"owner/{'write' if keeps_form else 'error'}.html"
-    return render_template(template, action=action, error=status, message=message)
+    name = "write" if keeps_form else "error"
+    return render_template(f"owner/{name}.html", action=action, error=status, message=message)
 
 
 def finish(response: Response) -> Response:

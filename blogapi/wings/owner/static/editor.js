@@ -1,13 +1,13 @@
-// The text of a post's form, behind one small interface. All changes go through `execCommand`, so that the browser's undo
-// reverts them. Nothing may be inserted while an input method composes a word (it would double letters): await `settled`.
+// A small interface to the text of a post's form. All changes go through `execCommand`, so that the browser can undo them.
+// An insertion doubles letters while an input method composes a word: await `settled` first.
 import { throttled } from "./owner.js";
 
 let composing = false;
 document.addEventListener("compositionstart", () => (composing = true), true);
 document.addEventListener("compositionend", () => (composing = false), true);
 
-// Chromium takes milliseconds for each line of `insertText`, but hardly any for HTML, of which it takes the text. In
-// HTML, the first line break of a <pre> is dropped, and in a <textarea> a last one.
+// In Chromium, `insertText` takes milliseconds for each line, but `insertHTML` is fast and inserts the text of the HTML.
+// HTML drops the first line break of a <pre>, and a <textarea> drops a last one.
 const insertText = (text) => {
   const html = () => `<pre>\n${new Option(text).innerHTML}${text.endsWith("\n") ? "\n" : ""}</pre>`;
   return (text.length > 2000 && document.execCommand("insertHTML", false, html())) || document.execCommand("insertText", false, text);
@@ -41,12 +41,12 @@ export const openEditor = (area, isAdded) => {
     focused !== area && focused?.focus({ preventScroll: true });
     [scrollTo(top[0], top[1]), (area.scrollTop = top[2])];
   };
-  const select = (from, to) => { // and scroll there, which browsers do for a text that gets the focus
+  const select = (from, to) => { // and scroll there, as browsers do when a field gets the focus
     area.blur();
     area.setSelectionRange(from, to);
     area.focus();
   };
-  const addParagraph = (markdown, at) => { // of its own, after the line at this place
+  const addParagraph = (markdown, at) => { // after the line at this place
     const text = area.value;
     const end = `${text}\n`.indexOf("\n", at);
     const [before, after] = [text.slice(0, end), text.slice(end)];
@@ -69,7 +69,7 @@ export const openEditor = (area, isAdded) => {
     const line = isPlain && at === end ? area.value.slice(start, at) : "";
     const [mark, indent, sign, box] = line.match(BLOCK) ?? [];
     if (mark) {
-      event.preventDefault(); // Enter continues a list or a quote; at an empty item, it ends it by an empty line.
+      event.preventDefault(); // Enter continues a list or a quote; at an empty item, it ends it.
       const following = /\d/.test(sign) ? `${parseInt(sign, 10) + 1}${sign.at(-1)}` : sign;
       mark === line ? insert("\n", start, at) : insert(`\n${indent}${following} ${box ? "[ ] " : ""}`);
     }

@@ -1,4 +1,4 @@
-// The form of a post as the page shows it: its fields, the bar, and what another page of it says.
+// The form of a post on the page: its fields, its bar, what is beside it, and the messages of other pages.
 import { create } from "./owner.js";
 
 const content = document.getElementById("content");
@@ -12,7 +12,7 @@ const fields = [...post.elements].filter(isField);
 const date = fields.find((each) => each.name === "published_at");
 const typed = () => Object.fromEntries(fields.map((each) => [each.name, each.value]));
 
-// The bar shows the state, and screen readers hear each outcome once. Alarms stay until they are over.
+// The bar shows the state. Screen readers say each outcome once. Alarms stay until their cause is gone.
 const [saving, said] = [document.getElementById("saving"), document.getElementById("said")];
 const alarms = create("div", { className: "alarms" }, { role: "alert" });
 bar.prepend(alarms);
@@ -31,11 +31,11 @@ const alarm = (kind, text = "", ...buttons) => {
 };
 const time = () => new Date().toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
 
-// Beside the text, or on a narrow screen in its place, stand the settings, the preview or nothing.
+// The settings, the preview or nothing is beside the text or, on a narrow screen, in its place.
 const sheet = document.querySelector(".sheet");
 const isWide = matchMedia("(min-width: 62rem)");
 const [panel, settings] = [document.getElementById("panel"), create("button", { type: "button", textContent: "Settings" }, { "aria-controls": "panel" })];
-let [top, before] = [0, ""]; // where the text was scrolled to, and what stood beside it
+let [top, before] = [0, ""]; // how far the text was scrolled, and what was beside it
 const showBeside = (side) => {
   [top, before] = [sheet.dataset.side ? top : scrollY, sheet.dataset.side];
   sheet.dataset.side = side;
@@ -51,7 +51,7 @@ settings.addEventListener("click", () => toggleBeside("settings"));
 document.getElementById("preview").before(settings, " ");
 showBeside(isWide.matches ? "settings" : "");
 
-// Messages: those of another page of this form, beside their fields.
+// Messages from another page with this form are moved to their fields.
 const clear = () => {
   document.querySelectorAll(".notice, .problem, .wrong").forEach((each) => each.remove());
   document.querySelectorAll("[aria-invalid]").forEach((each) => each.removeAttribute("aria-invalid"));
@@ -75,7 +75,7 @@ const mark = (page) => {
 const tags = post.elements.tags;
 const known = [...tags.list.options].map((each) => each.value);
 tags.addEventListener("input", () => {
-  const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggest for the last one, which is being typed.
+  const before = tags.value.slice(0, tags.value.lastIndexOf(",") + 1); // Suggestions are for the last one.
   const given = new Set(before.split(",").map((name) => name.trim().replaceAll('"', "").toLowerCase()));
   const quoted = (name) => (/[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
   const others = known.filter((name) => !given.has(name.toLowerCase()));

@@ -1,4 +1,4 @@
-// Images in the form of a post: uploaded while the writer goes on, picked from those that are there, or used as the cover.
+// Images in the form of a post: uploaded in the background, or chosen among the uploaded ones, for the text or the cover.
 import { isWide, showBeside } from "./form.js";
 import { button, changed, create, formOf, load } from "./owner.js";
 
@@ -11,7 +11,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   let uploads = Promise.resolve();
   const enqueue = (work) => editor.adds((uploads = uploads.then(work).catch(() => {})));
 
-  // Photographs are made smaller first, unless the box is cleared.
+  // Shrink photographs first, unless the box is cleared.
   const [extra, shrinks] = [create("label"), create("input", { type: "checkbox", checked: true })];
   extra.append(shrinks, " Shrink photographs wider or taller than 2,560 pixels");
   const smaller = async (image) => {
@@ -39,7 +39,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
     return { url, markdown: found("markdown") };
   };
 
-  // An image becomes a paragraph of its own, after the line in which it was added.
+  // An image becomes a paragraph after the line where it was added.
   const add = (files, at = editor.selection[1]) => {
     for (const image of files) {
       const place = editor.place(at);
@@ -64,7 +64,7 @@ export const openImages = (editor, { post, upload, say, alarm }) => {
   };
   onFiles(file, (files) => add(files));
 
-  // The uploaded images in the text, small; a click leads to the place of one.
+  // Thumbnails of the images in the text. A click selects the image in the text.
   const choice = (src, name, onclick) => {
     const press = Object.assign(button("", onclick), { title: name });
     press.append(create("img", { src, alt: "", loading: "lazy" }), name);

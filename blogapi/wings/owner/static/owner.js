@@ -9,7 +9,7 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
-// Helpers, for the scripts of the form of a post, too.
+// Helpers for this script and for those of a post's form.
 export const create = (name, properties = {}, attributes = {}) => {
   const element = Object.assign(document.createElement(name), properties);
   Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
@@ -17,7 +17,7 @@ export const create = (name, properties = {}, attributes = {}) => {
 };
 export const changed = (field) => field.dispatchEvent(new Event("input", { bubbles: true }));
 export const button = (textContent, onclick, className = "") => create("button", { type: "button", textContent, onclick, className });
-// Calls become one, some milliseconds after the first of them.
+// Turn many calls into one, some milliseconds after the first.
 export const throttled = (act, delay) => {
   let timer = 0;
   const end = () => {
@@ -35,7 +35,7 @@ addEventListener("submit", (event) => {
   }
 });
 
-// Times are in the browser's zone, which is named. Without this script, they are in BLOGAPI_TIMEZONE.
+// Show times in the browser's zone, and name it. Without this script, they are in BLOGAPI_TIMEZONE.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const shownTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 for (const time of document.querySelectorAll("time[datetime*=T]")) {
@@ -56,8 +56,8 @@ for (const field of document.querySelectorAll("input[type=datetime-local]")) {
   sent.after(button("Tomorrow 8:00", setTomorrow, "quiet"));
 }
 
-// In the browser: what could not be sent yet, one record for each copy. The database is named after the path of the blog,
-// because another blog may have the same origin. The result is null if the browser forbids storage, or has no space left.
+// The browser keeps what could not be sent yet, in one record for each copy. The path of the blog is in the name of the
+// database, because another blog may have the same origin. Without permission or space for storage, the result is null.
 export const copies = document.body.dataset.keepsAt;
 export const root = copies?.replace(/\/copies\/$/, "");
 const opened = new Promise((resolve, reject) => {
@@ -83,12 +83,12 @@ export const records = {
     return inBrowser((store) => Object.assign(store.get(copy), { onsuccess }));
   },
 };
-// A page hands what it has not sent to the next one in its tab, because a reload can overtake this database.
+// A page also hands over unsent text to the next page in its tab, because a reload can overtake this database.
 export const handOver = (record) => sessionStorage.setItem(copies, JSON.stringify(record));
 const handed = copies && JSON.parse(sessionStorage.getItem(copies));
 handed && [records.set(handed), handOver(null)];
 
-// On the server: a copy of what is typed, which changes no post. The record is deleted once the server has its number.
+// The server keeps a copy of what is typed, which changes no post. Once it has a record's number, the record is deleted.
 export const put = async (record, keepalive = false) => {
   if (sizeOf(record) > 4e6) {
     return { status: 413 }; // The server would end the connection.
@@ -96,7 +96,7 @@ export const put = async (record, keepalive = false) => {
   const signal = keepalive ? undefined : AbortSignal.timeout(30000);
   const answer = await fetch(copies + record.copy, { method: "PUT", body: formOf(record), keepalive, signal }).catch(() => null);
   const json = await answer?.json().catch(() => null);
-  const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // A proxy can answer, too.
+  const status = answer?.ok && !json ? 502 : (answer?.status ?? 0); // The answer can come from a proxy.
   const isThere = status === 200 || status === 409;
   return { status, dropped: isThere && records.drop(record), ...(isThere && json) };
 };

@@ -9,7 +9,7 @@ const KEPT = ["href", "src", "alt", "title", "start", "type", "checked", "open",
 const FORMATTED = /<(?:a\s[^>]*href|b|strong|em|i|h[1-6]|li|table|img|blockquote|pre|code)\b|font-weight:\s*(?:bold|[6-9]00)|font-style:\s*italic/i;
 const STYLES = [["strong", /font-weight:\s*(bold|[6-9]00)/], ["em", /font-style:\s*italic/]];
 
-// Passes the blocks of a document on in parts that are short enough, one after the other. A list, a table or code is one.
+// Convert the blocks of a document in parts that are short enough, one after another. A list, a table or code is one block.
 const inParts = async (body, convert) => {
   const parts = [""];
   const frame = body.children.length === 1 && body.innerHTML.length > MAX_PART && body.querySelector(":scope > :not(ul, ol, dl, table, pre)");
@@ -26,13 +26,13 @@ const inParts = async (body, convert) => {
 
 export const openTools = (editor, { post, say, alarm, images }) => {
   const area = editor.area;
-  const selection = () => { // without spaces at its ends, next to which Markdown has no marks
+  const selection = () => { // without spaces at its ends, where Markdown allows no marks
     const [[from, to], text] = [editor.selection, editor.doc.slice(...editor.selection)];
     return text.trim() ? [to - text.trimStart().length, from + text.trimEnd().length] : [from, to];
   };
   const selected = () => editor.doc.slice(...selection());
 
-  // Buttons wrap the selection, or prefix its lines; pressed again, they undo that.
+  // Buttons wrap the selection or prefix its lines. Press them again to undo that.
   const wrap = (before, after) => {
     const [from, to] = selection();
     const [text, start] = [selected(), from - before.length];
@@ -81,7 +81,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   const tools = create("div", { className: "tools" }, { role: "toolbar", "aria-label": "Formatting" });
   for (const [title, [path, action]] of Object.entries(actions)) {
     const tool = Object.assign(button("", action, "quiet"), { title });
-    tool.tabIndex = tools.children.length ? -1 : 0; // A single tab stop; the arrow keys lead on.
+    tool.tabIndex = tools.children.length ? -1 : 0; // The toolbar is one tab stop; arrow keys move inside it.
     tool.innerHTML = `<svg viewBox="0 0 20 20"><path d="${path}"/></svg><span class="unseen">${title}</span>`;
     tools.append(tool);
   }
@@ -94,7 +94,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
   });
   tools.addEventListener("mousedown", (event) => event.preventDefault()); // The text keeps the focus.
   area.before(tools);
-  let isPlain = false; // for Ctrl+Shift+V: Firefox hands over the HTML all the same
+  let isPlain = false; // after Ctrl+Shift+V, with which Firefox also passes the HTML
   area.addEventListener("keydown", (event) => {
     const key = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase();
     const [, action] = (!event.shiftKey && actions[{ b: "Bold", i: "Italic", k: "Link" }[key]]) || [];
@@ -102,7 +102,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     isPlain = event.shiftKey && key === "v";
   });
 
-  // HTML without what the server does not need, and with elements for the styles that word processors use instead.
+  // Reduce HTML to what the server needs, with elements in place of the styles of word processors.
   const cleaned = (html) => {
     const masked = (tag) => tag.replace(/\s(style|on\w+)\s*=/gi, " data-$1="); // The Content-Security-Policy would report them.
     const inert = html.replace(/<style\b[\s\S]*?<\/style>/gi, "").replace(/<[a-z][^<>]*>/gi, masked);
@@ -129,8 +129,8 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     }
     return body;
   };
-  // What is pasted from a page or a word processor becomes Markdown; the server converts it, a long text in parts. Its
-  // place is kept, so what is typed meanwhile stays behind it. Ctrl+Shift+V pastes its text.
+  // The server converts text pasted from a page or a word processor to Markdown, long text in parts. The place is kept,
+  // so what is typed in the meantime stays behind it. Ctrl+Shift+V pastes plain text.
   const convert = async (html) => {
     const options = { method: "PUT", body: formOf({ html }), signal: AbortSignal.timeout(20000) };
     const answer = await fetch(`${root}/markdown`, options);
@@ -168,7 +168,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     event.dataTransfer.files.length && images.add(event.dataTransfer.files, editor.selection[1], event.preventDefault());
   });
 
-  // The preview stands beside the text, or on a narrow screen in its place, and follows it.
+  // The preview is beside the text or, on a narrow screen, in its place, and follows it.
   const shown = create("section", { className: "preview shown", tabIndex: 0 }, { "aria-label": "Preview" });
   document.getElementById("page").after(shown);
   const toggle = document.getElementById("preview");
@@ -180,7 +180,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, `${text}\n`.indexOf("\n", at));
     const words = (line.match(/[\p{L}\p{N}][\p{L}\p{N} ,;’-]*/gu) ?? []).sort((one, other) => other.length - one.length)[0]?.trim();
     const block = [...shown.querySelectorAll("p, li, h1, h2, h3, h4, pre, td")].find((each) => words && each.textContent.includes(words));
-    block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" }); // what the caret is in
+    block?.scrollIntoView({ block: isWide.matches ? "nearest" : "center" }); // the block with the caret
   };
   const follow = () => {
     isLate = Boolean(drawing);
@@ -202,7 +202,7 @@ export const openTools = (editor, { post, say, alarm, images }) => {
     area.dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text.slice(0, 999)) ? "rtl" : "ltr";
     const counted = [found && plural(found, "word"), letters && plural(letters, "character")].filter(Boolean).join(", ") || "0 words";
     words.textContent = `${counted}, ${plural(Math.ceil(found / 230 + letters / 500), "minute")} to read`;
-    area.classList.toggle("long", text.length > 100_000); // It scrolls inside: laying all of it out takes long.
+    area.classList.toggle("long", text.length > 100_000); // It then scrolls inside, because its layout is slow.
   };
   editor.changed(count);
   editor.changed(follow);

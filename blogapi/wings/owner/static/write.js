@@ -1,4 +1,4 @@
-// The form of a post. What is typed is kept as a copy on the server; the post changes when a button says so.
+// The form of a post. The server keeps a copy of what is typed; only a button changes the post.
 import { alarm, bar, clear, content, date, fields, mark, post, saveButton, say, time, typed, upload } from "./form.js";
 import { button, changed, copies, create, handOver, isRefused, parse, put, records, rescued, shownTime, sizeOf, throttled } from "./owner.js";
 import { openEditor } from "./editor.js";
@@ -8,14 +8,14 @@ import { openTools } from "./tools.js";
 const { number, over, etag, base, draft, copy, status } = post.elements;
 const isNew = () => !/^\d+$/.test(draft.value);
 
-// The state of the form. `number` counts what is typed, and the server has all of it until `had`. After each request,
-// `next` serves what was pressed or typed meanwhile.
-//   idle     the server has all
-//   typing   it is sent when a timer ends
-//   waiting  it could not be sent; a timer retries
-//   sending  it is being sent, or the server is being asked for news
-//   saving   it is being sent, and then the post is being saved
-//   leaving  the page goes
+// The state of the form. `number` grows with each change, and the server has the text at number `had`. After each request,
+// `next` continues with what was pressed or typed in the meantime.
+//   idle     the server has the whole text
+//   typing   a timer will send it
+//   waiting  it could not be sent; a timer will retry
+//   sending  a request sends it, or asks for news
+//   saving   a request sends it, and then another saves the post
+//   leaving  the browser is leaving the page
 let state = "idle";
 let pressed = null; // the button that saves the post next
 let [had, savedAt] = [Number(number.value), Number(number.value)];
@@ -40,7 +40,7 @@ const next = () => {
 const question = () => ({ copy: copy.value, number: String(had), over: over.value, draft: draft.value });
 const REASONS = { 0: "there is no connection", 403: "the session has ended; open another in a new tab" };
 
-// Sends what is typed, or asks for news; returns the status of the answer.
+// Send what is typed, or ask for news; return the status of the answer.
 const exchange = async (during = "sending", keepalive = false) => {
   clearTimeout(timer);
   const [sent, isNews] = [Number(number.value), isUnsent()];
@@ -78,7 +78,7 @@ const takeTokens = (answer) => {
 const takeIn = (answer, isNews) => {
   takeTokens(answer);
   const isOther = answer.etag !== undefined && answer.etag !== etag.value; // The post was changed elsewhere.
-  const isHere = state === "saving" || (document.hasFocus() && post.contains(document.activeElement)); // and may go on now
+  const isHere = state === "saving" || (document.hasFocus() && post.contains(document.activeElement)); // and may continue typing
   const isNewer = answer.is_untouched || (answer.etag && isOther && had === savedAt && !isHere);
   if ((isNewer && !isUnsent()) || new URL(post.action).pathname !== answer.form) {
     location.replace(answer.form.endsWith("/new") ? `?copy=${draft.value}` : answer.form); // It may have been created.
@@ -91,7 +91,7 @@ const takeIn = (answer, isNews) => {
     suggest(answer);
   }
 };
-// The slug that the title gives is filled in until somebody edits it. The server tells by `suggested`, which has it, too.
+// Fill in the slug from the title until the writer edits it. Its copy in `suggested` tells the server that it was filled in.
 const suggest = ({ slug, address }) => {
   const { slug: field, suggested } = post.elements;
   if (slug !== undefined && ["", suggested.value].includes(field.value) && document.activeElement !== field) {
@@ -119,7 +119,7 @@ const ask = ({ browser, at, over: other, mine }) => {
   alarm("rival", where, button("Show the other text", show, "quiet"), button("Use this text", use, "quiet"), " The other stays in History.");
 };
 
-// Keeping: what is typed is in the browser within a second, and on the server within three, or later if it is long.
+// Keep what is typed: in the browser within a second, and on the server within three, or later if it is long.
 let isKept = true;
 const keep = throttled(async () => {
   isKept = !isUnsent() || (await records.set(typed())) !== null;
@@ -165,7 +165,7 @@ rescued.then((found) => {
   }
 });
 
-// Discard sends what was typed last, too, so that its undo brings back everything.
+// Discard first sends what was typed last, so that its undo brings back everything.
 document.addEventListener("submit", async (event) => {
   const discards = event.target;
   if (discards.matches("[action$='/discard']") && isUnsent()) {
@@ -174,7 +174,7 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// Saving: the copy is sent first, so that the page stays if the server is away, or has text of another form.
+// Save: send the copy first, so that the page stays if the server is away, or has text of another form.
 post.addEventListener("submit", (event) => {
   if (!event.submitter?.formTarget && state !== "leaving") {
     event.preventDefault();
@@ -207,7 +207,7 @@ const save = async (submitter) => {
     post.requestSubmit(submitter); // The answer is a page of its own.
   }
 };
-// Save stays in the form, which goes on as that of the saved post; what publishes shows the post.
+// After a save, the form stays, now for the saved post. After publishing, the page of the post is shown.
 const goOn = async (sent, publishes) => {
   let now = {};
   while (now.status !== 200 && now.status !== 409) {
