@@ -51,7 +51,7 @@ def test_markdown_is_rendered_and_html_is_shown_as_text(owner, content, html):
     assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
-@cases(("title", "content"), [("A", "# A\n\nB"), ("A", "B"), ("<i>", "B")])
+@cases(("title", "content"), [("A", "# A\n\nB"), ("A", "B"), ("<i>", "B"), ('<i> & "', '# <i> & "\n\nB')])
 def test_a_preview_shows_its_cover_on_top_and_its_title_once_as_text_and_as_that_of_the_window(owner, title, content):
     page = Page(owner, previewed(owner, title=title, content=content, cover_image="http://127.0.0.1:8000/b.png"))
     assert page.soup.main.img["src"] == "http://127.0.0.1:8000/b.png"

@@ -147,9 +147,6 @@ def listing(reader: Reader, *states: str, post_id: int | None = None) -> list[Co
     return list(map(Copy._make, reader.rows(query.where(DraftCopy.post_id == post_id) if post_id else query)))
 
 
-# Write
-
-
 def put(tx: Transaction, sent: Sent) -> None:
     """Keep the text of a form, as in the table above."""
     posts.check_size(tx, max(sent.fields.values(), key=len))
