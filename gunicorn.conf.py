@@ -1,3 +1,3 @@
-"""The gunicorn configuration, for starting `gunicorn` by hand in a checkout."""
+"""The gunicorn configuration for a checkout, in which `gunicorn` finds this file by its name."""
 
 from blogapi.server.gunicorn_conf import *

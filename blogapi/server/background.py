@@ -1,4 +1,4 @@
-"""Background work: a thread that runs the periodic steps of each wing."""
+"""The background work: periodic steps, which run in a thread of their own."""
 
 import logging
 import math
@@ -20,19 +20,19 @@ from blogapi.wings.webhooks import storage as webhooks
 from blogapi.wings.webhooks.sender import Sender
 
 MINUTE, HOUR = 60, 3600  # seconds
-TIDY_SECONDS = 0.2  # interval of merges of the search index
-STEADY_SECONDS = HOUR  # nothing expires until the clock has been steady for this long
+TIDY_SECONDS = 0.2  # interval between merges in the search index
+STEADY_SECONDS = HOUR  # stored data expires only after the clock has been steady for this long
 POLL_SECONDS = 0.1  # interval between turns
-PAUSE_SECONDS = 0.025  # pause between transactions; gevent's sleep(0) would not poll the sockets
-STEP_SECONDS = 1.0  # limit for a step, which continues at the next turn
+PAUSE_SECONDS = 0.025  # pause between transactions, not 0, because gevent's sleep(0) would not poll the sockets
+STEP_SECONDS = 1.0  # a step that takes longer is interrupted, and continues in the next turn
 FAULT_SECONDS = 2.0  # delay before a failed step is retried
-JUMP_SECONDS = 60.0  # how far the clock may jump from the monotonic clock and still count as steady
+JUMP_SECONDS = 60.0  # the clock is steady as long as it differs from the monotonic clock by no more than this
 
 log = logging.getLogger(__name__)
 
 
 class Background:
-    """Runs each step at its interval. With several processes, only the leader runs them."""
+    """Runs each step at its interval. If there are several processes, only the leader runs the steps."""
 
     def __init__(self, service: Service, monotonic: Callable[[], float] = time.monotonic):
         self.database = service.database
@@ -41,22 +41,22 @@ class Background:
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.stopping = self.sender.stopping
         self._steps: dict[Callable[[], Any], float] = {  # each step with its interval in seconds
-            self.database.engine.reserve: MINUTE,  # keeps disk space free, so that deletions work on a full disk
+            self.database.engine.reserve: MINUTE,  # reserves disk space, so that deletions work on a full disk
             partial(self.repeat, due.publish_batch, self.database): 0,
             self.prune: MINUTE,
             self.check_clock: MINUTE,
             self.sender.deliver: 0,
             self.tidy_index: TIDY_SECONDS,
         }
-        self._is_late = False  # whether the clock is behind a post
+        self._is_late = False  # whether a post is published in the clock's future
         self._clock, self._monotonic = service.clock, monotonic
         self._offset = self._clock() - monotonic()  # difference between the two clocks
         self._steady_since = monotonic()
-        self._next_at = dict.fromkeys(self._steps, -math.inf)  # on the monotonic clock
-        self._until = math.inf  # when the current step must end, on the same clock
+        self._next_at = dict.fromkeys(self._steps, -math.inf)  # monotonic time at which each step is due
+        self._until = math.inf  # monotonic time at which the current step must end
 
     def stop(self) -> None:
-        """Ask the thread to stop soon; `thread` is alive until it has."""
+        """Ask the background thread to stop soon; `thread.is_alive()` tells whether it still runs."""
         self.stopping.set()
         self.sender.wake.set()
 
@@ -70,11 +70,11 @@ class Background:
             except Exception as error:
                 report(error)
                 self.stopping.wait(FAULT_SECONDS)
-        with suppress(Unavailable):  # A message whose result is not recorded is sent again with the same id.
+        with suppress(Unavailable):  # A message whose result cannot be stored is sent again, with the same id.
             self.sender.finish()
 
     def turn(self) -> None:
-        """Run the due steps. One that fails or is slow does not hold up the others."""
+        """Run the steps that are due. A step that fails or is slow does not hold up the others."""
         failures: dict[str, Exception] = {}
         for step, seconds in self._steps.items():
             begun = self._monotonic()
@@ -86,7 +86,7 @@ class Background:
                 self._next_at[step] = begun if self.is_over() else begun + seconds
             except Exception as error:
                 self._next_at[step] = begun + FAULT_SECONDS
-                failures[str(error)] = error  # A full disk fails every step; it is logged once.
+                failures[str(error)] = error  # If several steps fail for the same reason (a full disk), log it once.
         for failure in failures.values():
             report(failure)
 
@@ -95,7 +95,10 @@ class Background:
         return self.stopping.is_set() or self._monotonic() > self._until
 
     def repeat(self, run: Callable[..., int], *arguments: Any) -> int:
-        """Call a function until no rows are left, and serve others in between; return the number of rows."""
+        """Call a function until it has no rows left or the step must end; return the total number of rows.
+
+        Between the calls, the server answers requests.
+        """
         total = 0
         while count := run(*arguments):
             total += count
@@ -107,7 +110,7 @@ class Background:
     # The steps
 
     def check_clock(self) -> None:
-        """Log when the clock is behind a published post, and when it has caught up."""
+        """Log a warning when the clock is behind a published post, and another one when it has caught up."""
         latest = publication.latest_in_future(self.database)
         if latest and not self._is_late:
             log.warning("the clock is behind: it is %s, but a post is from %s", self.database.now, latest)
@@ -116,7 +119,7 @@ class Background:
         self._is_late = latest is not None
 
     def prune(self) -> None:
-        """Delete the expired rows of each wing."""
+        """Delete whatever has expired in each wing."""
         write = self.database.write
         for webhook in webhooks.listing(self.database):
             if count := self.repeat(write, webhooks.drop, webhook.id):
@@ -133,14 +136,14 @@ class Background:
             self.repeat(write, proposals.prune, keep_days)
 
     def is_steady(self) -> bool:
-        """Return whether the clock has been steady for long enough; a clock that was just changed may be months off."""
+        """Return whether the clock has been steady for STEADY_SECONDS; a clock that was just set may be months off."""
         offset, now = self._clock() - self._monotonic(), self._monotonic()
         if abs(offset - self._offset) > JUMP_SECONDS:
             self._offset, self._steady_since = offset, now
         return now - self._steady_since >= STEADY_SECONDS
 
     def tidy_index(self) -> None:
-        """Index the posts that an upgrade left, and merge what writes have added to the search index."""
+        """Index the posts that an upgrade has left unindexed, and merge what writes have added to the search index."""
         for _ in index.rebuild(self.database):
             if self.is_over():
                 break

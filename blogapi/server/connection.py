@@ -1,4 +1,4 @@
-"""A client's connection, with deadlines for its reads and writes."""
+"""A client's connection, with deadlines for reading from it and writing to it."""
 
 import socket
 import struct
@@ -15,63 +15,63 @@ from gunicorn.http.errors import InvalidRequestLine, LimitRequestHeaders, ParseE
 
 from blogapi.server.fairness import CLIENT, KEPT_BYTES, MB, Client, RoundRobinSemaphore, SharedState
 
-BYTES_A_SECOND = 16 * 1024  # minimum speed for sending a body and reading a response, after the first seconds
-DISCARDED_PIECE = 8 * 1024  # bytes; kept small because many connections wait for a turn with one each
+BYTES_A_SECOND = 16 * 1024  # after the first seconds, a client must send a body or read a response at least this fast
+DISCARDED_PIECE = 8 * 1024  # bytes per read; small, because many connections can hold one while they wait for a turn
 HEADER_BYTES = 64 * 1024
 DISCARDED_BYTES = 64 * MB
 DISCARD_SECONDS = 5
 IDLE_SECONDS = 75  # a connection stays open for this long after a response
-KEEP_ALIVE_SECONDS = 70  # announced to clients; less, so that they send no request while it is being closed
-NOTHING = bytes(4)  # FIONREAD of a socket without unread input
+KEEP_ALIVE_SECONDS = 70  # announced to clients; shorter, so that they send no request while the connection is closing
+NOTHING = bytes(4)  # the result of FIONREAD for a socket without unread input
 NEVER = float("inf")
 TLS_HANDSHAKE = b"\x16"
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # value for SO_LINGER
 
 
 class Stopped(ConnectionAbortedError):
-    """The service is stopping and does not wait for the client."""
+    """The service is stopping and no longer waits for the client."""
 
 
 class ClientConnection:
-    """A client's socket, from which gunicorn's body readers read."""
+    """A client's connection. It has the methods of a socket that gunicorn's readers use."""
 
     def __init__(self, sock: socket.socket, address: str, shared: SharedState):
         self.sock = sock
         self.address = address  # identifies a client without a key or session
         self.client = Client(address)
-        self.tier = shared.strangers  # the budgets that its client shares
+        self.tier = shared.strangers  # the budgets that its client shares with others
         self.shared = shared
         self.started = False  # whether the first byte of a request has arrived
         self.is_used = False  # whether a response was sent
-        self.is_idle = False  # whether it was used, and waits for another request
-        self.is_accepted = False  # whether the key or session of its request was accepted, and the body is arriving
+        self.is_idle = False  # whether it waits for another request after a response
+        self.is_accepted = False  # whether the body is arriving after the key or session was accepted
         self.reading = False  # whether it may be evicted, because its request is still arriving or queued
-        self.until = NEVER  # monotonic time at which its wait for the client ends
-        self.progress_at = 0.0  # when the client last read a part of a response, or bytes were reserved for it
-        self.linger = False  # whether there may be unread input when it is closed
+        self.until = NEVER  # monotonic time at which the current wait for the client ends
+        self.progress_at = 0.0  # when the client last read a part of a response, or memory was last reserved for it
+        self.linger = False  # whether there may be unread input when the connection is closed
         self._deadline = NEVER  # monotonic time by which the expected bytes must have arrived
-        self._left = 0  # bytes that may still arrive until then
-        self._extension = 0.0  # Arriving bytes extend the deadline, but never to more than this many seconds ahead.
-        self._places: list[RoundRobinSemaphore] = []  # the semaphores that count its change
-        self._queued: greenlet | None = None  # the greenlet that waits in a queue with its request
-        self._ended: type[OSError] | None = None  # why its wait was cut short
+        self._left = 0  # at most this many bytes may still arrive before the deadline
+        self._extension = 0.0  # arriving bytes extend the deadline, but to at most this many seconds from now
+        self._places: list[RoundRobinSemaphore] = []  # the semaphores in which the current change has a place
+        self._queued: greenlet | None = None  # the greenlet that waits in a queue for the current request
+        self._ended: type[OSError] | None = None  # the error to raise if a wait was cut short
 
     def expect_request(self, started: bool) -> None:
-        """Start the deadline for the next request's header: now, and again at its first byte."""
+        """Start the deadline for the header of the next request: first without, and again at its first byte."""
         self.started, self.is_idle, self.is_accepted = started, self.is_used and not started, False
         seconds = IDLE_SECONDS if self.is_idle else self.shared.header_seconds
         self._allow(seconds, HEADER_BYTES)
         self._extension = 0.0
 
     def expect_body(self, max_bytes: int) -> None:
-        """Start the deadline for the body, which arriving bytes extend."""
-        self._allow(self.shared.body_seconds, 2 * max_bytes)  # twice as many, because chunks have overhead
+        """Start the deadline for the body. Arriving bytes extend it."""
+        self._allow(self.shared.body_seconds, 2 * max_bytes)  # twice the size, because chunked bodies have overhead
 
     def _allow(self, seconds: float, size: int) -> None:
         self._deadline, self._left, self._extension = time.monotonic() + seconds, size, seconds
 
     def identify(self, client: Client) -> None:
-        """Set the client whose turns and budgets it uses."""
+        """Set the client whose turns and budgets the connection uses."""
         if client != self.client:
             self.release()
             self.client, self.tier = client, self.shared.known if client.is_known else self.shared.strangers
@@ -81,11 +81,11 @@ class ClientConnection:
         self.shared.turns.wait(self.client)
 
     def wait_turn_to_read(self) -> None:
-        """Wait for a turn, once a part of a request has arrived. Until then, the connection may be evicted."""
+        """Wait for a turn after a part of a request has arrived. During this wait, the connection may be evicted."""
         self._queue(self.wait_turn)
 
     def take_places(self) -> None:
-        """Wait until the request, a change, may run. Until then, the connection may be evicted.
+        """Wait until the current request, which is a change, may run. During this wait, the connection may be evicted.
 
         Raises TimeoutError if there are too many requests or large responses.
         """
@@ -93,12 +93,12 @@ class ClientConnection:
             self._queue(partial(self.shared.place_for_change, self))
             if self in self.tier.bodies.held:
                 self._queue(self.shared.place_for_large_change)
-            if not self.tier.responses.reserve(self, 0):  # over budget, and no stalled response to evict
+            if not self.tier.responses.reserve(self, 0):  # The budget is exceeded, and no response has stalled.
                 raise TimeoutError
-            self.tier.responses.release(self)  # `_send` reserves what the kernel does not take at once.
+            self.tier.responses.release(self)  # `_send` reserves what the kernel does not accept at once.
 
     def leave_places(self, *, keep: int = 0) -> None:
-        """Release all places except the first `keep`."""
+        """Release all places of the current change except the first `keep`."""
         while len(self._places) > keep:
             self._places.pop().release()
 
@@ -116,7 +116,7 @@ class ClientConnection:
             raise self._ended
 
     def recv(self, size: int) -> bytes:
-        """Return the next bytes, or b"" at the end. Raises TimeoutError, LimitRequestHeaders if there are too many."""
+        """Return the next bytes, or b"" at the end. Raises TimeoutError, or LimitRequestHeaders if too many arrive."""
         waiting = self.tier.queue(self)
         waiting[self] = None
         self.reading, self.until = True, self._deadline
@@ -130,7 +130,7 @@ class ClientConnection:
         if self._ended and (self.started or not data):
             raise self._ended
         if data and not self.started:
-            self._ended = None  # It arrived just before the connection was closed.
+            self._ended = None  # A request arrived just before the idle connection was ended, so serve it.
             self.expect_request(started=True)
             if data.startswith(TLS_HANDSHAKE):
                 raise InvalidRequestLine("TLS")
@@ -143,17 +143,17 @@ class ClientConnection:
         return data
 
     def hold(self, size: int) -> bool:
-        """Reserve bytes of a request in the budgets; return False if too few are left."""
+        """Reserve bytes for the request in the budgets; return False if too few are left."""
         budget = self.tier.small if size <= KEPT_BYTES else self.tier.bodies
         return budget.reserve(self, size)
 
     def release(self) -> None:
-        """Return the bytes of the request to the budgets."""
+        """Return the bytes reserved for the request to the budgets."""
         self.tier.bodies.release(self)
         self.tier.small.release(self)
 
     def release_response(self) -> None:
-        """Return the bytes of the response to the budgets."""
+        """Return what was reserved for the response to the budgets."""
         self.shared.streams.release(self)
         self.tier.responses.release(self)
 
@@ -161,13 +161,13 @@ class ClientConnection:
         """Send a part of a response. Raises TimeoutError if the client reads it too slowly or not at all."""
         self.until = time.monotonic() + self.shared.body_seconds
         try:
-            if len(content) <= KEPT_BYTES:  # Joining small parts is faster than a second send.
+            if len(content) <= KEPT_BYTES:  # Joining the head and a small content is faster than sending twice.
                 self._send(head + content)
             else:
                 self._send(head)
                 self._send(content)
         except OSError as error:
-            with suppress(OSError):  # It may already be closed. If not, the kernel may drop the rest of the response.
+            with suppress(OSError):  # The socket may already be closed. If not, let the kernel drop unsent data.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
                 self.sock.shutdown(socket.SHUT_RDWR)
             raise self._ended or error from None
@@ -190,7 +190,10 @@ class ClientConnection:
             sent = self.sock.send(rest)
 
     def end(self, error: type[OSError] = TimeoutError) -> None:
-        """End a wait for the client: a read raises `error`, a send stops. What has just arrived is still read."""
+        """End the current wait for the client: a read raises `error`, and a send fails.
+
+        If the connection is idle and a request has just arrived, that request is still served.
+        """
         if not self.reading and self.until == NEVER:
             return
         if self.reading and not self.started and self.has_input():
@@ -198,17 +201,17 @@ class ClientConnection:
         self._leave(error)
         if self.until < NEVER:
             self.until = NEVER
-            with suppress(OSError):  # It may already be gone.
+            with suppress(OSError):  # The connection may already be gone.
                 self.sock.shutdown(socket.SHUT_RD if self.reading else socket.SHUT_RDWR)
 
     def drop(self) -> None:
-        """Close at once, without an answer, to make room for another connection."""
+        """Close the connection at once, without an answer, to make room for another one."""
         self._leave(ConnectionAbortedError)
         self.reading, self.until = False, NEVER
         self.sock.close()
 
     def has_input(self) -> bool:
-        """Return whether the client has sent bytes that are not read yet."""
+        """Return whether the client has sent bytes that were not read yet."""
         return ioctl(self.sock.fileno(), FIONREAD, NOTHING) != NOTHING
 
     def _leave(self, error: type[OSError]) -> None:
@@ -218,16 +221,19 @@ class ClientConnection:
             get_hub().loop.run_callback(self._interrupt)
 
     def _interrupt(self) -> None:
-        if self._queued:  # If not, its turn or place came first.
+        if self._queued:  # Otherwise, the greenlet got its turn or place in the meantime.
             self._queued.throw(self._ended)
 
     def stop(self) -> None:
-        """End the wait for the rest of its request, because the service is stopping."""
+        """End the wait for the rest of a request, because the service is stopping."""
         if self.reading and self.until < NEVER:
             self.end(Stopped)
 
     def close(self) -> None:
-        """Close. With `linger`, discard input first, because a reset for unread input could destroy the response."""
+        """Close the connection. With `linger`, first read and discard the client's input.
+
+        If input were left unread, the kernel would reset the connection, and the client might lose the response.
+        """
         self.leave_places()
         self.is_accepted = False
         try:

@@ -1,4 +1,4 @@
-"""Fairness between clients: whose turn it is, and how much memory their requests and responses may take."""
+"""Fairness between clients: the order of their turns, and the memory that their requests and responses may use."""
 
 import re
 import time
@@ -17,23 +17,26 @@ from blogapi.storage.keys import PREFIX
 if TYPE_CHECKING:
     from blogapi.server.connection import ClientConnection
 
-TURN_SECONDS = 0.002  # time for requests before the loop polls the sockets again
+TURN_SECONDS = 0.002  # after running requests for this long, the loop polls the sockets again
 MB = 1024 * 1024
-KEPT_BYTES = 64 * 1024  # bytes of a message that need no reservation
-MAX_STREAMS = 512  # at most this many streamed responses at a time
-STALLED_SECONDS = 1.0  # a client that reads nothing for this long may be evicted
-OWN_STALLED_SECONDS = 5.0  # likewise, if the client's own next change needs the room
-STALLED_POLL_SECONDS = 1.0  # interval at which a waiting change looks for such responses
-MAX_CHANGES = 24  # at most this many changes per client at a time; one ends when a large response is sent
-MAX_LARGE_CHANGES = 2  # at most this many changes with large bodies at a time; each needs up to ten times its size
-MIN_WAITING = 1 / 16  # waiting connections are dropped only if they are at least this share of all
-MIN_ACCEPTED = 1 / 2  # likewise, for requests whose key was accepted
-MAX_KNOWN = 1000  # at most this many credentials, and clients that change posts, are remembered
+KEPT_BYTES = 64 * 1024  # a request or response up to this size counts as small
+MAX_STREAMS = 512  # at most this many responses are streamed at the same time
+STALLED_SECONDS = 1.0  # a client that has read nothing for this long may be evicted
+OWN_STALLED_SECONDS = 5.0  # the same limit if the room is needed for the client's own next change
+STALLED_POLL_SECONDS = 1.0  # a waiting change looks for stalled responses of its client at this interval
+MAX_CHANGES = 24  # at most this many changes per client run at once; a change lasts until its response is sent
+MAX_LARGE_CHANGES = 2  # at most this many changes with large bodies run at once; each needs up to ten times its size
+MIN_WAITING = 1 / 16  # waiting connections are dropped only if they are at least this share of all connections
+MIN_ACCEPTED = 1 / 2  # the same share for connections whose key or session was accepted
+MAX_KNOWN = 1000  # at most this many credentials, and this many clients that make changes, are remembered
 CREDENTIAL = re.compile(rb"%b[A-Za-z0-9_-]{43,60}" % PREFIX.encode())  # a key, or the token of a session
 
 
 class Client(NamedTuple):
-    """A client that takes turns, identified by its key or session or, if it is a stranger, by its address."""
+    """A client that takes turns with others.
+
+    A known client is identified by its key or session, and a stranger by its address.
+    """
 
     name: str
     is_known: bool = False
@@ -45,11 +48,11 @@ CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=SERVICE)  # who sent t
 
 
 class Queue:
-    """Waiting greenlets, which are resumed round-robin by client, alternating between known clients and strangers."""
+    """Waiting greenlets. They are resumed by turns: known clients and strangers, and the clients within each group."""
 
     def __init__(self) -> None:
         self.hub: Hub = gevent.get_hub()
-        # The queues of strangers and of known clients; the next client comes first
+        # First the strangers and then the known clients, each with the client that is next at the beginning
         self.waiting: tuple[Waiting, Waiting] = OrderedDict(), OrderedDict()
         self.known_is_next = False
 
@@ -73,12 +76,15 @@ class Queue:
         client, queue = waiting.popitem(last=False)
         waiter = queue.popleft()
         if queue:
-            waiting[client] = queue  # moves to the end, after the other clients
+            waiting[client] = queue  # puts the client at the end, after the others
         return waiter
 
 
 class Turns(Queue):
-    """Runs greenlets in turn. gevent's sleep(0) would resume fifty at once, in order of arrival."""
+    """A queue that runs one greenlet after another, for at most TURN_SECONDS at a stretch.
+
+    gevent's sleep(0) would resume fifty greenlets at once, in order of arrival.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,10 +101,10 @@ class Turns(Queue):
         until = time.perf_counter() + TURN_SECONDS
         try:
             while any(self.waiting) and time.perf_counter() < until:
-                if not self.waiting[True]:  # Poll at once: the database may have answered a known client.
+                if not self.waiting[True]:  # Poll after this turn: the database may have answered a known client.
                     until = 0.0
                 self._next().switch()
-        finally:  # even if a greenlet ends in an error such as MemoryError
+        finally:  # The others must run even if a greenlet ends with an error such as MemoryError.
             self.running = any(self.waiting)
             if self.running:
                 self.timer.start(self._give)
@@ -122,7 +128,7 @@ class RoundRobinSemaphore(Queue):
         return False
 
     def release(self) -> None:
-        """Pass the place on."""
+        """Give up a place, so that the next client can have it."""
         self.free += 1
         if any(self.waiting):
             self.hub.loop.run_callback(self._give)
@@ -134,15 +140,15 @@ class RoundRobinSemaphore(Queue):
 
 
 class Budget:
-    """Counts the bytes held by connections, and makes room by evicting the one chosen by `victim`."""
+    """Limits the total bytes that connections hold, and makes room by evicting the connection that `victim` chooses."""
 
     def __init__(self, size: int, victim: "Callable[[Budget, ClientConnection], ClientConnection | None]"):
         self.left = size
         self.victim = victim
-        self.held: dict[ClientConnection, int] = {}  # longest without progress first
+        self.held: dict[ClientConnection, int] = {}  # the connection that has made no progress for longest comes first
 
     def reserve(self, connection: "ClientConnection", size: int, *, needed: bool = False) -> bool:
-        """Reserve bytes for a connection. If too few are left, return False, or exceed the budget if `needed`."""
+        """Reserve bytes for a connection; return whether this succeeded. With `needed`, it may exceed the budget."""
         while self.left < size and (victim := self.victim(self, connection)):
             self.release(victim)
             victim.end()
@@ -154,17 +160,20 @@ class Budget:
         return True
 
     def release(self, connection: "ClientConnection") -> None:
-        """Release the bytes of a connection."""
+        """Release all bytes that a connection holds."""
         self.left += self.held.pop(connection, 0)
 
     def progress(self, connection: "ClientConnection") -> None:
-        """Record that a client has read part of its response."""
+        """Record that a client has read a part of its response."""
         if connection in self.held:
             self.held[connection] = self.held.pop(connection)
 
 
 def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the oldest request whose key was not accepted yet, else one of the busiest client, else of this client."""
+    """Choose the oldest other request whose key was not accepted yet.
+
+    If there is none, choose a request of the busiest client, or else the oldest other request of the same client.
+    """
     arriving = [holder for holder in budget.held if holder.reading and holder is not connection]
     heads = (holder for holder in arriving if not holder.is_accepted)
     own = (holder for holder in arriving if holder.client == connection.client)
@@ -172,7 +181,7 @@ def oldest_head(budget: Budget, connection: "ClientConnection") -> "ClientConnec
 
 
 def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the oldest request of the busiest client, if that has at least two more than this client."""
+    """Choose the oldest request of the busiest client, if it has at least two more requests than this one's client."""
     requests = Counter(holder.client for holder in budget.held if holder.reading)
     client = max(requests, key=requests.__getitem__, default=connection.client)
     if requests[client] <= requests[connection.client] + 1:
@@ -181,26 +190,26 @@ def oldest_of_busiest(budget: Budget, connection: "ClientConnection") -> "Client
 
 
 def stalled(budget: Budget, connection: "ClientConnection") -> "ClientConnection | None":
-    """Choose the client that has read nothing for longest, if it has stalled."""
+    """Choose the connection whose client has read nothing for longest, if that client has stalled."""
     longest = next(iter(budget.held), None)
     return longest if longest and longest.progress_at < time.monotonic() - STALLED_SECONDS else None
 
 
 class Tier:
-    """The budgets shared by all strangers, or by all known clients, whom strangers cannot evict."""
+    """The budgets of all strangers, or of all known clients. Strangers cannot evict known clients, or the reverse."""
 
     def __init__(self, *, body_mb: int, small_mb: int, response_mb: int):
         self.bodies = Budget(body_mb * MB, oldest_of_busiest)
         self.small = Budget(small_mb * MB, oldest_head)  # headers and small bodies
         self.responses = Budget(response_mb * MB, stalled)
-        # Connections that wait between requests, during a request, and for a body after the key was accepted. The
-        # longest wait comes first.
+        # The connections that wait between requests, during a request, and for a body after the key or session was
+        # accepted. In each of these, the longest wait comes first.
         self.idle: dict[ClientConnection, None] = {}
         self.waiting: dict[ClientConnection, None] = {}
         self.accepted: dict[ClientConnection, None] = {}
 
     def queue(self, connection: "ClientConnection") -> "dict[ClientConnection, None]":
-        """Return where a connection waits."""
+        """Return the queue in which a connection waits."""
         if connection.is_idle:
             return self.idle
         return self.accepted if connection.is_accepted else self.waiting
@@ -215,29 +224,31 @@ class SharedState:
         self.turns = turns
         self.strangers = Tier(body_mb=2, small_mb=2, response_mb=16)
         self.known = Tier(body_mb=24, small_mb=8, response_mb=48)
-        self.streams = Budget(MAX_STREAMS, stalled)  # each counts one, because only a piece of it is in memory
-        self.credentials: set[str] = set()  # keys and sessions that are valid
+        self.streams = Budget(MAX_STREAMS, stalled)  # counts streams, not bytes: only a piece of each is in memory
+        self.credentials: set[str] = set()  # valid keys and sessions
         self._changes: dict[Client, RoundRobinSemaphore] = {}
         self._large_changes = RoundRobinSemaphore(MAX_LARGE_CHANGES)
 
     def client(self, data: bytes, address: str) -> Client:
-        """Return the client that sends `data`, identified by a valid key or session in it, else by its address."""
+        """Return the client that sent `data`, identified by a valid key or session in it, or else by its address."""
         for credential in CREDENTIAL.findall(data):
             if (name := credential.decode()) in self.credentials:
                 return Client(name, is_known=True)
         return Client(address)
 
     def remember(self, credential: str) -> None:
-        """Remember that a key or a session is valid."""
+        """Remember that a key or session is valid."""
         if len(self.credentials) >= MAX_KNOWN:
             self.credentials.clear()
         self.credentials.add(credential)
 
     def make_room(self, count: int) -> None:
-        """Drop one of `count` connections: an idle one, or else the longest wait, of the larger tier.
+        """Drop one of the `count` connections to make room for a new one.
 
-        That can be the known clients' tier, because one key can hold all connections. If only a few wait, nothing is
-        dropped, because most others are about to end.
+        The connection comes from the tier in which more connections wait. This can be the tier of the known clients,
+        because a single key can hold all connections. The tier loses its longest idle connection or, if it has none,
+        the one that has waited longest. If only a few connections wait, none is dropped, because most of the others are
+        about to end.
         """
         waiting = max(([*tier.idle, *tier.waiting] for tier in (self.strangers, self.known)), key=len)
         if len(waiting) < count * MIN_WAITING:
@@ -248,7 +259,10 @@ class SharedState:
                 break
 
     def place_for_change(self, connection: "ClientConnection") -> RoundRobinSemaphore:
-        """Wait until the client may make a change; return what to release. Ends the client's own stalled responses."""
+        """Wait until the client may make another change; return the semaphore to release.
+
+        Meanwhile, end stalled responses to the same client.
+        """
         semaphore = self._changes.get(connection.client)
         if semaphore is None:
             if len(self._changes) >= MAX_KNOWN:
@@ -262,6 +276,6 @@ class SharedState:
         return semaphore
 
     def place_for_large_change(self) -> RoundRobinSemaphore:
-        """Wait until another large change may be made; return what to release."""
+        """Wait until another large change may run; return the semaphore to release."""
         self._large_changes.acquire()
         return self._large_changes

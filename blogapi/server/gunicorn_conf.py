@@ -1,4 +1,4 @@
-"""gunicorn's configuration."""
+"""The gunicorn configuration."""
 
 import os
 import sys
@@ -17,11 +17,11 @@ except (OSError, ValueError) as error:
 
 wsgi_app = "blogapi.server.handler:load()"
 bind = f"[{_config.host}]:{_config.port}" if ":" in _config.host else f"{_config.host}:{_config.port}"
-workers = _config.web_concurrency  # 1 on SQLite, where one process counts the rate limit
+workers = _config.web_concurrency  # 1 on SQLite, because each process there counts the rate limit for itself
 worker_class = start.WORKER
 loglevel = _config.log_level
 logger_class = "blogapi.server.log.ServerLogger"
-timeout = 30  # seconds; a worker whose main loop stands still for this long is replaced
+timeout = 30  # seconds; a worker whose main loop makes no progress for this long is replaced
 on_starting, when_ready, on_exit, worker_exit = start.on_starting, start.when_ready, start.on_exit, worker.worker_exit
-graceful_timeout = _config.drain_seconds + 5  # seconds; the worker itself gives up after 4, once it has drained
-control_socket_disable = True  # two servers would compete for the socket in the user's home
+graceful_timeout = _config.drain_seconds + 5  # seconds; more than the worker's own limit, worker.SHUTDOWN_SECONDS
+control_socket_disable = True  # Otherwise, two servers would compete for the same socket in the user's home folder.

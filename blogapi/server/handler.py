@@ -1,6 +1,7 @@
-"""The connection handler: reads requests, calls the application, sends and logs responses.
+"""The connection handler, which reads requests, calls the application, and sends and logs the responses.
 
-gevent must already have patched the standard library, so gunicorn's master must not import this module.
+Only a worker may import this module, because gevent must already have patched the standard library. gunicorn's master
+must not.
 """
 
 import logging
@@ -51,25 +52,26 @@ from blogapi.storage.errors import RETRY_SECONDS, Unavailable
 from blogapi.wings.cors import cors_headers
 
 MAX_CONNECTIONS = 1024  # above this, each new connection evicts one that is waiting for its client
-MAX_ACCEPT = 1 / 16  # share of these accepted per turn of the loop, because evicted ones end after it
-OTHER_FILES = 192  # open files kept for everything else: the database, webhooks, closing connections
+MAX_ACCEPT = 1 / 16  # share of the maximum accepted per turn of the loop, because evicted connections close after it
+OTHER_FILES = 192  # open files left for everything else: the database, webhooks, closing connections
 KEEP_ALIVE = f"keep-alive\r\nKeep-Alive: timeout={KEEP_ALIVE_SECONDS}"
 FAILURES = ("500", "503")
 READY_PATH = "/readyz"  # Proxies poll it every second, so successful requests are not logged.
-KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers that remain when BUSY replaces a response
+KEPT_FIELDS = ("X-RateLimit-", "Access-Control-", "Vary")  # headers to keep when BUSY replaces a response
 
 Content = bytes | Iterable[bytes]
 WsgiResponse = tuple[str, list[tuple[str, str]], Content]  # status line, headers and content
 
-format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # slower than any other header
+format_date = lru_cache(maxsize=2)(partial(formatdate, usegmt=True))  # cached, because no other header takes as long
 log = logging.getLogger(__name__)
 
 
 def load() -> Flask:
-    """Return the application for gunicorn's worker, with its connection handler and background work."""
-    if not monkey.is_module_patched("socket"):  # This is gunicorn's master, started with --preload.
+    """Return the application for a worker, with its connection handler and background work."""
+    if not monkey.is_module_patched("socket"):  # gunicorn's master has called this, because of --preload.
         sys.exit(OTHER_WORKERS)
-    # The master has set up the database. If it is missing when a worker is replaced, its disk is.
+    # The master has already set up the database. If it is missing when a worker is replaced, its disk is not mounted,
+    # and a new database must not be created.
     config = replace(Config.from_environ(os.environ), create=False)
     app = create_app(config, loop=EventLoop(), database_class=SharedDatabase)
     service = app.extensions[EXTENSION]
@@ -79,7 +81,11 @@ def load() -> Flask:
 
 
 class Handler:
-    """Serves connections. While it drains, each ends after its request; once `closing` is set, idle ones end, too."""
+    """Serves connections.
+
+    Once `draining` is set, each connection is closed after its next response. Once `closing` is set, a connection whose
+    header is invalid or does not arrive completely is closed without an answer.
+    """
 
     def __init__(self, wsgi: Callable, service: Service):
         self.wsgi = wsgi
@@ -123,18 +129,18 @@ class Handler:
             del self.connections[connection]
 
     def is_full(self) -> bool:
-        """Return whether no connection can be accepted now; evicted ones count until they have ended."""
+        """Return whether there are too many connections to accept another. An evicted one counts until it closes."""
         return len(self.connections) >= self.max_connections + self.max_accept
 
     def end_overdue(self) -> None:
-        """End overdue waits for clients. A timer for each would be slower."""
+        """End all waits for clients that are overdue. A timer for each wait would be slower."""
         now = time.monotonic()
         for connection in self.connections:
             if connection.until < now:
                 connection.end()
 
     def serve(self, connection: ClientConnection, unreader: SocketUnreader, peer: str) -> bool:
-        """Answer the next request of a connection; return whether another may follow."""
+        """Answer the next request on a connection; return whether another request may follow."""
         connection.expect_request(started=bool(unreader.buf.getvalue()))
         head, refusal, has_failed = Head(), None, False
         try:
@@ -149,13 +155,13 @@ class Handler:
                 return False
             refusal = REFUSALS.get(getattr(error, "hdr", "")) or REFUSALS.get(type(error), MALFORMED)
             has_failed = True
-        if has_failed:  # outside `except`, because the traceback would keep received bytes alive
-            connection.wait_turn()  # Many can be overdue at the same time.
+        if has_failed:  # outside `except`, where the traceback would keep the received bytes in memory
+            connection.wait_turn()  # Many connections can be overdue at the same time.
         exchange = Exchange(connection, head, self.identify_client(connection, head, peer))
         return self.refuse(exchange, *refusal) if refusal else self.respond(exchange, unreader)
 
     def identify_client(self, connection: ClientConnection, head: Head, peer: str) -> str:
-        """Return the client's address. A client behind a proxy gets a turn of its own."""
+        """Return the client's address. If it is behind a proxy, wait for the turn of that client, not of the proxy."""
         if not (trusted := self.config.trusted_proxies):
             return peer
         address = client_address(peer, head.fields.get("HTTP_X_FORWARDED_FOR", ""), trusted)
@@ -166,7 +172,7 @@ class Handler:
         return address
 
     def refuse(self, exchange: "Exchange", status: int, message: str) -> bool:
-        """Answer a request with an Error instead of calling the application, and end the connection."""
+        """Answer a request with an error, without calling the application; return False to end the connection."""
         head = exchange.head
         path, origin = self.config.without_prefix(head.path or "/v1"), head.fields.get("HTTP_ORIGIN")
         headers = [*self.service.limiter.peek().headers, *cors_headers(self.config, path, origin).items()]
@@ -176,13 +182,13 @@ class Handler:
         return False
 
     def respond(self, exchange: "Exchange", unreader: SocketUnreader) -> bool:
-        """Answer a request with the application; return whether another may follow."""
+        """Let the application answer a request; return whether another request may follow."""
         connection = exchange.connection
         body = Body(exchange.head, exchange.info, connection, unreader)
         is_change = connection.client.is_known and exchange.head.method not in READ_METHODS
-        body.is_change = is_change and not self.closing  # When stopping, all requests that have arrived get answers.
+        body.is_change = is_change and not self.closing  # While the server stops, no request waits for a place.
         try:
-            if body.is_change and body.is_complete:  # It has no body.
+            if body.is_change and body.is_complete:  # The request has no body.
                 connection.take_places()
         except TimeoutError:
             return self.refuse(exchange, BUSY[0], MANY_REQUESTS)
@@ -200,12 +206,12 @@ class Handler:
         is_streamed = not isinstance(chunks, (list, tuple))
         if not is_streamed:
             content = b"".join(chunks)
-            environ.clear()  # breaks a cycle through Werkzeug's request
+            environ.clear()  # breaks a reference cycle through Werkzeug's request
         connection.leave_places(keep=1)
         if info.credential:
             self.shared.remember(info.credential)
             connection.identify(Client(info.credential, is_known=True))
-        elif status.startswith(("401", "403")):  # Public paths check neither key nor session.
+        elif status.startswith(("401", "403")):  # No other status shows that the key or session has become invalid.
             self.shared.credentials.discard(connection.client.name)
         keep = exchange.head.is_persistent and body.is_complete and not self.draining
         if (is_streamed or len(content) > KEPT_BYTES) and not self.reserve(exchange, content):
@@ -218,16 +224,16 @@ class Handler:
         return keep
 
     def reserve(self, exchange: "Exchange", content: Content) -> bool:
-        """Reserve memory for a large or streamed response until it is sent; return False if too little is left."""
+        """Reserve memory for a large or streamed response until it is sent; return whether there was enough."""
         connection = exchange.connection
         if not isinstance(content, bytes):
             return self.shared.streams.reserve(connection, 1)
-        # The client must learn that its change was committed.
+        # If the request was a change, exceed the budget if necessary, because the client must learn the result.
         needed = bool(exchange.info.credential) and exchange.head.method not in READ_METHODS
         return connection.tier.responses.reserve(connection, len(content), needed=needed)
 
     def environ(self, exchange: "Exchange", body: Body) -> dict[str, Any]:
-        """Return the WSGI environment. gunicorn's own is slower, and trusts a SCRIPT_NAME header."""
+        """Return the WSGI environment. gunicorn's own function for this is slower, and trusts a SCRIPT_NAME header."""
         head = exchange.head
         return {
             **self.base_environ,
@@ -243,7 +249,7 @@ class Handler:
         }
 
     def send(self, exchange: "Exchange", response: WsgiResponse, keep: bool) -> None:
-        """Send and record a response. With `keep`, the connection stays open."""
+        """Send a response and record it. With `keep`, tell the client that the connection stays open."""
         status, headers, content = response
         connection, info = exchange.connection, exchange.info
         connection.linger, connection.is_used = not keep, True
@@ -258,7 +264,7 @@ class Handler:
                 connection.send(head, piece)
                 head = b""
                 size += len(piece)
-            if head:  # A stream with no pieces
+            if head:  # The content is a stream without pieces.
                 connection.send(head)
         except OSError:
             info.cause = info.cause or "the client did not read it"
@@ -268,7 +274,7 @@ class Handler:
             self.record(exchange, status[:3], size)
 
     def record(self, exchange: "Exchange", status: str, size: int) -> None:
-        """Count a request and log it, failures as errors."""
+        """Count a request for the metrics and log it; FAILURES are logged as errors."""
         info, head, seconds = exchange.info, exchange.head, time.perf_counter() - exchange.started
         self.service.requests.count(info.endpoint, status, seconds)
         level = logging.ERROR if status in FAILURES else logging.INFO
@@ -288,18 +294,21 @@ class Handler:
 
 
 class Exchange:
-    """A request, and what its response and its log line depend on."""
+    """A request, with everything else that is needed to send its response and to log it."""
 
     def __init__(self, connection: ClientConnection, head: Head, address: str):
         self.connection = connection
         self.head = head
-        self.address = address  # the client's, even behind proxies
+        self.address = address  # the client's own address, even behind proxies
         self.info = RequestInfo()
         self.started = time.perf_counter()
 
 
 def pieces(connection: ClientConnection, content: Iterable[bytes], info: RequestInfo) -> Iterator[bytes]:
-    """Yield the pieces of a response, letting other requests run in between. Raises ConnectionAbortedError."""
+    """Yield the pieces of a streamed response, letting other requests run in between.
+
+    Raises ConnectionAbortedError if the database fails.
+    """
     try:
         for piece in content:
             yield piece
@@ -318,7 +327,7 @@ def close(content: Content) -> None:
 
 
 def refusal_response(status: int, message: str, headers: Iterable[tuple[str, str]]) -> WsgiResponse:
-    """Return the server's own refusal of a request, with the common headers."""
+    """Return a response with which the server itself refuses a request. `headers` are added to the usual ones."""
     content = error_body(status, message)
     own = [("Content-Type", JSON), ("Content-Length", str(len(content)))]
     own += [("Cache-Control", PRIVATE), *headers]

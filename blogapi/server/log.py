@@ -1,6 +1,7 @@
-"""The log of gunicorn, the worker and the application on standard error, without keys.
+"""The log, to which gunicorn, the worker and the application write on standard error. Keys in it are masked.
 
-docs/running.md describes the lines. Those for systemd's journal have no time, because it adds its own.
+docs/running.md describes its lines. If systemd's journal receives them, they have no time, because the journal adds its
+own.
 """
 
 import atexit
@@ -22,35 +23,39 @@ from blogapi.clock import rfc3339
 from blogapi.config import Config
 
 SECRET = re.compile(r"(blog_)[A-Za-z0-9_-]{16,}|(whsec_)[A-Za-z0-9+/%=]+")
-# Control characters, which a terminal interprets, and those that change the text direction
+# Control characters that a terminal would interpret, and characters that change the text direction
 UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 MAX_TARGET = 1000  # at most this many characters of a request target are logged
 MAX_WAITING = 10_000  # at most this many queued lines
-BATCH_SECONDS = 0.02  # lines that arrive within this time are written together
-EXIT_SECONDS = 1.0  # longest wait for the last lines when a process ends
+BATCH_SECONDS = 0.02  # lines that are logged within this time are written together
+EXIT_SECONDS = 1.0  # longest wait until the last lines are written when a process ends
 
-# The originals, which gevent has not patched, because an unread log must not block a greenlet
+# The versions that gevent has not patched. With gevent's versions, the writer would be a greenlet, and a write that
+# blocks would block all other greenlets.
 SimpleQueue = get_original("queue", "SimpleQueue")
 start_new_thread = get_original("_thread", "start_new_thread")
 select = get_original("select", "select")
 
-IN_JOURNAL = False  # whether standard error is the journal (systemd.exec, JOURNAL_STREAM)
-with suppress(OSError):  # if standard error is closed
+IN_JOURNAL = False  # whether standard error is systemd's journal (systemd.exec(5), JOURNAL_STREAM)
+with suppress(OSError):  # raised if standard error is closed
     IN_JOURNAL = os.environ.get("JOURNAL_STREAM") == f"{os.fstat(2).st_dev}:{os.fstat(2).st_ino}"
 
 
 def sleep(seconds: float) -> None:
-    """Sleep. Unlike time.sleep, this works with a broken clock, so that the log can report it."""
+    """Sleep. Unlike time.sleep, this works even if the clock is broken, so that the log can report that."""
     select([], [], [], seconds)
 
 
 def mask(text: str) -> str:
-    """Mask anything that looks like a key or a webhook's secret."""
+    """Mask everything in a text that looks like an API key or a webhook secret."""
     return SECRET.sub(r"\1\2[masked]", text) if "blog_" in text or "whsec_" in text else text
 
 
 def printable_target(target: str) -> str:
-    """Return a request target for the log: truncated, without quotes, keys masked even if percent-encoded."""
+    """Return a request target for the log: truncated, quotation marks encoded, and keys masked.
+
+    Keys are masked even if they are percent-encoded.
+    """
     if "%" in target:
         decoded = unquote(target)
         masked = mask(decoded)
@@ -60,12 +65,15 @@ def printable_target(target: str) -> str:
 
 
 class LogWriter(io.TextIOBase):
-    """A text stream to standard error that never blocks: a thread writes. Lines beyond MAX_WAITING are dropped."""
+    """A text stream to standard error that never blocks, because a thread does the writing.
+
+    While MAX_WAITING lines are queued, further lines are dropped.
+    """
 
     def __init__(self, formatter: logging.Formatter) -> None:
         self.formatter = formatter
         self.start()
-        os.register_at_fork(after_in_child=self.start)  # threads do not survive a fork
+        os.register_at_fork(after_in_child=self.start)  # The thread does not exist in a forked process.
         atexit.register(self.drain)
 
     def start(self) -> None:
@@ -83,13 +91,13 @@ class LogWriter(io.TextIOBase):
         return len(text)
 
     def drain(self) -> None:
-        """Wait until everything is written, for at most EXIT_SECONDS."""
+        """Wait until all queued lines are written, for at most EXIT_SECONDS."""
         deadline = time.monotonic() + EXIT_SECONDS
         while self.written < self.put and time.monotonic() < deadline:
             sleep(0.005)
 
     def run(self) -> None:
-        """Write the queue to standard error until the process ends."""
+        """Write the queued lines to standard error until the process ends."""
         while True:
             pieces = [self.queue.get()]
             sleep(BATCH_SECONDS)
@@ -102,20 +110,20 @@ class LogWriter(io.TextIOBase):
                 self.write_out(f"{self.formatter.format(record)}\n")
 
     def write_out(self, text: str) -> None:
-        """Write to standard error, however long that takes; do nothing if it is gone."""
+        """Write a text to standard error, however long that takes. Drop the text if standard error is closed."""
         text = UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", mask(text))
         rest = memoryview(text.encode(errors="backslashreplace"))
         while rest:
             try:
                 rest = rest[os.write(2, rest) :]
-            except BlockingIOError:  # Another program that shares it has made it non-blocking.
+            except BlockingIOError:  # Another program that shares standard error has made it non-blocking.
                 sleep(BATCH_SECONDS)
             except OSError:
                 return
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a line as a JSON object."""
+    """Formats each log record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         traceback = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
@@ -123,7 +131,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class ServerLogger(Logger):
-    """gunicorn's log and the application's, on standard error."""
+    """Sends the logs of gunicorn and of the application to standard error."""
 
     error_fmt = ("" if IN_JOURNAL else "%(asctime)s.%(msecs)03dZ ") + "[%(process)d] [%(levelname)s] %(message)s"
     datefmt = "%Y-%m-%dT%H:%M:%S"
@@ -142,19 +150,22 @@ class ServerLogger(Logger):
 
 
 def now() -> str:
-    """Return the time, with milliseconds."""
+    """Return the current time in RFC 3339, with milliseconds."""
     seconds = time.time()
     return f"{rfc3339(seconds)[:-1]}.{int(seconds * 1000) % 1000:03d}Z"
 
 
 def json_line(level: int, **fields: object) -> str:
-    """Return a line as JSON, in ASCII; a field that is None or "" is left out."""
+    """Return a log line as a JSON object in ASCII, leaving out fields that are None or ""."""
     common = {"time": now(), "level": logging.getLevelName(level).lower()}
     return json.dumps(common | {name: value for name, value in fields.items() if value not in (None, "")})
 
 
 def open_standard_files() -> None:
-    """Open standard input, output and error if they are closed; otherwise another file would take their descriptors."""
+    """Open /dev/null in place of standard input, output or error if they are closed.
+
+    Otherwise, the next files to be opened would get their descriptors.
+    """
     while (file := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(file)

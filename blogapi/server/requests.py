@@ -1,4 +1,4 @@
-"""Requests from a socket: heads, the addresses of clients, bounded bodies, and the server's own refusals."""
+"""Reading requests from a socket: their heads and bodies, the addresses of clients, and the server's own refusals."""
 
 import re
 from functools import lru_cache
@@ -19,14 +19,15 @@ from blogapi.storage.errors import RETRY_SECONDS
 
 SETTINGS = Config()  # settings for gunicorn's parser
 SETTINGS.set("limit_request_line", 8190)  # bytes
-SETTINGS.set("forwarder_headers", "")  # X-Forwarded headers mean nothing to the parser
+SETTINGS.set("forwarder_headers", "")  # The parser must not interpret X-Forwarded headers.
 SETTINGS.set("secure_scheme_headers", {})
 ASCII = bytes(range(128))
 REMEMBERED = 256  # at most this many sets of header fields are cached
-REMEMBERED_BYTES = 2048  # only sets up to this size are cached
-HTTP_2 = b"PRI * HTTP/2.0"  # the first line from a client that assumes HTTP/2 (RFC 9113, section 3.4)
+REMEMBERED_BYTES = 2048  # larger sets are not cached
+HTTP_2 = b"PRI * HTTP/2.0"  # the first line sent by a client that assumes HTTP/2 (RFC 9113, section 3.4)
 
-# A request line that needs no urlsplit: its method, target, path, query and minor version
+# Matches a request line that is simple enough to split without urlsplit, into method, target, path, query and minor
+# version
 PLAIN_LINE = re.compile(r'([A-Z]{3,20}) ((/(?!/)[!"$->@-~]*)(?:\?([!"$-~]*))?) HTTP/1\.([01])')
 
 Refusal = tuple[int, str]
@@ -40,7 +41,7 @@ REQUEST_LINE: Refusal = (
     "the request line must be a method, a target (a space in it is %20) and HTTP/1.1; this port speaks plain HTTP",
 )
 MALFORMED: Refusal = (400, "the header is not valid HTTP")
-# By the exception of gunicorn's parser, or by the name of the invalid field
+# The refusal for each exception of gunicorn's parser, or for the field that it names as invalid
 REFUSALS: dict[type[Exception] | str, Refusal] = {
     "AUTHORIZATION": (
         400,
@@ -61,21 +62,21 @@ REFUSALS: dict[type[Exception] | str, Refusal] = {
     TimeoutError: (408, "the header did not arrive in time"),
     errors.UnsupportedTransferCoding: CODING,
 }
-EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs any request to read trailers
+EMPTY = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"  # ChunkedReader needs some request to read trailers
 MANY_BODIES = "too many large requests at the same time; nothing was changed"
 MANY_REQUESTS = "too many requests or large responses at the same time; nothing was changed"
 STOPPING: Refusal = (503, "the service is stopping")
 STOPPED = "the service was stopped while the body was being sent; nothing was changed"
 BUSY: Refusal = (503, "too many large responses are being sent; try again")
-# Prefixes of the fields whose parsing takes quadratic time (2 ms for MAX_PARSED_BYTES)
+# Prefixes of the fields that take quadratic time to parse (2 ms for MAX_PARSED_BYTES)
 PARSED_FIELDS = ("ACCEPT", "CACHE-CONTROL", "CONTENT-ENCODING", "CONTENT-TYPE", "IF-", "RANGE")
 MAX_PARSED_BYTES = 2048
 PARSED_TOO_LARGE: Refusal = (431, "Accept, Content-Type, If-Match and the like must have at most 2,048 bytes in all")
 ORIGIN = re.compile(rb"^origin:[ \t]*([!-~]+)", re.IGNORECASE | re.MULTILINE)
 # RFC 3986, section 3.2: a host and an optional port
 AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+,;=-]+)(:[0-9]{0,5})?")
-MAX_PROXIES = 16  # at most this many entries of X-Forwarded-For are read
-# An entry of X-Forwarded-For: an address, optionally with a port
+MAX_PROXIES = 16  # at most this many X-Forwarded-For entries are read
+# An X-Forwarded-For entry: an address, optionally with a port
 HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)", re.ASCII)
 
 
@@ -83,15 +84,15 @@ Fields = dict[str, str]  # entries of the WSGI environment
 
 
 class Head:
-    """The head of a request. If `parse` fails, it contains the valid parts."""
+    """The head of a request. If `parse` fails, only the attributes for the valid parts are set."""
 
     method = uri = path = query = ""
     version = 1, 1
     fields: Fields = {}
-    refusal: Refusal | None = None  # why the server refuses a head that gunicorn would accept
+    refusal: Refusal | None = None  # why the server refuses this head although gunicorn would accept it
 
     def parse(self, data: bytes) -> None:
-        """Parse a head with its empty line. Raises ParseException or NoMoreData."""
+        """Parse a head, including the empty line that ends it. Raises ParseException or NoMoreData."""
         line, end, block = data.removeprefix(b"\r\n").partition(b"\r\n")
         if line == HTTP_2:
             raise errors.InvalidHTTPVersion("HTTP/2.0")
@@ -99,7 +100,7 @@ class Head:
             self.method, self.uri, self.path, self.query, minor = match.groups("")
             self.version = 1, int(minor)
         else:
-            if line.count(b" ") > 1:  # needed for the log, even if the line is invalid
+            if line.count(b" ") > 1:  # Set the method and target even if the line is invalid, for the log.
                 self.method, self.uri, *rest = encoded(line).decode("latin-1").split(" ")
                 if len(rest) > 1:
                     raise errors.InvalidRequestLine(self.uri)
@@ -109,7 +110,7 @@ class Head:
         try:
             self.fields, self.refusal = parse_block(self.version, block)
         except errors.ParseException:
-            if origin := ORIGIN.search(block):  # so that a page can read why its request was refused
+            if origin := ORIGIN.search(block):  # Keep it, so that CORS lets a page read why its request was refused.
                 self.fields = {"HTTP_ORIGIN": origin[1].decode()}
             raise
         if "#" in self.uri:
@@ -124,7 +125,11 @@ class Head:
 
 
 def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
-    """Read the head of the next request, or as much of it as arrives; b"" if there is no request."""
+    """Read the next request up to the end of its head.
+
+    Returns an incomplete head if the client stops sending, and b"" if there is no further request. Bytes that follow
+    the head are put back into the unreader.
+    """
     data = unreader.read()
     connection.identify(connection.shared.client(data, connection.address))
     piece = data
@@ -132,7 +137,7 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
         if not connection.hold(len(piece)):
             raise TimeoutError
         connection.wait_turn_to_read()
-        piece = unreader.read(None, HEADER_BYTES)  # Most heads fit in the first read, the others in the second.
+        piece = unreader.read(None, HEADER_BYTES)  # Most heads fit in the first read, and all others in the second.
         if not piece:
             return data
         data += piece
@@ -143,7 +148,10 @@ def read_head(connection: ClientConnection, unreader: SocketUnreader) -> bytes:
 
 
 def end_of_head(data: bytes) -> int:
-    """Return where a head ends, or 0 if more may arrive. A bare LF ends it, because gunicorn refuses that."""
+    """Return the length of the head at the start of `data`, or 0 if the rest of the head may still arrive.
+
+    A bare LF also ends the head, because gunicorn refuses a head that contains one.
+    """
     if end := data.find(b"\r\n\r\n") + 1:
         return end + 3
     return len(data) if data.count(b"\n") > data.count(b"\r\n") else 0
@@ -155,14 +163,14 @@ def parse(data: bytes) -> Request:
 
 
 def encoded(line: bytes) -> bytes:
-    """Percent-encode the target's bytes beyond ASCII, which curl sends as they are."""
+    """Percent-encode all non-ASCII bytes in the target of a request line, because curl sends them unencoded."""
     method, space, rest = line.partition(b" ")
     return line if line.isascii() else method + space + quote(rest, safe=ASCII).encode()
 
 
 @lru_cache(REMEMBERED)
 def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusal | None]:
-    """Parse header fields; return them, and why the server refuses them if gunicorn would not (RFC 9112)."""
+    """Parse header fields; return them, and the refusal if RFC 9112 forbids something that gunicorn accepts."""
     environ: Fields = {}
     refusal, parsed = None, 0
     for name, value in parse(b"POST / HTTP/%d.%d\r\n%b" % (*version, block)).headers:
@@ -185,7 +193,7 @@ def parse_fields(version: tuple[int, int], block: bytes) -> tuple[Fields, Refusa
 
 
 def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
-    """Return the last valid address that is not a trusted proxy; clients can forge the ones before it."""
+    """Return the last valid address that is not a trusted proxy. Clients can forge the addresses before that one."""
     client = peer
     hops = forwarded_for.rsplit(",", MAX_PROXIES)
     address = parse_address(peer.partition("%")[0])
@@ -196,7 +204,10 @@ def client_address(peer: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
-    """Return the address of a hop, or None if it is malformed. IPv4-mapped addresses become IPv4."""
+    """Return the address in an X-Forwarded-For entry, or None if it is malformed.
+
+    An IPv4-mapped IPv6 address is returned as IPv4.
+    """
     match = HOP.fullmatch(hop)
     try:
         address = ip_address(match[match.lastindex]) if match and match.lastindex else None
@@ -206,7 +217,10 @@ def parse_address(hop: str) -> IPv4Address | IPv6Address | None:
 
 
 def network(address: str) -> str:
-    """Return the network of an IPv6 address, its /64, because one client may own all of it; else the address."""
+    """Return the /64 network of an IPv6 address, because one client may own all of it. Return an IPv4 address as it is.
+
+    An IPv4-mapped IPv6 address is returned as IPv4.
+    """
     if ":" not in address:
         return address
     parsed = parse_address(address.partition("%")[0])
@@ -214,7 +228,7 @@ def network(address: str) -> str:
 
 
 class Body:
-    """The body of a request, its `wsgi.input`."""
+    """The body of a request, passed to the application as `wsgi.input`."""
 
     def __init__(self, head: Head, info: RequestInfo, connection: ClientConnection, unreader: SocketUnreader):
         self.info, self.connection, self.unreader = info, connection, unreader
@@ -223,15 +237,15 @@ class Body:
         self.length = int(head.fields.get("CONTENT_LENGTH", 0))
         self.reader = ChunkedReader(parse(EMPTY), unreader) if self.is_chunked else LengthReader(unreader, self.length)
         self.is_begun = False
-        self.is_change = False  # whether it takes a place among the changes once the body has arrived
+        self.is_change = False  # whether the request must take a place for a change once its body has arrived
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of it was read."""
+        """Whether the whole body was read."""
         return not (self.reader.parser if self.is_chunked else self.reader.length)
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` bytes. Raises an HTTPException if they do not arrive."""
+        """Read up to `size` bytes. Raises an HTTPException if the body does not arrive or cannot be accepted."""
         try:
             if not self.is_begun:
                 self._begin()
@@ -266,7 +280,7 @@ class Body:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _read(self, size: int) -> bytes:
-        # gunicorn's own `body` would copy it three times.
+        # gunicorn's own body object is not used, because it would copy the data three times.
         data = self.reader.read(min(size, KEPT_BYTES) if self.is_chunked else size)
         if self.is_chunked and len(data) == KEPT_BYTES < size and not self.info.max_body_bytes:
             self._reserve(MAX_BODY_BYTES)

@@ -1,4 +1,4 @@
-"""Starting the server: preconditions, and hooks of gunicorn's master."""
+"""Starting the server: the checks before the start, and the hooks that gunicorn's master runs."""
 
 import fcntl
 import gc
@@ -24,17 +24,17 @@ OTHER_WORKERS = (
     "blogapi: must run as many workers as WEB_CONCURRENCY says, of its own class, or the rate limit would be "
     "multiplied; see GUNICORN_CMD_ARGS and the command line"
 )
-MIN_FILES = 256
-MAC_FILES = 10_240  # highest limit that macOS accepts by default
+MIN_FILES = 256  # at least this many open files must be allowed
+MAC_FILES = 10_240  # highest limit on open files that macOS accepts by default
 STOP_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGQUIT
-GROUP_AND_OTHERS = 0o077  # permissions of everyone but the owner
-# struct flock: a write lock on one byte, beyond the bytes that SQLite locks (from 2**30 on)
+GROUP_AND_OTHERS = 0o077  # mode bits for everyone except the owner
+# A struct flock: a write lock on one byte that lies after the bytes that SQLite locks (those begin at 2**30)
 LOCK = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 2**30 + 1024, 1, 0)
-LOCK_SECONDS = 3.0  # the worker outlives a killed master by a second
+LOCK_SECONDS = 3.0  # longest wait for the lock; after the master is killed, its worker keeps it for another second
 
 
 def on_starting(server: Any) -> None:
-    """Refuse to start, with a one-line reason, if the service could not keep its promises."""
+    """Check that the service can run as configured; otherwise, exit with a one-line reason."""
     config = Config.from_environ(os.environ)
     database = config.database
     worker_class = server.cfg.settings["worker_class"].get()
@@ -45,10 +45,11 @@ def on_starting(server: Any) -> None:
         sys.exit(f"blogapi: must be allowed to open at least {MIN_FILES} files, not {files}; see ulimit -Hn")
     try:
         engine = engine_for(database)
-        engine.open(config.create, upgrade=True)  # A failure prints one line here, but a traceback in the worker.
+        # The worker opens the database too, but there a failure would print a traceback.
+        engine.open(config.create, upgrade=True)
         engine.close()
         if isinstance(database, Path):
-            server.database_lock = lock(database)  # The worker of a killed server may still use the address.
+            server.database_lock = lock(database)  # first, because it waits for the worker of a killed server to end
         for address in server.cfg.address:
             refuse_taken_address(*address)
         if isinstance(database, Path):
@@ -62,27 +63,30 @@ def on_starting(server: Any) -> None:
 
 
 def allow_files(limit: int) -> None:
-    """Raise this process's limit on open files, because every connection needs one."""
+    """Raise the limit on open files for this process, because every connection needs one."""
     for files in (limit, MAC_FILES):
-        with suppress(OSError, ValueError):  # macOS reports an infinite limit, but refuses to set it.
+        with suppress(OSError, ValueError):  # macOS reports an unlimited maximum, but refuses to set it.
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, limit))
             return
 
 
 def on_exit(server: Any) -> None:
-    """Remove the file with the URL."""
+    """Remove the URL file."""
     database = Config.from_environ(os.environ).database
     if isinstance(database, Path):
         url_file(database).unlink(missing_ok=True)
 
 
 def url_file(database: Path) -> Path:
-    """Return the path of the file in which a running server leaves its URL for the commands."""
+    """Return the path of the URL file, from which commands read the URL of the running server."""
     return database.with_name(f"{database.name}.url")
 
 
 def url_of_server(config: Config) -> str:
-    """Return the service's address: BLOGAPI_URL, or that of the running server, whose port may differ from PORT."""
+    """Return the URL of the service: BLOGAPI_URL if it is set, otherwise the URL in the URL file, if there is one.
+
+    The running server may have been started with another port than PORT.
+    """
     if not config.url and isinstance(config.database, Path):
         with suppress(OSError):
             return url_file(config.database).read_text(encoding="utf-8")
@@ -90,23 +94,23 @@ def url_of_server(config: Config) -> str:
 
 
 def when_ready(server: Any) -> None:
-    """Ignore the signals that would run two workers side by side, and prepare memory for the fork."""
+    """Ignore the signals that would make gunicorn run two workers at once, and prepare memory for the fork."""
 
     def ignore(number: int, frame: Any) -> None:
         server.log.warning("%s is ignored; restart the service instead", signal.Signals(number).name)
 
     for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, ignore)
-    os.register_at_fork(  # A worker unblocks them once it handles them. Until then, it would lose them.
+    os.register_at_fork(  # Otherwise, a new worker would lose a stop signal that arrives before it has its handlers.
         before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS),
         after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS),
     )
-    gc.freeze()  # A collection would write to all objects that the worker shares with this process.
-    gc.disable()  # until the worker has loaded the application
+    gc.freeze()  # Otherwise, a garbage collection would write to all memory that the worker shares with this process.
+    gc.disable()  # The worker enables it again once it has loaded the application.
 
 
 def refuse_taken_address(host: str, port: int) -> None:
-    """Raise OSError if the address is taken; gunicorn would retry for five seconds."""
+    """Raise OSError if the address is taken. gunicorn itself would retry for five seconds before it fails."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -119,11 +123,12 @@ def refuse_taken_address(host: str, port: int) -> None:
 
 
 def lock(path: Path) -> int:
-    """Keep a second server off the database at `path`, until this process and its worker end; return the open file.
+    """Keep a second server from using the database at `path`; return the open file that holds the lock.
 
-    On Linux, the lock is on a byte of the database that SQLite does not use, and belongs to the open file, which a
-    worker inherits. It must not be closed: that would drop the locks of SQLite. Elsewhere it is on a file next to the
-    database. Raises OSError if another server has the lock.
+    The lock lasts until this process and its worker have ended. On Linux, it is a lock on a byte of the database file
+    that SQLite does not use. It belongs to the open file, which the worker inherits. That file must not be closed,
+    because closing it would drop SQLite's own locks. On other systems, a separate file next to the database is locked.
+    Raises OSError if another server holds the lock.
     """
     if path.stat().st_nlink > 1:
         raise OSError(f"the database {path} has more than one name (hard link): remove the others, or copy it")

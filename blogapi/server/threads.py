@@ -1,7 +1,6 @@
-"""Commits that concurrent writes share, and threads for slow work, on gevent's event loop.
+"""Shared commits for concurrent writes, and threads for slow work, on gevent's event loop.
 
-An operation may run twice: if one fails halfway in a shared transaction, each runs again alone. One that is too slow
-for a shared transaction raises NeedsThread and runs again in a thread.
+Both can run an operation twice; `Database.write` describes what this demands of an operation.
 """
 
 import math
@@ -24,44 +23,45 @@ from blogapi.storage.database import BUSY_SECONDS, Database, P, Read, T, Write, 
 from blogapi.storage.engine import Clock, Engine, Loop, Reader, Transaction
 from blogapi.storage.errors import RETRY_SECONDS, Busy, NeedsThread, Unavailable
 
-GATHER_SECONDS = 0.010  # how long a transaction waits for more requests to join
-MIN_LOCK_SECONDS = 0.5  # wait at least this long for the lock, which another request may hold briefly
-SHARED_SECONDS = 0.025  # limit for a shared transaction, during which nothing else is served
-SHARED_WRITES = 24  # at most this many operations share a transaction; each can hold a post of 4 MB until its end
-COMPUTING = 2  # at most this many slow functions run at a time
+GATHER_SECONDS = 0.010  # longest wait for more requests to join a transaction
+MIN_LOCK_SECONDS = 0.5  # shortest time to keep trying for the lock, which another request may hold briefly
+SHARED_SECONDS = 0.025  # after this time, a shared transaction starts no more operations; it blocks all other requests
+SHARED_WRITES = 24  # at most this many operations share a transaction, because each can keep a 4 MB post in memory
+COMPUTING = 2  # at most this many slow functions run at the same time
 ANSWER_SECONDS = 10.0  # limit for an answer from a database server
-BACKGROUND_THREADS = 8  # more than the number of slow reads that may run at a time
-NICE = 10  # minimum niceness of these threads, so that searches do not slow down lists
-THREADS = 256  # many, because some may wait for a slow name server
+BACKGROUND_THREADS = 8  # more than the limits on slow reads and slow functions together
+NICE = 10  # minimum niceness of the background threads, so that searches do not slow down lists
+THREADS = 256  # at most this many other threads; many, because some may be waiting for a slow name server
 
 
 class SharedDatabase(Database):
-    """A database whose writes share commits, and whose slow work runs in threads."""
+    """A database that lets writes share commits, and runs slow work in threads."""
 
     def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
         super().__init__(engine, clock, keeps_history)
         self.commits = GroupCommit(engine, self.begin)
         self._reading = threading.Semaphore(engine.slow_reads)
         self._computing = threading.Semaphore(COMPUTING)
-        self._turns: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # locks of the clients with slow work
-        self._next_write = 0.0  # when the next write in a thread may begin, on the monotonic clock
+        self._turns: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()  # one lock per client with slow work
+        self._next_write = 0.0  # monotonic time at which the next write in a thread may begin
 
     def write(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in a shared transaction; one that turns out to be slow runs again in a thread."""
+        """Run an operation in a shared transaction, or again in a thread if it raises NeedsThread."""
         with suppress(NeedsThread):
             return self.commits.run(lambda tx: operation(tx, *args, **kwargs))
-        # Outside `suppress`, no traceback keeps alive the data that the operation has read.
+        # This is outside `suppress`, where the exception's traceback would keep the data that was read in memory.
         return self.write_in_thread(operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a write of more than 100 ms in a thread with its own connection, so that clients can read.
+        """Run a write of more than 100 ms in a thread with its own connection, so that clients can keep reading.
 
-        One runs at a time. Afterwards, waiting writes get as much time before the next one.
+        Only one such write runs at a time. If other writes are waiting when it ends, the next slow write starts only
+        after they have had as much time as it took, up to BUSY_SECONDS / 2.
         """
 
         def write(engine: Engine) -> T:
             begun = time.monotonic()
-            tx = Database(engine, self._clock, self.keeps_history).begin(until=0.0)  # The engine itself waits.
+            tx = Database(engine, self._clock, self.keeps_history).begin(until=0.0)  # The engine waits for the lock.
             tx.may_be_slow = True
             result = run_and_commit(tx, operation, *args, **kwargs)
             if self.commits.waiting:
@@ -75,10 +75,11 @@ class SharedDatabase(Database):
             return self._with_another(write)
 
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a read in a thread. Only a few run at a time, so that other requests get CPU time.
+        """Run a slow read in a thread. Only a few of these reads run at the same time, so that requests get CPU time.
 
-        Only one per client runs or waits, so that no client waits for all requests of another. Raises Unavailable after
-        BUSY_SECONDS, or when the request ends.
+        Each client may have only one slow read or function in progress, so that no client has to wait for all the
+        requests of another. Interrupts the read when its request ends, and raises Unavailable if it is not finished
+        within BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         goes_on = threading.Event()
@@ -97,10 +98,11 @@ class SharedDatabase(Database):
                 goes_on.clear()
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that needs no database, while other requests are answered.
+        """Run a slow function that does not use the database, in a thread, while the server answers other requests.
 
-        Each client runs one at a time, so that it does not delay others. At most COMPUTING run in total, because more
-        would need more memory and delay requests longer. Raises Unavailable after waiting BUSY_SECONDS.
+        Each client may have only one slow read or function in progress, so that it does not delay other clients. At
+        most COMPUTING functions run at the same time, because more of them would need more memory and delay requests
+        longer. Raises Unavailable if the function cannot start within BUSY_SECONDS.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._turn(client), until), locked(self._computing, until):
@@ -118,11 +120,11 @@ class SharedDatabase(Database):
 
 
 class PartlyApplied(Exception):
-    """An operation changed something in a shared transaction before it failed."""
+    """An operation failed after it had changed something in a shared transaction."""
 
 
 class PendingWrite:
-    """An operation in a shared transaction, and later its result or error."""
+    """An operation that waits for a shared transaction or runs in one; later, its result or error."""
 
     result: Any = None
     error: BaseException | None = None
@@ -136,24 +138,25 @@ class PendingWrite:
 class GroupCommit:
     """Runs operations in transactions on one connection, one transaction at a time.
 
-    A thread, which is a greenlet in our server, runs all waiting operations in one transaction. If an operation fails,
-    only its own request gets the error. If it had already changed something, which is rare, the transaction is rolled
-    back and each operation runs again alone: savepoints would slow down every creation.
+    A thread (in our server, a greenlet) runs the waiting operations in one transaction. If an operation fails, only the
+    request that sent it gets the error. If the operation had already changed something, which is rare, the transaction
+    is rolled back and each of its operations runs again in a transaction of its own. Savepoints would avoid this, but
+    they would slow down every creation.
     """
 
     def __init__(self, engine: Engine, begin: Callable[[float], Transaction]):
         self.waiting: deque[PendingWrite] = deque()
-        self._alone: deque[PendingWrite] = deque()  # each gets a transaction of its own
+        self._alone: deque[PendingWrite] = deque()  # operations to run again, each in its own transaction
         self._engine = engine
-        self._begin = begin  # takes the monotonic time until which it waits for the lock
+        self._begin = begin  # its argument is the monotonic time at which it stops waiting for the lock
         self._arrived = threading.Event()
         threading.Thread(target=self._work, daemon=True).start()
 
     def run(self, operation: Callable[[Transaction], Any]) -> Any:
-        """Run `operation` in a transaction; return its result once it is on disk.
+        """Run `operation` in a transaction; return its result once its changes are on disk.
 
-        Raises the operation's errors, and Unavailable if the database fails or another program holds the lock for
-        BUSY_SECONDS.
+        Raises whatever the operation raises, and Unavailable if the database fails or another program holds the lock
+        for BUSY_SECONDS.
         """
         pending = PendingWrite(operation)
         self.waiting.append(pending)
@@ -164,7 +167,7 @@ class GroupCommit:
                 raise pending.error
             return pending.result
         finally:
-            pending.error = None  # breaks a cycle through its frames that would keep a large post alive
+            pending.error = None  # breaks a cycle through its traceback, which would keep a large post in memory
 
     def _work(self) -> None:
         while self._arrived.wait():
@@ -173,7 +176,7 @@ class GroupCommit:
                 self._commit()
 
     def _commit(self) -> None:
-        """Run waiting operations in a transaction, and wake their requests even if it fails."""
+        """Run waiting operations in a transaction, and wake the waiting requests even if the transaction fails."""
         self._gather()
         taken: list[PendingWrite] = []
         error: BaseException | None = None
@@ -181,7 +184,8 @@ class GroupCommit:
             deadline = (self._alone or self.waiting)[0].deadline
             tx = self._begin(max(deadline, time.monotonic() + MIN_LOCK_SECONDS))
             try:
-                self._run_waiting(tx, taken)  # From here to the end of the transaction, no code yields.
+                # From here until the transaction ends, no code may yield to the event loop.
+                self._run_waiting(tx, taken)
                 tx.commit()
             except PartlyApplied as failure:
                 self._alone.extend(taken)
@@ -197,17 +201,21 @@ class GroupCommit:
             for pending in taken:
                 pending.error = error or pending.error
                 pending.done.set()
-            del taken, error  # The error's frames refer to this one.
+            del taken, error  # The error's traceback refers to this frame, so these would form a reference cycle.
 
     def _gather(self) -> None:
-        """Wait briefly for requests that have arrived to join."""
+        """Wait briefly, so that requests which have already arrived can join the transaction."""
         until = time.monotonic() + GATHER_SECONDS
         time.sleep(0)
         while self._engine.loop.requests_wait() and time.monotonic() < until:
             time.sleep(0)
 
     def _take_hopeless(self, error: BaseException) -> list[PendingWrite]:
-        """Take the operations whose deadline has passed, or all if the database fails: a retry could take seconds."""
+        """Take the operations that cannot succeed, and return them.
+
+        If the database is busy, these are the operations whose deadline has passed. If it fails in any other way, these
+        are all waiting operations, because retrying each of them could take seconds.
+        """
         is_busy, now = isinstance(error, Busy), time.monotonic()
         hopeless = [pending for pending in (*self._alone, *self.waiting) if not is_busy or pending.deadline < now]
         for pending in hopeless:
@@ -215,7 +223,7 @@ class GroupCommit:
         return hopeless
 
     def _run_waiting(self, tx: Transaction, taken: list[PendingWrite]) -> None:
-        """Run waiting operations until the transaction is full."""
+        """Run waiting operations, and move them to `taken`, until the transaction is full."""
         count = 1 if self._alone else min(len(self.waiting), SHARED_WRITES)
         until = math.inf if self._engine.waits_cooperatively else time.monotonic() + SHARED_SECONDS
         while len(taken) < count and (not taken or time.monotonic() < until):
@@ -230,12 +238,12 @@ class GroupCommit:
                     raise
                 if tx.changes != changes:
                     raise PartlyApplied from error
-                clear_frames(error.__traceback__)  # so that many errors do not keep many large posts alive
+                clear_frames(error.__traceback__)  # Otherwise, many errors could keep many large posts in memory.
                 pending.error = error
 
 
 class EventLoop(Loop):
-    """How to wait while other greenlets run."""
+    """A loop that waits by letting other greenlets run."""
 
     is_cooperative = True
 
@@ -255,7 +263,7 @@ class EventLoop(Loop):
         def outcome() -> tuple[Any, Exception | None]:
             try:
                 return function(), None
-            except Exception as error:  # gevent would log an exception in a thread as unexpected.
+            except Exception as error:  # returned, because gevent logs an exception raised in a thread as unexpected
                 return None, error
 
         try:
@@ -263,14 +271,14 @@ class EventLoop(Loop):
                 result, error = self.background.apply(_at_low_priority, [outcome])
             else:
                 result, error = self.threads.apply(outcome)
-        except RuntimeError as failure:  # out of memory or processes
+        except RuntimeError as failure:  # No thread can be started: the system is out of memory or processes.
             raise Unavailable(failure, RETRY_SECONDS) from failure
         if error is not None:
             raise error
         return result
 
     def wait_for_socket(self, file: int, events: int) -> int:
-        """Wait until a socket is ready for `events`; return them. Raises TimeoutError after ANSWER_SECONDS."""
+        """Wait until a socket is ready for `events`; return `events`. Raises TimeoutError after ANSWER_SECONDS."""
         hub = gevent.get_hub()
         loop = hub.loop
         watcher, timer = loop.io(file, events, priority=loop.MAXPRI), loop.timer(ANSWER_SECONDS)
@@ -287,8 +295,8 @@ class EventLoop(Loop):
 
 
 def _at_low_priority(function: Callable[[], Any]) -> Any:
-    if sys.platform == "linux":  # elsewhere, all threads of a process share one priority
+    if sys.platform == "linux":  # On other systems, all threads of a process share one priority.
         thread = threading.get_native_id()
-        with suppress(OSError):  # An ordinary user may not raise a priority; a sandbox may forbid any change.
+        with suppress(OSError):  # A sandbox may forbid any change. An ordinary user may never lower the niceness.
             os.setpriority(os.PRIO_PROCESS, thread, max(NICE, os.getpriority(os.PRIO_PROCESS, thread)))
     return function()

@@ -1,4 +1,4 @@
-"""The gunicorn worker: it serves each connection in a greenlet, and stops without waiting for slow clients."""
+"""The gunicorn worker, which serves each connection in a greenlet and does not wait for slow clients when it stops."""
 
 import gc
 import os
@@ -18,18 +18,18 @@ from blogapi.server.log import LogWriter
 from blogapi.server.start import STOP_SIGNALS
 from blogapi.storage.errors import Unavailable
 
-SHUTDOWN_SECONDS = 4.0
-LAST_REQUEST_SECONDS = 0.25  # time for requests that are arriving when the service stops
-UNSENT_BYTES = 64 * 1024  # bytes of a response that the kernel buffers for the client
+SHUTDOWN_SECONDS = 4.0  # longest wait for requests and background work when the worker stops
+LAST_REQUEST_SECONDS = 0.25  # when the service stops, time for half-received requests to arrive completely
+UNSENT_BYTES = 64 * 1024  # the kernel buffers at most this much of a response before it is sent
 SWITCH_SECONDS = 0.0005  # GIL switch interval; a request reacquires the GIL about ten times
 
 
 class Worker(GeventWorker):
-    """Serves each connection in a greenlet. gunicorn's master imports this module, so it must not import Flask."""
+    """Serves each connection in a greenlet. gunicorn's master imports this module, so this must not import Flask."""
 
     handler: Any = None
     background: Any = None
-    stop_at = float("inf")  # monotonic time at which the drain ends
+    stop_at = float("inf")  # monotonic time at which draining ends and the worker stops
 
     def init_signals(self) -> None:
         super().init_signals()
@@ -37,7 +37,7 @@ class Worker(GeventWorker):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop, but first keep serving until proxies have learned from /readyz to send requests elsewhere."""
+        """Stop, but first keep serving for BLOGAPI_DRAIN_SECONDS, so that proxies that poll /readyz can switch away."""
         if self.handler and self.handler.config.drain_seconds:
             self.stop_at = min(self.stop_at, time.monotonic() + self.handler.config.drain_seconds)
             self.handler.draining = True
@@ -45,18 +45,18 @@ class Worker(GeventWorker):
             self.handle_quit(sig, frame)
 
     def handle_quit(self, sig: int, frame: Any) -> None:
-        """Stop at once, as SIGINT and SIGQUIT ask for, but finish complete requests."""
+        """Stop at once, on SIGINT or SIGQUIT, but finish the requests that have arrived completely."""
         self.alive = False
         if self.handler:
             self.handler.draining = self.handler.closing = True
 
     def init_process(self) -> None:
-        """Start and serve. If the start fails, exit with a status that makes gunicorn give up."""
+        """Start and serve. If the start fails, exit with a status that stops gunicorn, unless a retry may help."""
         try:
             return super().init_process()
         except (OSError, Unavailable) as error:
             self.log.error("cannot serve: %s", error)
-            if retry_after := getattr(error, "retry_after", None):  # PostgreSQL will be back.
+            if retry_after := getattr(error, "retry_after", None):  # PostgreSQL is probably restarting.
                 time.sleep(retry_after)
                 sys.exit(1)
         except Exception:
@@ -64,7 +64,7 @@ class Worker(GeventWorker):
         sys.exit(1 if self.booted else Arbiter.WORKER_BOOT_ERROR)
 
     def run(self) -> None:
-        self.booted = False  # gunicorn sets it too early and would retry a failing start forever.
+        self.booted = False  # gunicorn sets this too early, and would therefore retry a failing start forever.
         servers = self.start()
         self.booted = True
         while self.alive and time.monotonic() < self.stop_at:
@@ -77,21 +77,21 @@ class Worker(GeventWorker):
         self.handler.draining = self.handler.closing = True
         for server in servers:
             server.stop_accepting()
-            with suppress(OSError):  # Closing the listening socket would reset the connections in its queue.
+            with suppress(OSError):  # Accept the queued connections, which closing the listening socket would reset.
                 while not server.full() and (accepted := server.do_read()):
                     server.do_handle(*accepted)
             server.close()
         self.finish()
 
     def start(self) -> list[StreamServer]:
-        """Start serving, and start the background work."""
+        """Start the servers and the background work; return the servers."""
         self.background, self.handler = self.wsgi.extensions["background"], self.wsgi.extensions["handler"]
-        gc.freeze()  # Loaded modules stay, so the collector can ignore them.
+        gc.freeze()  # The loaded modules are never freed, so the garbage collector can skip them.
         gc.enable()
         sys.setswitchinterval(SWITCH_SECONDS)
         servers = []
         for sock in self.sockets:
-            if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # its connections inherit this
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Accepted connections inherit this option.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
             servers.append(StreamServer(sock, self.handler, spawn=gevent.spawn_raw))
             servers[-1].max_accept, servers[-1].full = self.handler.max_accept, self.handler.is_full
@@ -100,7 +100,7 @@ class Worker(GeventWorker):
         return servers
 
     def finish(self) -> None:
-        """Wait until complete requests and webhook attempts have finished; close idle connections."""
+        """Wait until requests in progress and webhook deliveries have finished, for at most SHUTDOWN_SECONDS."""
         begun = time.monotonic()
         self.background.stop()
         while time.monotonic() < begun + SHUTDOWN_SECONDS:
@@ -115,8 +115,11 @@ class Worker(GeventWorker):
 
 
 def worker_exit(server: Any, worker: Worker) -> None:
-    """End the worker cleanly: leave no -wal, and skip the interpreter's exit, which gevent breaks."""
-    if worker.pid != os.getpid():  # gunicorn's master also calls it, for a worker that ended unnoticed.
+    """Close the database, so that no -wal file remains, and end the process without Python's cleanup.
+
+    That cleanup does not work with gevent.
+    """
+    if worker.pid != os.getpid():  # gunicorn's master also calls this if it finds the worker already gone.
         return
     status = getattr(sys.exc_info()[1], "code", 1)  # gunicorn ends a worker with SystemExit.
     try:

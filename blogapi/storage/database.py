@@ -1,4 +1,4 @@
-"""The database: reads, writes in transactions, and the batches of commands."""
+"""The database: reads, writes in transactions, and the batches in which commands write."""
 
 import threading
 import time
@@ -13,51 +13,60 @@ from blogapi.storage.engine import Clock, Engine, Reader, Transaction
 from blogapi.storage.errors import Busy, DiskFull, NeedsThread, Unavailable
 from blogapi.storage.upgrades import VERSION
 
-BUSY_SECONDS = 2.0  # longest wait for another write, and longest slow read
-LOCK_POLL_SECONDS = 0.005  # how often to check whether another program's write has ended
-STEP_SECONDS = 0.025  # a batch takes no new items after this time; its last item and its commit may exceed it
-PAUSE_SECONDS = 0.01  # pause between batches, longer than the server's polling interval for the lock
-PATIENT_SECONDS = 60.0  # longest wait of a batch for other writers
+BUSY_SECONDS = 2.0  # longest wait for another write, and longest duration of a slow read
+LOCK_POLL_SECONDS = 0.005  # interval at which to check whether another program's write has ended
+STEP_SECONDS = 0.025  # a batch starts no new item after this time; its last item and its commit may exceed it
+PAUSE_SECONDS = 0.01  # pause between batches; longer than LOCK_POLL_SECONDS, so that the server can get the lock
+PATIENT_SECONDS = 60.0  # longest time that a batch waits for other writers
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item")
-Write = Callable[Concatenate[Transaction, P], T]
+Write = Callable[Concatenate[Transaction, P], T]  # must keep the three rules in the docstring of `Database.write`
 Read = Callable[Concatenate[Reader, P], T]
 
 give_way = partial(time.sleep, PAUSE_SECONDS)
 
 
 class Database(Reader):
-    """Reads, and writes one at a time. Raises Unavailable if the database fails, NotUnique for a unique constraint.
+    """Runs reads, and runs writes one at a time.
 
-    In our server, a subclass shares commits between writes and runs slow work in threads (`server.threads`).
+    Raises Unavailable if the database fails, and NotUnique if a row violates a unique constraint. Our server uses a
+    subclass that lets writes share commits and runs slow work in threads (`server.threads`).
     """
 
     def __init__(self, engine: Engine, clock: Clock = time.time, keeps_history: bool = True):
         super().__init__(engine, clock)
-        self.keeps_history = keeps_history  # whether a change keeps the version it replaces
+        self.keeps_history = keeps_history  # whether a change to a post keeps the version that it replaces
         self._writing = threading.Lock()
 
     def write(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `operation(transaction, *args, **kwargs)` in a transaction, and return its result once it is on disk.
+        """Run `operation(transaction, *args, **kwargs)` in a transaction; return its result once it is on disk.
 
-        Rolls back if the operation raises. Raises Busy if another write takes longer than BUSY_SECONDS.
+        The transaction is rolled back if the operation raises an exception. Raises Busy if another write takes longer
+        than BUSY_SECONDS. Our server lets several operations share a transaction, so every operation must follow three
+        rules:
+
+        * It may run twice: again if another operation in its transaction fails after a change, and again in a thread if
+          it raises `NeedsThread` itself. Its only effects must be those on the transaction.
+        * It must not yield to the event loop: it must not sleep, use a socket or log.
+        * It should check everything, and raise `NeedsThread` if it is slow, before it changes anything. If it fails
+          after a change, all operations in its transaction have to run again.
         """
         until = time.monotonic() + BUSY_SECONDS
         with locked(self._writing, until):
             tx = self.begin(until)
-            tx.may_be_slow = True  # No other operation shares it.
+            tx.may_be_slow = True  # because no other operation shares this transaction
             return run_and_commit(tx, operation, *args, **kwargs)
 
     def write_within(self, seconds: float, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation in a transaction of its own. Raises Busy rather than wait longer for another write."""
+        """Run an operation in a transaction of its own. Raises Busy if another write takes longer than `seconds`."""
         with suppress(NeedsThread):
             return run_and_commit(self.begin(time.monotonic() + seconds), operation, *args, **kwargs)
         return self.write_in_thread(operation, *args, **kwargs)
 
     def write_freeing(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run an operation that frees disk space. If the disk is full, it may use the reserved space."""
+        """Run an operation that frees disk space. If the disk is full, let it use the reserved space."""
         try:
             return self.write(operation, *args, **kwargs)
         except DiskFull:
@@ -65,27 +74,29 @@ class Database(Reader):
                 return self.write_within(BUSY_SECONDS, operation, *args, **kwargs)
 
     def write_in_thread(self, operation: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a write of more than 100 ms; our server lets other clients read meanwhile."""
+        """Run a write of more than 100 ms. Our server uses a thread, so that other clients can read meanwhile."""
         return self.write(operation, *args, **kwargs)
 
     def read_in_thread(self, client: Hashable, operation: Read[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a possibly slow read, on SQLite on one snapshot. Raises Unavailable after BUSY_SECONDS.
+        """Run a read that may be slow. Raises Unavailable if it takes longer than BUSY_SECONDS.
 
-        Meanwhile, our server answers others; it runs one such read per client at a time.
+        On SQLite, all of its queries see one snapshot. Our server uses a thread, answers other clients meanwhile, and
+        runs only one slow read per client at a time.
         """
         until = time.monotonic() + BUSY_SECONDS
         with self.engine.limited(lambda: time.monotonic() < until):
             return operation(self, *args, **kwargs)
 
     def compute_in_thread(self, client: Hashable, function: Callable[[], T]) -> T:
-        """Run a slow function that needs no database. Meanwhile, our server answers others; it runs one per client.
+        """Run a slow function that does not use the database. Our server uses a thread, and answers others meanwhile.
 
-        It belongs here because a client takes turns with it as with slow reads.
+        This is a method of the database because these functions share a limit with slow reads: our server runs only one
+        of them per client at a time.
         """
         return function()
 
     def begin(self, until: float) -> Transaction:
-        """Begin a transaction. Raises Busy if another program still holds the lock at `until`, a monotonic time."""
+        """Begin a transaction. Raises Busy if another program still holds the lock at the monotonic time `until`."""
         while (tx := self.engine.begin(until - time.monotonic(), self._clock)) is None:
             if time.monotonic() > until:
                 raise Busy
@@ -94,9 +105,9 @@ class Database(Reader):
         return tx
 
     def check(self) -> None:
-        """Raise Unavailable unless the database can be read and written and its file is in place."""
+        """Raise Unavailable unless the database can be read and written to and its file is in place."""
         self.engine.check()
-        if self.engine.write_failed:  # A write that changes nothing shows whether others would fail.
+        if self.engine.write_failed:  # Try a write that changes nothing, to see whether writes still fail.
             self.write(lambda tx: tx.execute(SQL(f"PRAGMA user_version = {VERSION}")))
 
     def close(self) -> None:
@@ -104,7 +115,7 @@ class Database(Reader):
 
 
 def run_and_commit(tx: Transaction, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run an operation in its own transaction, commit, and return the result. Rolls back if it raises."""
+    """Run an operation in the transaction `tx` and commit; return the result. Roll back if either of them fails."""
     try:
         result = operation(tx, *args, **kwargs)
         tx.commit()
@@ -116,7 +127,7 @@ def run_and_commit(tx: Transaction, operation: Callable[..., T], *args: Any, **k
 
 @contextmanager
 def locked(lock: "threading.Lock | threading.Semaphore", until: float) -> Iterator[None]:
-    """Hold a lock. Raises Busy if it is not free by `until`."""
+    """Hold a lock during a block. Raises Busy if the lock is not free by the monotonic time `until`."""
     if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
         raise Busy
     try:
@@ -125,7 +136,7 @@ def locked(lock: "threading.Lock | threading.Semaphore", until: float) -> Iterat
         lock.release()
 
 
-# Batches: short transactions of commands, which let other clients have their turn
+# Batches: commands write in short transactions, so that other clients can write in between
 
 
 def write_each(
@@ -135,7 +146,7 @@ def write_each(
     seconds: float = STEP_SECONDS,
     pause: Callable[[], None] = give_way,
 ) -> Iterator[T]:
-    """Write items in transactions of about `seconds` each; yield each result once it is on disk."""
+    """Call `write` for each item, in transactions of about `seconds` each; yield each result once it is on disk."""
     done = 0
 
     def write_some(tx: Transaction) -> list[T]:
@@ -155,9 +166,9 @@ def write_each(
 def write_patiently(
     database: Database, operation: Callable[..., T], *arguments: Any, pause: Callable[[], None] = give_way
 ) -> T:
-    """Run an operation in a transaction, then pause so that other clients can write.
+    """Run an operation in a transaction, and pause afterwards so that other clients can write.
 
-    Raises Unavailable after waiting PATIENT_SECONDS for other writers.
+    Retries while the database is busy. Raises Unavailable if that lasts longer than PATIENT_SECONDS.
     """
     deadline = time.monotonic() + PATIENT_SECONDS
     while True:

@@ -1,6 +1,6 @@
 """The errors that storage functions raise."""
 
-RETRY_SECONDS = 1  # by then, a busy database is probably free again
+RETRY_SECONDS = 1  # a busy database is probably free again after this time
 
 
 class DoesNotExist(Exception):
@@ -18,7 +18,7 @@ class PostDoesNotExist(DoesNotExist):
 
 
 class Rejected(Exception):
-    """A field's value is valid but conflicts with stored data or with the current time."""
+    """The value of a field is valid, but conflicts with stored data or with the current time."""
 
     def __init__(self, field: str, reason: str):
         super().__init__(f"{field}: {reason}")
@@ -26,7 +26,7 @@ class Rejected(Exception):
 
 
 class SlugTaken(Rejected):
-    """Another post has or had the slug."""
+    """Another post has this slug now, or had it before."""
 
     def __init__(self, slug: str, post_id: int, present: str, field: str = "slug"):
         now = "" if slug == present else f": post {post_id} had it before, but is {present} now"
@@ -34,15 +34,15 @@ class SlugTaken(Rejected):
 
 
 class NotPermitted(Exception):
-    """The key may only write drafts, and this is not one."""
+    """The API key may only write drafts, and the post is not a draft."""
 
 
 class BadKeyName(ValueError):
-    """A key's name is invalid, reserved, taken or unknown."""
+    """The name of an API key is invalid, reserved, taken or unknown."""
 
 
 class NeedsThread(Exception):
-    """An operation is too slow for a shared transaction and must run in a thread."""
+    """An operation is too slow for a shared transaction and must run again in a thread (see `Database.write`)."""
 
 
 class NotUnique(Exception):
@@ -52,11 +52,12 @@ class NotUnique(Exception):
 class Unavailable(Exception):
     """The database cannot do this now.
 
-    `retry_after` estimates when it will be able to, in seconds. Nothing has changed, unless `maybe_changed` is true:
-    then a commit failed and may still have taken effect.
+    `retry_after` estimates after how many seconds a retry may succeed; it is None if a retry is not expected to help.
+    The database is unchanged, unless `maybe_changed` is true: in that case, a commit failed but may still have taken
+    effect.
     """
 
-    reason = ""  # shown to the client, if known
+    reason = ""  # shown to the client unless empty
 
     def __init__(self, cause: object, retry_after: int | None = None, maybe_changed: bool = False):
         super().__init__(str(cause))
@@ -81,7 +82,7 @@ class DiskFull(Unavailable):
 
 
 class Damaged(Unavailable):
-    """A stored document is corrupt. SQLite has no checksums that would reveal this earlier."""
+    """A stored document is corrupt. This is noticed only when it is read, because SQLite has no checksums."""
 
     def __init__(self) -> None:
         super().__init__("a post is damaged")
