@@ -13,7 +13,7 @@ from werkzeug.routing import Map, MapAdapter, Rule
 from blogapi import env_file
 from blogapi.api.access import protect
 from blogapi.api.operations import CONVERTERS
-from blogapi.api.request import Request, current_request
+from blogapi.api.request import Request
 from blogapi.api.service import EXTENSION, SERVICE, Service
 from blogapi.config import Config
 from blogapi.posts import due
@@ -80,12 +80,5 @@ def create_app(
             pass
     app.url_map.converters.update(CONVERTERS)
     app.register_blueprint(create_blueprint(config))
-    protect(app)
-
-    @app.before_request
-    def publish_due() -> None:
-        request = current_request()
-        if request.key:
-            due.publish_for_request(request.service)
-
+    protect(app, due.publish_for_request)
     return app

@@ -11,6 +11,7 @@ from flask import Blueprint, Flask, current_app
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, NotFound, TooManyRequests, Unauthorized
 
 from blogapi.api.request import READ_METHODS, Request, current_request
+from blogapi.api.service import Service
 from blogapi.storage import keys
 from blogapi.storage.engine import Hits
 from blogapi.storage.errors import Unavailable
@@ -55,8 +56,11 @@ def views_for_other_methods(app: Flask, request: Request) -> list[Callable]:
     return [app.view_functions[routes.match(request.path, method)[0]] for method in methods]
 
 
-def protect(app: Flask) -> None:
-    """Guard every request, even for unknown paths, so that new views are protected by default."""
+def protect(app: Flask, prepare: Callable[[Service], None]) -> None:
+    """Guard every request, even for unknown paths, so that new views are protected by default.
+
+    `prepare` runs before a request with a key is handled.
+    """
     self_guarded = tuple(f"{name}." for name, blueprint in app.blueprints.items() if isinstance(blueprint, SelfGuarded))
 
     @app.before_request
@@ -69,6 +73,7 @@ def protect(app: Flask) -> None:
         views = [app.view_functions[endpoint]] if endpoint else views_for_other_methods(app, request)
         if not any(map(is_for_strangers, views)):
             check_access(request)
+            prepare(request.service)
 
 
 def key_required(check: Callable[[Request, KnownKey, Hits | None], None]) -> Callable[[Request], None]:
