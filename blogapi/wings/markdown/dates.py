@@ -1,18 +1,18 @@
-"""Parse dates and times as programs and people write them."""
+"""Parse dates and times in the forms that programs and people write."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 TIME_HINT = "must be a date such as 2026-11-20, or a time such as 2026-11-20T10:10:00Z"
-MAX_CHARACTERS = 200  # JavaScript writes 63, with the name of the zone in brackets
+MAX_CHARACTERS = 200  # longer than any date, even one from JavaScript with the zone's name in parentheses
 TIME = r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d+)?)?(?:[ ]?(?P<half>[ap])\.?m\b\.?)?"
 ZONE = (
     r"(?P<zone>[ \t]*(?:(?P<american>[ecmp])(?P<kind>[sd])t"
     r"|(?:utc?|gmt)?(?P<sign>[+-])(?P<hours>\d\d?):?(?P<minutes>[0-5]\d)?|z|utc?|gmt))?(?:[ ]*\([^()]*\))?"
 )
 IN_ANY_CASE = re.ASCII | re.IGNORECASE
-# YAML's timestamps and more: 2026-11-20, 2026-11-20T10:10:00.000Z, 2015/2/13 9:00 +0100. Jekyll writes
-# 2015-02-13 10:00:00 2015 +0100.
+# YAML timestamps and similar forms: 2026-11-20, 2026-11-20T10:10:00.000Z, 2015/2/13 9:00 +0100. Jekyll repeats the
+# year: 2015-02-13 10:00:00 2015 +0100.
 YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d?)(?P=separator)(?P<day>\d\d?)"
     rf"(?:(?:t|[ \t]+){TIME}(?:[ ](?P=year)(?=[ ]))?{ZONE})?",
@@ -20,7 +20,7 @@ YEAR_FIRST = re.compile(
 )
 COMPACT = re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)", IN_ANY_CASE)
 CHINESE = re.compile(r"(\d{4})年[ ]?(\d\d?)月[ ]?(\d\d?)日", re.ASCII)  # and Japanese
-# Dates in email (RFC 5322), and variants written by people and JavaScript: July 8, 2022; 8th of July 2022 at 9:00 pm
+# Email dates (RFC 5322) and similar forms from people and JavaScript: July 8, 2022; 8th of July 2022 at 9:00 pm
 MONTH_NAMED = re.compile(
     r"(?:[a-z]{3,9}\.?,?[ ]+)?"
     r"(?:(?P<day>\d\d?)(?:st|nd|rd|th|\.)?(?:[ ]+(?:of[ ]+)?|-)(?P<name>[a-z]{3,9})\.?,?(?:[ ]+|-)"
@@ -32,7 +32,7 @@ MONTH_NAMED = re.compile(
 YEAR_LAST = re.compile(
     rf"(?:[a-z]{{3}},?[ ]+)?(?P<name>[a-z]{{3}})[ ]+(?P<day>\d\d?)[ ]+{TIME}{ZONE}[ ]+(?P<year>\d{{4}})", IN_ANY_CASE
 )
-# 20.11.2026; 20/11/2026 and 11/20/2026, where only a number above 12 tells the day from the month
+# 20.11.2026; also 20/11/2026 and 11/20/2026, which are ambiguous unless one number is above 12 or both are equal
 NUMBERS_ONLY = re.compile(
     r"(?P<first>\d\d?)(?P<separator>[-/.])(?P<other>\d\d?)(?P=separator)(?P<year>\d{4})"
     rf"(?:,?[ ]+{TIME}{ZONE})?",
@@ -49,19 +49,19 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"),
     "december",
 )
-AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # hours of standard time
+AMERICAN = {"e": -5, "c": -6, "m": -7, "p": -8}  # the offset of standard time, in hours
 
 
 def rfc3339_of(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a string as RFC 3339, in UTC and whole seconds. Raises ValueError if it is not a time.
+    """Convert a date or time to RFC 3339, in UTC and whole seconds. Raises ValueError if `text` is not a date or time.
 
-    A date without a time means midnight. A time without an offset is in the `zone`.
+    A date alone means midnight. A date or time without an offset is in the time zone `zone`.
     """
     return datetime_of(text, zone).astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
-    """Return the time in a string like `rfc3339_of`; "" if it is not a time."""
+    """Return the result of `rfc3339_of`, or "" if `text` is not a date or time."""
     try:
         return rfc3339_of(text, zone)
     except ValueError:
@@ -69,10 +69,10 @@ def rfc3339_or_empty(text: str, zone: tzinfo = UTC) -> str:
 
 
 def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
-    """Return the time in a string with its offset, read like `rfc3339_of`. Raises ValueError if it is not a time.
+    """Parse a date or time with its offset, by the rules of `rfc3339_of`. Raises ValueError if `text` is neither.
 
-    Its year in UTC is from 1 to 9999. When the zone's clocks go back, a repeated time means the first of the two. When
-    they go forward, a skipped time has the offset before the change (RFC 5545, 3.3.5).
+    The result's year in UTC is from 1 to 9999. When the zone's clocks go back, a repeated time means the first of the
+    two. When they go forward, a skipped time has the offset from before the change (RFC 5545, 3.3.5).
     """
     text = text.strip()
     text = CHINESE.sub(r"\1-\2-\3", text) if len(text) <= MAX_CHARACTERS else ""
@@ -93,12 +93,12 @@ def datetime_of(text: str, zone: tzinfo = UTC) -> datetime:
 
 
 def looks_like_date(text: str) -> bool:
-    """Return whether a text begins like a date."""
+    """Return whether a text begins with a date, possibly an invalid one such as 2026-99-99."""
     return any(form.match(text) for form in (YEAR_FIRST, MONTH_NAMED, NUMBERS_ONLY, COMPACT, CHINESE))
 
 
 def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int]:
-    """Return the numbers of the month and the day. Raises ValueError for a date that could be two days."""
+    """Return the month and the day. Raises ValueError if either number could be the month."""
     if first := parts.get("first"):
         numbers = int(first), int(parts["other"] or 0)
         if parts["separator"] != "." and max(numbers) <= 12 and numbers[0] != numbers[1]:
@@ -113,7 +113,7 @@ def _month_and_day(parts: dict[str, str | None]) -> tuple[int, int]:
 
 
 def _offset(parts: dict[str, str | None]) -> tzinfo | None:
-    """Return the offset of a time, if any. Raises ValueError."""
+    """Return the offset that a time contains, if any. Raises ValueError if the offset is too large."""
     if american := parts.get("american"):
         return timezone(timedelta(hours=AMERICAN[american.lower()] + (parts["kind"] in ("d", "D"))))
     if sign := parts.get("sign"):

@@ -1,4 +1,4 @@
-"""Read the fields of a post from front matter, under the names that blogapi and other programs use."""
+"""Read a post's fields from front matter, under the names that blogapi and other programs use."""
 
 import re
 from collections.abc import Callable
@@ -13,21 +13,24 @@ from blogapi.wings.markdown.programs import IMPORTED, NAMES_OF_FIELDS, OURS, Pro
 
 TRUTH_VALUES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 TRUTH_NUMBERS = {"1": "true", "0": "false"}
-# Words for a status in other programs and here
+# Words that other programs and blogapi use for a status, and the status that each means in blogapi
 STATUS_WORDS = {
     **dict.fromkeys(("publish", "live", "public", "featured"), "published"),
     **{"future": "scheduled", "pending": "draft", "private": "draft", "trash": "trash"},
     **{status: status for status in STATUSES},
 }
-ADDRESS_NAMES = ("url", "src", "image", "path")  # names for the address in a mapping for an image
-TAG_NAMES = ("name", "title", "label", "slug")  # names for the tag in a mapping for a tag
+ADDRESS_NAMES = ("url", "src", "image", "path")  # keys for an image's address if the image is a mapping
+TAG_NAMES = ("name", "title", "label", "slug")  # keys for a tag's name if the tag is a mapping
 LINKED_TAG = re.compile(r"#(?=\D)(.+)|\[\[(.+)\]\]")
-IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # a list in a string, as written by Bear
-EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # seconds or milliseconds since 1970
+IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")  # Bear writes a list as a string in brackets.
+EPOCH = re.compile(r"(\d{10})(\d{3})?", re.ASCII)  # Unix time in seconds or milliseconds
 
 
 def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> tuple[dict[str, Any], dict[str, int]]:
-    """Rename another program's names to NAMES_OF_FIELDS, which take precedence. Case is ignored, as in Hugo."""
+    """Rename another program's fields to names in NAMES_OF_FIELDS. A value already under such a name wins.
+
+    Names are compared without regard to case, as in Hugo.
+    """
     values = {name: value for name, value in values.items() if not _is_null(value)}
     for name in [name for name in values if name.lower() in program.flattened and isinstance(values[name], dict)]:
         lifted = {key: value for key, value in values[name].items() if key.lower() in BY_LOWER_CASE}
@@ -45,7 +48,7 @@ def renamed(values: dict[str, Any], lines: dict[str, int], program: Program) -> 
                 continue
             fields.add(field)
             names[name] = {"published_at": "date", "status": "published"}.get(field, field)
-            if field == "cover_image":  # Templates may also use the original name.
+            if field == "cover_image":  # Keep the original name as well, because templates may use it.
                 values, lines = values | {field: values[name]}, {field: lines[name]} | lines
                 names |= {name: name, field: field}
     values = {names[name]: _as_time(value) if names[name] == "date" else value for name, value in values.items()}
@@ -57,7 +60,7 @@ def _is_null(value: Any) -> bool:
 
 
 def _as_time(value: Any) -> Any:
-    """Return a date as text, even a Unix time or a date in a mapping, as in MkDocs."""
+    """Convert a Unix time, or a mapping with the date under `created` (MkDocs), to a date in text form."""
     value = value.get("created", value) if isinstance(value, dict) else value
     match = EPOCH.fullmatch(value) if isinstance(value, str) else None
     return datetime.fromtimestamp(int(match[1]), UTC).isoformat() if match else value
@@ -66,9 +69,10 @@ def _as_time(value: Any) -> Any:
 def read_fields(
     values: dict[str, Any], lines: dict[str, int], others: dict[str, Any], program: Program | None, zone: tzinfo
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields in front matter, and the name in the file for each. Other values go to `others`.
+    """Return the fields in front matter, and the name under which the file gives each one.
 
-    Without a `program`, the file is from a request, and contradictions are errors.
+    Values that do not fit into a field are added to `others`. If `program` is None, the file is from a request, and
+    contradictory values for a field are an error.
     """
     fields: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -79,8 +83,8 @@ def read_fields(
         field, value = _read_field(name, values[name], lines[name], program, zone)
         size = len(values[name]) if field == "cover_image" and isinstance(values[name], dict | list) else 0
         if size > 1 or (field == "cover_image" and values[name] and not value and program):
-            others[name] = values[name]  # The field keeps only the address.
-        if not value and name != "former_slugs":  # An empty list gives up the former slugs.
+            others[name] = values[name]  # The field holds only one address.
+        if not value and name != "former_slugs":  # An empty list clears the former slugs.
             continue
         source = sources.setdefault(field, name)
         if field == "tags":
@@ -110,7 +114,7 @@ def _read_field(name: str, value: Any, line: int, program: Program | None, zone:
 
 
 def _simplified(name: str, field: str, value: Any) -> Any:
-    """Return another program's value in a form that a request could contain."""
+    """Convert another program's value to a form that is valid in a request."""
     if field == "title" and isinstance(value, str):
         return value.strip()
     if field == "status" and isinstance(value, str):
@@ -129,14 +133,14 @@ def _simplified(name: str, field: str, value: Any) -> Any:
 
 
 def _tags_in(value: Any) -> list[Any]:
-    """Return the tags in an element of a list: a tag, a mapping with its name, or a list of these."""
+    """Return the tags in one element of a list: a tag, a mapping that contains a tag's name, or a list of both."""
     if isinstance(value, list):
         return [part for element in value for part in _tags_in(element)]
     return [next((value[name] for name in TAG_NAMES if name in value), value)] if isinstance(value, dict) else [value]
 
 
 def _divided(tags: list[str], value: Any, program: Program) -> list[str]:
-    """Divide tags in one string as the program does, and remove its marks."""
+    """Split tags in one string by the program's rules, and remove the `#` or `[[…]]` of linked tags."""
     if isinstance(value, str) and program.tag_separator == " " and len(tags) == 1:
         tags = tags[0].split()
     if isinstance(value, str) and program.tag_separator == "" and tags:
@@ -193,15 +197,15 @@ CONVERTERS: dict[Kind, Callable[..., Any]] = {
     **{"tags": _tags, "slugs": _tags, "time": _time, "url": _address, "params": _params},
 }
 FLAG_CONVERTERS = {"draft": partial(_status, "draft", "published"), "published": partial(_status, "published", "draft")}
-# The field for each name, and the function that reads its value; a field's own name comes first
+# The field for every name, and the function that converts its value. A field's own name precedes its other names.
 FIELD_CONVERTERS: dict[str, tuple[str, Callable[..., Any]]] = {
     name: (field, FLAG_CONVERTERS.get(name, CONVERTERS[FIELDS[field].kind]))
     for field, names in NAMES_OF_FIELDS.items()
     for name in names
 }
-IGNORED = ("id", "created_at")  # names without effect in a request
+IGNORED = ("id", "created_at")  # accepted in a request, but without effect
 NOT_IN_REQUESTS = (*IGNORED, *IMPORTED)
 FIELD_NAMES = tuple(field for field in NAMES_OF_FIELDS if field not in IGNORED)
-KNOWN = (*FIELD_CONVERTERS, *IGNORED)  # names with a meaning at the top level
+KNOWN = (*FIELD_CONVERTERS, *IGNORED)  # names at the top level that are not kept as `params`
 KNOWN_IN_REQUESTS = tuple(name for name in KNOWN if name not in IMPORTED)
 BY_LOWER_CASE = {name.lower(): name for name in KNOWN}

@@ -16,38 +16,38 @@ from blogapi.wings.markdown.headers import read_headers, read_json, split_header
 from blogapi.wings.markdown.programs import ANY, OURS, WRITTEN, Program, recognized_by, with_date_name
 from blogapi.wings.markdown.public import hides
 
-MAX_FILE_BYTES = 4 * 1024 * 1024  # limit for an imported file; exported files are smaller
+MAX_FILE_BYTES = 4 * 1024 * 1024  # for an imported file; exported files are always smaller
 CACHED_CHARACTERS = 1024  # longer front matter is not cached
-FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # the language of front matter, after its opening line
+FRONT_MATTER_LANGUAGE = re.compile(rb"---(\w+)[ \t]*(?=\r?\n)")  # an opening line such as ---json
 PARSERS = {b"+++": read_toml, b"---": read_yaml, b"": read_yaml, b"{": read_json}  # by delimiter
 TITLE_HEADING = re.compile(r"^ {0,3}#(?:[ \t]+([^\r\n]*)|$)", re.MULTILINE)
 
-UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # values written without quotes
-LASTMOD, PERMALINK = "lastmod", "permalink"  # added to flat files before `created_at`, for Hugo and Eleventy
-EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # in every file that `render` wrote
+UNQUOTED = ("published_at", "created_at", "date", "lastmod", "draft", "permalink")  # fields written without quotes
+LASTMOD, PERMALINK = "lastmod", "permalink"  # `render` adds these to flat files, for Hugo and Eleventy
+EXPORTED_NAMES = {"id", "created_at", "title", "slug"}  # Every file from `render` contains these.
 # Words that YAML 1.1 or 1.2 does not read as text
 YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"}
 # Characters that some YAML parsers refuse inside quotes
 ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-EXPONENT = re.compile("^(-?[0-9]+)(e)")  # without a point, YAML 1.1 reads such a number as text
+EXPONENT = re.compile("^(-?[0-9]+)(e)")  # YAML 1.1 reads 1e5 as text, but 1.0e5 as a number.
 
 
 class MarkdownFile(NamedTuple):
     """A parsed Markdown file."""
 
-    fields: dict[str, Any]  # fields of a post, `content` included, as in JSON; times are RFC 3339
-    created_at: str | None = None  # RFC 3339
-    number: int = 0  # the `id` in the service that exported it, or 0
-    others: Mapping[str, Any] = {}  # values of other names, as written; `params` contains them, too
-    values: Mapping[str, Any] = {}  # values of all names, as written
-    sources: Mapping[str, str] = {}  # the name in the file for each field
-    lines: Mapping[str, int] = {}  # the line of each name
-    content_line: int = 0  # the line where the content begins; 0 for a post in an export
-    program: Program = ANY  # the program that wrote it
-    is_exported: bool = False  # whether it contains EXPORTED_NAMES, so nothing is inferred from its path
+    fields: dict[str, Any]  # the post's fields as in JSON, including `content`; times are in RFC 3339
+    created_at: str | None = None  # in RFC 3339
+    number: int = 0  # the post's `id` in the service that exported it, or 0
+    others: Mapping[str, Any] = {}  # values that are not in a field, before conversion; `params` also contains them
+    values: Mapping[str, Any] = {}  # all values, before conversion
+    sources: Mapping[str, str] = {}  # the name under which the file gives each field
+    lines: Mapping[str, int] = {}  # line numbers by name
+    content_line: int = 0  # the line where the content begins; 0 if the post is from an export
+    program: Program = ANY  # the program that wrote the file
+    is_exported: bool = False  # whether the file contains EXPORTED_NAMES; its path then adds nothing to the post
 
     def line_of(self, field: str) -> int | None:
-        """Return the line of a field, or of the first control character in the content, if known."""
+        """Return the line number of a field or, for `content`, of its first control character, if known."""
         field, _, place = field.partition(".")
         field = max(filter(place.startswith, self.others), key=len, default=field) if place else field.partition("[")[0]
         if field != "content" or not self.content_line:
@@ -58,12 +58,12 @@ class MarkdownFile(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """How to read front matter; by default, it may be from any program."""
+    """How to read front matter. By default, any program may have written it."""
 
-    program: Program | None = ANY  # None for a request, which must be written for this service
-    keeps_others: bool = True  # whether unknown names go to `params`; otherwise, they are errors
+    program: Program | None = ANY  # None for a request, which must use this service's names
+    keeps_others: bool = True  # whether to keep unknown names in `params`; otherwise, they are errors
     zone: tzinfo = UTC  # time zone for times without an offset
-    date_from: str = ""  # the name for the date if the file has no other
+    date_from: str = ""  # the name to read the date from if the file has no other date
 
 
 DEFAULT = ReadOptions()
@@ -74,7 +74,7 @@ def parse(data: bytes, options: ReadOptions = DEFAULT) -> MarkdownFile:
     is_request = options.program is None
     language = None if is_request else FRONT_MATTER_LANGUAGE.match(data)
     if language:
-        if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # JSON is read as YAML.
+        if language[1] not in (b"json", b"toml", b"yaml", b"yml"):  # The YAML parser also reads JSON.
             name = "JavaScript" if language[1].startswith(b"j") else shortened(language[1].decode(errors="replace"))
             raise MarkdownError(f"front matter in {name} cannot be read: write it as YAML", 1)
         data = b"---" + data[language.end() :]
@@ -91,7 +91,7 @@ def parse(data: bytes, options: ReadOptions = DEFAULT) -> MarkdownFile:
     return file._replace(fields=fields, content_line=line)
 
 
-@lru_cache(maxsize=512)  # A synced folder sends the same files again and again.
+@lru_cache(maxsize=512)  # Every push of a folder sends the same files again.
 def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
     values, lines = all_values, all_lines = PARSERS.get(delimiter, read_headers)(text)
     program, zone = options.program, options.zone
@@ -124,23 +124,23 @@ def _read(delimiter: bytes, text: str, options: ReadOptions) -> MarkdownFile:
 
 
 def _without_added(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a flat export without those it added; names after `created_at` are the author's own."""
+    """Return the values of a flat file without those that `render` added: names after `created_at` are the author's."""
     names = [*values]
     added = {LASTMOD, PERMALINK}.intersection(names[: names.index("created_at")])
     return {name: value for name, value in values.items() if name not in added}
 
 
 def _is_read(name: str, post: Mapping[str, Any]) -> bool:
-    """Return whether a name at the top level would be read as a field, or turn the post into a draft."""
+    """Return whether a param, moved to the top level, would be read as a field or make the post a draft."""
     is_hiding = post["status"] in ("published", "scheduled") and hides(name, post["params"][name])
     return is_hiding or name.lower() in BY_LOWER_CASE
 
 
 def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
-    """Write a post as a Markdown file that reads back as the same post.
+    """Return a post as a Markdown file that `parse` reads back as the same post.
 
-    With `flat`, other programs can read it: status and date have their usual names, and the names in `params` move to
-    the top level, except those that would mean something else there.
+    With `flat`, other programs can read the file too: the status and the date have the names that such programs use,
+    and `params` move to the top level. A param stays where it is if its name would mean something else there.
     """
     values = {name: post[name] for name in WRITTEN if post.get(name)}
     params = values.get("params", {})
@@ -159,7 +159,7 @@ def render(post: Mapping[str, Any], *, flat: bool = False) -> bytes:
 
 
 def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields in a flat file. Hugo and Eleventy will not build a draft, but Jekyll will."""
+    """Return the fields of a flat file. Hugo and Eleventy skip the file of a draft, but Jekyll publishes it."""
     status, params = values["status"], {name.lower() for name in post.get("params", {})}
     ours = {name: value for name, value in values.items() if name not in ("status", "published_at")}
     top: dict[str, Any] = {"title": values["title"], "slug": values["slug"]}
@@ -172,16 +172,16 @@ def _for_others(values: dict[str, Any], post: Mapping[str, Any]) -> dict[str, An
 
 
 def block(values: Mapping[str, Any], indent: str = "") -> str:
-    """Write values as block YAML that parsers of YAML 1.1 and 1.2 read the same."""
+    """Write values as block YAML that YAML 1.1 and YAML 1.2 parsers read the same way."""
     return "".join(_entry(f"{indent}{_written(name)}:", value, indent) for name, value in values.items())
 
 
 def read_block(text: str) -> dict[str, Any]:
-    """Read YAML written by `block`. Raises MarkdownError, with the line in the text."""
+    """Read YAML written by `block`. Raises MarkdownError with a line number in `text`."""
     try:
         return typed(read_yaml(text)[0])
     except MarkdownError as error:
-        # The line number includes an opening delimiter.
+        # `read_yaml` counts an opening delimiter as line 1, which is missing here.
         raise MarkdownError(error.reason, error.line and max(1, error.line - 1)) from None
 
 
@@ -197,7 +197,7 @@ def _entry(start: str, value: Any, indent: str) -> str:
 
 
 def heading(content: str) -> str:
-    """Return the text of the ATX heading of level 1 (CommonMark, 4.2) at the beginning of the content, if any."""
+    """Return the text of a level-1 ATX heading (CommonMark, 4.2) at the beginning of the content, or ""."""
     match = TITLE_HEADING.search(content)
     if not match or VISIBLE.search(content[: match.start()]):
         return ""
@@ -207,7 +207,7 @@ def heading(content: str) -> str:
 
 
 def _written(value: str | list[str], also_special: str = "") -> str:
-    """Write a string plainly if every YAML parser reads it as the same string, else in double quotes."""
+    """Write a string without quotes if every YAML parser reads it as that string; otherwise, in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(_written(text, ',[]{}:?') for text in value)}]"
     is_text = value[:1].isalpha() and value.isprintable() and value.lower() not in YAML_WORDS

@@ -1,4 +1,4 @@
-"""Read front matter in YAML or TOML. Each scalar stays as written; `typed` returns its value."""
+"""Read front matter in YAML or TOML. Scalars stay text, as the file spells them, until `typed` converts them."""
 
 import re
 import tomllib
@@ -12,21 +12,21 @@ from blogapi.documents import MAX_INTEGER
 
 MAX_FRONT_MATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
-MAX_DIGITS = 400  # limit for a YAML number
-MAX_VALUES = 2000  # including names and the ends of lists
+MAX_DIGITS = 400  # a longer integer in YAML is text
+MAX_VALUES = 2000  # counts names and the ends of lists, too
 
 NOT_UTF_8 = "must be UTF-8"
 OPENING = re.compile(rb"(---|\+\+\+)[ \t]*(?:\r?\n|\Z)")
 BLANK = re.compile(rb"\s+(?=(?:---|\+\+\+)[ \t]*\r?\n)")
-# The line break after the delimiter and one blank line are not part of the content.
+# Each pattern includes the line break after the delimiter and one blank line, which are not part of the content.
 CLOSING = {
     b"---": re.compile(rb"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
     b"+++": re.compile(rb"^\+\+\+[ \t]*(?:\r?\n|\Z)(\r?\n)?", re.MULTILINE),
 }
-# Characters that YAML 1.2 forbids (5.1), except surrogates, which decoding refuses
+# Characters that YAML 1.2 forbids (5.1), except surrogates, which have already failed to decode
 NOT_PRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
-# Parts of the parsers' messages, each with our message; libyaml and PyYAML phrase the rest differently
+# Our messages by a part of the parser's message; libyaml and PyYAML word the rest differently
 PARSER_HINTS = {
     "mapping values are not allowed": "mapping values are not allowed here: put the text in quotes",
     "cannot start any token": "a character cannot start any token: put the text in quotes, and spaces instead of tabs",
@@ -39,7 +39,8 @@ BOOLEAN = re.compile("(true|True|TRUE)|false|False|FALSE")
 INTEGER = re.compile("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 
-# A number, boolean or date, which is quoted to keep it as written. Table headers look like lists and are matched first.
+# The second group is a number, boolean or date, to be put in quotes so that it stays text. Strings and table headers,
+# which look like lists, are matched first and stay unchanged.
 TOML_VALUE = re.compile(
     rf"{TOML_TEXT}|^[ \t]*\[{{1,2}}[^\],\n]*\]{{1,2}}[ \t]*(?:\#[^\n]*)?$"
     r"|([=,\[](?:\s|\#[^\n]*\n)*)([^\s\"'#\[\]{}=,]++(?:[ ]\d\d:[^\s#\]},]++)?+)(?![ \t]*[.=])",
@@ -47,12 +48,12 @@ TOML_VALUE = re.compile(
 )
 TOML_NAME = re.compile(r"[ \t]*+\[{0,2}[ \t]*+[\"']?([^\"'.=\]]++)[\"']?[ \t]*+[.=\]]")
 
-# Characters unsafe on a terminal: controls, line separators, text direction, and unpaired surrogates
+# Characters unsafe on a terminal: control characters, line separators, direction marks, and unpaired surrogates
 NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class MarkdownError(Exception):
-    """An error in a Markdown file, described for its author, with its line if known."""
+    """An error in a Markdown file, described for the file's author, with the line number if known."""
 
     def __init__(self, reason: str, line: int | None = None):
         super().__init__(f"line {line}: {reason}" if line else reason)
@@ -65,13 +66,13 @@ class Plain(str):
 
     @property
     def value(self) -> Any:
-        """The value of the scalar in YAML's core schema."""
+        """The scalar's value in YAML's core schema."""
         if NULL.fullmatch(self):
             return None
         if match := BOOLEAN.fullmatch(self):
             return match[1] is not None
         if INTEGER.fullmatch(self):
-            base = 0 if self.startswith(("0o", "0x")) else 10  # 0 means that the prefix decides
+            base = 0 if self.startswith(("0o", "0x")) else 10  # 0: the prefix determines the base
             number = int(self, base) if len(self) < MAX_DIGITS else MAX_INTEGER + 1
             return number if abs(number) <= MAX_INTEGER else str(self)
         if FLOAT.fullmatch(self):
@@ -86,7 +87,7 @@ class TomlScalar(Plain):
 
 
 def typed(value: Any) -> Any:
-    """Return the value of front matter: strings, numbers, booleans, lists and mappings, without null."""
+    """Convert parsed front matter to strings, numbers, booleans, lists and mappings, leaving out null."""
     if isinstance(value, dict):
         return {name: element for name, part in value.items() if (element := typed(part)) is not None}
     if isinstance(value, list):
@@ -95,9 +96,10 @@ def typed(value: Any) -> Any:
 
 
 def split(data: bytes, *, skip_blank: bool = False) -> tuple[bytes, str, str, int]:
-    """Return a Markdown file's delimiter, front matter, content, and the line where the content begins.
+    """Return a Markdown file's delimiter, front matter, content, and the line number where the content begins.
 
-    With `skip_blank`, white space may come first. The front matter then begins with as many empty lines.
+    With `skip_blank`, the file may begin with blank lines. The returned front matter then begins with the same number
+    of empty lines, which keeps line numbers right.
     """
     if b"\0" in data[:4]:
         raise MarkdownError(f"{NOT_UTF_8}: this seems to be UTF-16", 1)
@@ -123,7 +125,7 @@ def shortened(name: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a string, such as a file name, that is safe to print on a terminal."""
+    """Make a string, such as a file name, safe to print on a terminal."""
     return NOT_SHOWN.sub("\ufffd", text)
 
 
@@ -135,26 +137,29 @@ def _decode(data: bytes, first_line: int) -> str:
 
 
 class YamlReader:
-    """Reads a mapping event by event, checking each before building a value from it."""
+    """Reads a YAML mapping event by event, and checks every event before it builds a value from it."""
 
     def __init__(self, text: str):
         self.breaks = [match.start() for match in re.finditer("\n", text)]
         self.next = yaml_events(text, MAX_VALUES, MAX_DEPTH).__next__
-        self.lines: dict[str, int] = {}  # the line of each name
+        self.lines: dict[str, int] = {}  # line numbers by name
 
     def line(self, mark: Any) -> int:
-        """Return the line in the file; the text begins in line 2. The parser also counts other line breaks."""
+        """Return the line number of a mark in the file, where the YAML begins on line 2.
+
+        The mark's own line number is unusable: the parser also counts characters other than LF as line breaks.
+        """
         return bisect_left(self.breaks, mark.index) + 2
 
     def read(self) -> dict[str, Any]:
-        self.next()  # the stream begins
+        self.next()  # the start of the stream
         if isinstance(self.next(), yaml.StreamEndEvent):
             return {}
         event = self.next()
         values = self._node(event, 0)
         if not isinstance(values, dict):
             raise self._error("must be names with values, such as `title: Hello`", event)
-        self.next()  # the document ends
+        self.next()  # the end of the document
         if not isinstance(event := self.next(), yaml.StreamEndEvent):
             raise self._error("the front matter must be one document", event)
         return values
@@ -191,7 +196,7 @@ class YamlReader:
 
 
 def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the values in YAML (strings, lists, mappings), and the lines of their names."""
+    """Return the values in YAML as strings, lists and mappings, and the line number of each top-level name."""
     if unusable := NOT_PRINTABLE.search(text):
         raise MarkdownError("control characters are not allowed", text.count("\n", 0, unusable.start()) + 2)
     reader = YamlReader(text)
@@ -200,20 +205,20 @@ def read_yaml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     except OutOfBounds as error:
         raise MarkdownError(f"the front matter {error}", error.line + 1) from None
     except yaml.MarkedYAMLError as error:
-        # Report an open quotation where it begins, not at the end of the file.
+        # Report an unclosed quotation at its beginning, not at the end of the file.
         is_quotation = (error.context or "").startswith("while scanning")
         mark = (is_quotation and error.context_mark) or error.problem_mark
         raise MarkdownError(f"not valid YAML: {_hinted(error.problem)}", reader.line(mark)) from None
 
 
 def _hinted(problem: str | None) -> str:
-    """Return our message for a parser's problem, or else the parser's own."""
+    """Return our message for a problem that a parser reports, or the parser's if we have none."""
     problem = problem or ""
     return next((message for words, message in PARSER_HINTS.items() if words in problem), problem)
 
 
 def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the values in TOML (strings, lists, mappings), and the lines of their names."""
+    """Return the values in TOML as strings, lists and mappings, and the line number of each top-level name."""
     text = text.replace("\r\n", "\n")
     try:
         check_toml(text, MAX_VALUES, MAX_DEPTH)
@@ -229,12 +234,12 @@ def read_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     except (RecursionError, ValueError):
         raise MarkdownError("not valid TOML: nested too deeply, or a number with too many digits", 2) from None
     names = [*enumerate(map(TOML_NAME.match, text.split("\n")), 2)]
-    lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first of each name
+    lines = {name[1].strip(): number for number, name in reversed(names) if name}  # the first line of each name
     return _with_values(texts, values), {name: lines.get(name, 2) for name in values}
 
 
 def _with_values(text: Any, value: Any) -> Any:
-    """Return the texts of a TOML value; each number and boolean also gets its value."""
+    """Return a TOML value with its scalars as text, where numbers and booleans also hold the parsed value."""
     if isinstance(value, dict):
         return {name: _with_values(text[name], part) for name, part in value.items()}
     if isinstance(value, list):

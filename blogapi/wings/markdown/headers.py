@@ -1,4 +1,4 @@
-"""Read headers without delimiters: those of Pelican, Nikola, Logseq, ABlog, Notion and Hexo, and Hugo's JSON."""
+"""Read headers without delimiters (Pelican, Nikola, Logseq, ABlog, Notion, Hexo) and JSON front matter (Hugo)."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from blogapi.wings.markdown.dates import rfc3339_or_empty
 from blogapi.wings.markdown.front_matter import MAX_DEPTH, MAX_FRONT_MATTER_BYTES, MAX_VALUES, MarkdownError, Plain
 
 HEADER_NAME = r"[A-Za-z][\w-]{0,40}(?: [\w-]{1,40})?"
-# Patterns by the `header_form` of a program. The group `title`, above the headers, stays in the content.
+# Patterns by a program's `header_form`. The group `title` is text above the headers that stays in the content.
 HEADER_FORMS = {
     "..": re.compile(rf"(?:<!--\s*\n)?(?P<headers>(?:\.\. {HEADER_NAME}:.*(?:\n|\Z))++)(?:-->[ \t]*\n)?\n?"),
     "::": re.compile(rf"(?P<headers>(?:(?:- |  )?{HEADER_NAME}::(?: .*)?(?:\n|\Z))++)\n?"),
@@ -20,9 +20,8 @@ HEADER_FORMS = {
     ),
     "#": re.compile(r"(?P<title># .+\n\n)(?P<headers>(?:[A-Z]\w{0,40}(?: \w{1,40}){0,3}: .+(?:\n|\Z))++)(?:\n|\Z)"),
 }
-POSITIONS = re.compile(
-    "^:(?:excerpt|image):.*", re.MULTILINE
-)  # ABlog's options that choose a paragraph or an image by number
+# ABlog options that choose a paragraph or an image by number
+POSITIONS = re.compile("^:(?:excerpt|image):.*", re.MULTILINE)
 HEADER_LINE = re.compile(r"(?:\.\. |- |:)?([A-Za-z][\w-]{0,40}(?: [\w-]{1,40}){0,3})::?[ \t]*(.*)")
 KNOWN_NAMES = {
     *("title", "date", "tags", "created", "published", "slug", "status", "category", "layout", "author", "summary")
@@ -34,7 +33,7 @@ DELIMITERS = "front matter must be YAML or JSON between lines of ---, or TOML be
 JAVASCRIPT = f"metadata in JavaScript cannot be read: {AS_YAML}"
 MOVABLE_TYPE = "an export of Movable Type cannot be read: import it into WordPress, and use the export of that"
 OTHER_HEADERS = "headers of Org, Pandoc or ikiwiki cannot be read: write them as YAML between lines of ---"
-# Patterns of front matter that cannot be read, and what to do
+# Patterns of unsupported front matter, and the error message for each
 NOT_READ = {
     r"[;#]{3,}[ \t]*\n|\"[\w-]+\":(?s:.)*?\n;;;": DELIMITERS,
     r"\{\s*:[a-z]": f"front matter in EDN cannot be read: {AS_YAML}",
@@ -47,8 +46,8 @@ NOT_READ = {
     r"#\+[A-Za-z_]+: |% .+\n%|\[\[!meta ": OTHER_HEADERS,
     r"(?:---|\+\+\+)[ \t]*\r": "line breaks must be LF or CRLF, not CR",
 }
-# Two lines that look like headers, or one with the word for "title" in another language. A single other line may be
-# text.
+# Two lines that look like headers, or one line with the word for "title" in another language. Any other single line
+# may be ordinary text.
 LIKE_HEADERS = re.compile(
     r"(?:(?i:titel|titre|título|titolo|tytuł|başlık|название|заголовок|標題|标题|題名|タイトル|제목) ?[:：].*\n"
     r"|(?:[^\W\d][\w-]{0,30}(?: [\w-]{1,30})?:[ \t]+\S[^\n]*\n){2,})[ \t]*(?:\n|\Z)"
@@ -60,10 +59,10 @@ BREAKS = re.compile(r"\A[ \t]*(?:\r?\n){0,2}")
 
 
 def split_headers(content: str) -> tuple[bytes, str, str, int]:
-    """Return the form of the headers in a text, the headers, the content and its first line. Raises MarkdownError.
+    """Return the headers' form, the headers, the content, and the line number where it begins. Raises MarkdownError.
 
-    The form is the `header_form` of a program, a delimiter if only the opening one is missing, or a brace for JSON. It
-    is b"" if the text has no headers.
+    The form is a program's `header_form`, b"---" if only the opening delimiter is missing, b"{" for JSON, or b"" if
+    there are no headers.
     """
     head = content[:MAX_FRONT_MATTER_BYTES]
     if JSON_START.match(head):
@@ -88,27 +87,30 @@ def split_headers(content: str) -> tuple[bytes, str, str, int]:
 
 
 def _is_known(headers: str, form: str) -> bool:
-    """Return whether enough of the names are known, because a paragraph can begin like a header."""
+    """Return whether enough names are known to rule out an ordinary paragraph that only begins like a header."""
     names = {match[1].lower() for match in map(HEADER_LINE.match, headers.splitlines()) if match}
     is_dated = names == {"date"} and bool(rfc3339_or_empty(headers.partition(":")[2]))  # Blot
     return "title" in names or form == "::" or is_dated or len(names & KNOWN_NAMES) > (form in ":#")
 
 
 def _plain(headers: str, form: str) -> str:
-    """Return headers in the form that `read_headers` reads."""
+    """Convert headers to the form that `read_headers` reads."""
     if form == "::":
         return headers.replace("\n  ", "\n")
     return f"date:{POSITIONS.sub('', headers)}" if form == "{post}" else headers
 
 
 def _after(content: str, text: str, end: int) -> tuple[str, int]:
-    """Return the content after a position in `text`, its beginning with shorter line breaks, and its first line."""
+    """Return the content after the headers, and the line number where it begins.
+
+    The headers end at position `end` in `text`, which is the beginning of `content` with LF in place of CRLF.
+    """
     breaks = text.count("\n", 0, end)
     return content[end + (breaks if "\r\n" in content[: end + 1] else 0) :], breaks + 1
 
 
 def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the values in headers, and the lines of their names. Raises MarkdownError."""
+    """Return the values in headers, and the line number of each name. Raises MarkdownError if there are too many."""
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     name = ""
@@ -124,7 +126,7 @@ def read_headers(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _end_of_json(text: str) -> int:
-    """Return the end of the JSON object at the start of a text. Raises MarkdownError."""
+    """Return the position where the JSON object at the start of a text ends. Raises MarkdownError if it never does."""
     without_text = JSON_STRING.sub(lambda match: " " * len(match[0]), text)
     depth = 0
     for match in re.finditer(r"[\[{\]}]", without_text):
@@ -137,11 +139,11 @@ def _end_of_json(text: str) -> int:
 
 
 def read_json(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the values in a JSON object (strings, lists, mappings), and the lines of their names."""
+    """Return the values in a JSON object as strings, lists and mappings, and the line number of each top-level name."""
     try:
         check_json(text.encode(), MAX_VALUES, MAX_DEPTH)
         values = json.loads(text, object_pairs_hook=_mapping, parse_float=Plain, parse_int=Plain, parse_constant=Plain)
-        json.dumps(values, ensure_ascii=False).encode()  # fails for unpaired surrogates
+        json.dumps(values, ensure_ascii=False).encode()  # raises UnicodeEncodeError for unpaired surrogates
     except OutOfBounds as error:
         raise MarkdownError(f"the front matter {error}", error.line) from None
     except json.JSONDecodeError as error:
@@ -152,7 +154,7 @@ def read_json(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a mapping whose scalars are texts. Raises MarkdownError."""
+    """Build a mapping whose scalars are text. Raises MarkdownError for a duplicate name."""
     values = {name: _as_text(value) for name, value in pairs}
     if len(values) < len(pairs):
         raise MarkdownError("a name is given twice", 1)

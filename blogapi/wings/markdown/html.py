@@ -1,4 +1,4 @@
-"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is made safe first, unlike an import's."""
+"""Convert HTML to equivalent Markdown. HTML from a clipboard or a request is sanitized first; imported HTML is not."""
 
 import re
 from html import escape, unescape
@@ -9,7 +9,7 @@ from turbohtml.clean import OnDisallowed, Policy, Sanitizer
 
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-# Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], addresses, and a_b, 3.4 and C:\d inside words
+# Text that is never escaped: [gallery ids="1,2"], [/caption], [^1], URLs, and characters inside a_b, 3.4 and C:\d
 UNESCAPED = re.compile(
     r"\[/?[a-z][\w-]*(?:\s[^\[\]|]*)?/?\](?![(\[:])|\[\^\w+\]:?|https?://[^\s<>*`|\[\]\\]+"
     r"|(?<=[^\W_])_+(?=[^\W_])|(?<=\d)\.(?=\d)|\\(?=[^\W_])"
@@ -17,14 +17,14 @@ UNESCAPED = re.compile(
 LANGUAGE_CLASS = re.compile(r"\b(?:language|lang|brush)[-:]\s*([\w+#.-]+)|\"language\":\s*\"([\w+#.-]+)\"")
 LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
 KEPT_COMMENT = re.compile(r"\s*(more|nextpage)\b")
-# Ghost's cards of raw HTML
+# Ghost's raw HTML cards
 HTML_CARD = re.compile(r"<!--kg-card-begin: html-->(.*?)(?:<!--kg-card-end: html-->|\Z)", re.DOTALL)
 MAX_HTML = 4_000_000  # characters
-MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # limits for HTML in a request, whose conversion takes up to 0.3 s
-MAX_ELEMENTS = 4_000_000  # limit for parsing, which then takes a few hundred MB and five seconds
-MAX_GROWTH = 4  # the Markdown may be this many times as long as the HTML, plus the markup of a small table
-# Tags that HTML5 reopens in each paragraph until they are closed, at most three of a kind. A kind is a tag with its
-# attributes; each tag with unusual attributes counts as another kind.
+MAX_SENT, MAX_SENT_ELEMENTS = 100_000, 400_000  # for HTML in a request: converting it takes up to 0.3 s
+MAX_ELEMENTS = 4_000_000  # at this limit, parsing takes five seconds and a few hundred MB
+MAX_GROWTH = 4  # the Markdown can be this many times as long as the HTML, plus 100 characters for a small table
+# Tags that an HTML5 parser reopens in every paragraph until they are closed, up to three with the same name and
+# attributes. A tag with attributes outside this pattern is assumed to differ from all others.
 REOPENED = re.compile(
     r"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])"
     r"(?:(?:\s+[\w:-]+(?:=(?:\"[^\"<>]*\"|'[^'<>]*'|[\w#.:;/%-]+))?)*\s*/?(?P<simple>>))?",
@@ -34,7 +34,7 @@ REOPENED = re.compile(
 ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in "\t\n\r ()<>"})
 NOT_IN_ADDRESS = ENCODED | str.maketrans({"\\": r"\\"})
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-# Elements that stay HTML: always, with an attribute, or with some content
+# Elements that stay HTML: always, if they have an attribute, or if they contain certain elements
 KEPT_TAGS = ("audio", "embed", "form", "iframe", "math", "object", "svg", "video")
 KEPT_WITH_ATTRIBUTE = {"script": "src", "ol": "reversed"}
 KEPT_WITH_CONTENT = {
@@ -43,24 +43,25 @@ KEPT_WITH_CONTENT = {
 }
 # Elements that get an anchor if a link points to their id
 TARGETS = (*HEADINGS, "a", "aside", "dd", "div", "dt", "li", "p", "section", "span", "sup")
-RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # elements with the same meaning
+RENAMED = {"center": "div", "legend": "p", "samp": "code", "tt": "code"}  # replaced by an element with the same meaning
 LINE_BREAKS = re.compile(r"\s*[\n\r]\s*")
-# Text that would turn the brackets before it into a link or, without footnotes, into a label such as `[^1]:`
+# Matches text after brackets if it would make them a link: `(`, `[` or `:`, or, after `[^1]:`, a `javascript:` URL,
+# which is a link in Markdown without footnotes
 FOLLOWING = r"(?=(?P<mark>[(\[:])?)(?=(?P<scheme>\s*(?:javascript|vbscript|data):)?)"
 
-# WordPress does not turn bare lines next to these elements into paragraphs
+# Tags that end a paragraph in WordPress, which does not put them into a paragraph either
 BLOCK_TAG = re.compile(
     r"</?(?:address|article|aside|audio|blockquote|center|details|div|dl|fieldset|figure|footer|form|h[1-6]|header|hr"
     r"|iframe|main|nav|object|ol|p|section|summary|ul|video)\b[^<>]*>|<!--(?:more|nextpage)\b[^<>]*-->",
     re.IGNORECASE,
 )
 PART = re.compile(r"<(?:li|dt|dd|figcaption|source)\b", re.IGNORECASE)
-# Elements that WordPress leaves alone
+# Elements whose line breaks WordPress leaves alone
 LEFT_ALONE = re.compile(r"(<(pre|script|style|table|textarea)\b.*?(?:</\2\s*>|\Z))", re.IGNORECASE | re.DOTALL)
 BLANK_LINES = re.compile(r"\n\s*\n")
 BACKGROUND = re.compile(r"background-image:\s*url\(\s*[\"']?([^\"'()]+)", re.IGNORECASE)
 
-# What safe HTML may contain. Other elements are replaced by their text.
+# Elements that sanitized HTML may contain. Most others are replaced with their text.
 TEXT = (
     "a abbr acronym address article aside b bdi bdo big blockquote br caption center cite code col colgroup dd del "
     "details dfn div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5 h6 header hgroup hr i img input "
@@ -93,13 +94,13 @@ sanitizer = Sanitizer(
         allow_fragment_urls=True,
         on_disallowed_tag=OnDisallowed.STRIP,
         remove_with_content=frozenset({"iframe", "script", "style", "svg", "template", "textarea"}),
-        strip_comments=False,  # These name the languages of code.
+        strip_comments=False,  # Comments can tell the language of a code block.
     )
 )
 
 
 def _as_html(element: Element, text: str) -> str:
-    """Return an inline element as HTML, with its text in Markdown."""
+    """Return an inline element as an HTML tag around Markdown text."""
     title = f' title="{escape(title)}"' if (title := " ".join((element.attr("title") or "").split())) else ""
     return f"<{element.tag}{title}>{text}</{element.tag}>" if text.strip() else text
 
@@ -117,7 +118,7 @@ STYLE = Markdown(converters=TAG_CONVERTERS)
 
 
 def markdown_of(html: str) -> str:
-    """Convert HTML to Markdown in linear time. Raises MarkdownError if it is too large."""
+    """Convert HTML to Markdown in linear time. Raises MarkdownError if the HTML or the Markdown is too large."""
     check_size(html)
     preparation = Preparation()
     tree = parse_fragment(HTML_CARD.sub(lambda card: f"<p>{preparation.keep(_one_block(card[1]))}</p>", html))
@@ -125,9 +126,10 @@ def markdown_of(html: str) -> str:
 
 
 def safe_markdown_of(html: str) -> tuple[str, set[str]]:
-    """Convert HTML from a request without scripts, frames, forms, and addresses that a browser could run.
+    """Convert HTML from a request, leaving out scripts, frames, forms, and URLs that a browser would execute.
 
-    Also return the names of the elements that were dropped, or lost their address. Raises MarkdownError.
+    Also return the names of the elements that were removed or whose URL was removed. Raises MarkdownError if the HTML
+    or the Markdown is too large.
     """
     if len(html) > MAX_SENT:
         raise MarkdownError(f"must have at most {MAX_SENT:,} characters; send Markdown instead")
@@ -140,7 +142,7 @@ def safe_markdown_of(html: str) -> tuple[str, set[str]]:
 
 
 def check_size(html: str, max_elements: int = MAX_ELEMENTS) -> None:
-    """Refuse HTML that takes too much time or memory to parse. Raises MarkdownError."""
+    """Raise MarkdownError if parsing this HTML would take too much time or memory."""
     if len(html) > MAX_HTML:
         raise MarkdownError(f"its HTML must have at most {MAX_HTML:,} characters")
     kinds = {match[0] if match["simple"] else match.start() for match in REOPENED.finditer(html)}
@@ -154,14 +156,14 @@ def image_of(label: str, address: str) -> str:
 
 
 def text_of(html: str) -> str:
-    """Return the text of short HTML, such as a title, without references to nonexistent characters."""
+    """Return the text of short HTML, such as a title, leaving out references to nonexistent characters."""
     return unescape(re.sub(r"</?[A-Za-z][^<>]*>|&#\d{8,};?", "", html)).strip()
 
 
 class Preparation:
-    """Changes what turbohtml would drop or write differently in an HTML tree.
+    """Changes an HTML tree where turbohtml would drop an element or write it differently.
 
-    Random names stand for text that must not be escaped, until the tree is converted.
+    A random placeholder stands for any text that must not be escaped, until turbohtml has converted the tree.
     """
 
     def __init__(self) -> None:
@@ -170,7 +172,7 @@ class Preparation:
         self.targets: set[str] = set()  # ids that links in the tree point to
 
     def markdown(self, tree: Element, length: int) -> str:
-        """Convert a tree, parsed from HTML of this length, to Markdown. Raises MarkdownError if it becomes too long."""
+        """Convert a tree to Markdown. Raises MarkdownError if it is too long for the `length` of its HTML."""
         self.targets = {(link.attr("href") or "")[1:] for link in tree.select("a[href^='#']")} - {""}
         self._prepare(tree)
         text = re.sub(rf"(?i){self.name}(\d+)x{FOLLOWING}", self._kept, tree.to_markdown(STYLE))
@@ -179,18 +181,18 @@ class Preparation:
         return f"{text}\n" if text else ""
 
     def _kept(self, name: re.Match[str]) -> str:
-        """Return the text that a name stands for; escape its brackets if the following text would make it a link."""
+        """Return the text for a placeholder, with its brackets escaped if the text after it would make them a link."""
         text = self.texts[int(name[1])]
         is_link = (name["mark"] and text.endswith("]")) or (name["scheme"] and text.endswith("]:"))
         return re.sub(r"[\[\]]", r"\\\g<0>", text) if is_link else text
 
     def keep(self, text: str) -> str:
-        """Store a text; return the name that stands for it."""
+        """Store a text, and return a placeholder for it."""
         self.texts.append(text)
         return f"{self.name}{len(self.texts) - 1}x"
 
     def _block(self, html: str) -> Element:
-        """Return an element that becomes a paragraph of HTML."""
+        """Return an element that turbohtml converts to a paragraph of raw HTML."""
         return Element("div", {}, [Text(self.keep(_one_block(html)))])
 
     def _prepare(self, tree: Node) -> None:
@@ -236,7 +238,7 @@ class Preparation:
         self._mark_target(element)
 
     def _mark_target(self, element: Element) -> None:
-        """Put an anchor at the target of a link in the same HTML, such as a footnote."""
+        """Insert an anchor at an element that a link in the same HTML points to, such as a footnote."""
         anchor = element.attr("id") or (element.tag == "a" and element.attr("name")) or ""
         if anchor in self.targets and element.tag in TARGETS and not re.search(r"\s", anchor):
             mark = Text(self.keep(f'<a id="{escape(anchor)}"></a>'))
@@ -249,7 +251,7 @@ class Preparation:
 
 
 def _one_block(html: str) -> str:
-    """Return HTML on one line, so that Markdown reads it as one block, and without links in Markdown."""
+    """Put HTML on one line, which Markdown reads as one block, and escape anything that looks like a Markdown link."""
     html = html.strip().replace("](", "]&#40;")
     return html.replace("\n", "&#10;").replace("\r", "&#13;") if "<pre" in html else LINE_BREAKS.sub(" ", html)
 
@@ -261,7 +263,7 @@ def _stays_html(element: Element) -> bool:
 
 
 def _link_parts(link: Element) -> None:
-    """Move a link around several blocks into each of them: in Markdown, a link is within one block."""
+    """Replace a link around several blocks with a link inside every block: a Markdown link cannot span blocks."""
     for part in list(link.children):
         inner = Element("a", {"href": link.attr("href") or ""}, [])
         if isinstance(part, Element):
@@ -275,7 +277,7 @@ def _link_parts(link: Element) -> None:
 
 
 def _language(parts: list[Element]) -> str:
-    """Return the language of a code block, as plugins or WordPress's comments name it."""
+    """Return the language of a code block, from the attributes that plugins set or the comment that WordPress adds."""
     before = parts[0].previous_sibling
     texts = [before.data] if isinstance(before, Comment) else []
     for part in parts:
@@ -288,12 +290,12 @@ def _language(parts: list[Element]) -> str:
 
 
 def paragraphs(html: str) -> str:
-    """Turn blank lines into paragraphs and other line breaks into `<br>`, as WordPress's wpautop does."""
+    """Wrap text between blank lines in `<p>` and turn other line breaks into `<br>`, as WordPress's wpautop does."""
     parts = LEFT_ALONE.split(html.replace("\r\n", "\n"))
     parts[::3] = [
         "".join(map(_paragraph, BLANK_LINES.split(BLOCK_TAG.sub(r"\n\n\g<0>\n\n", text)))) for text in parts[::3]
     ]
-    del parts[2::3]  # the names of the elements
+    del parts[2::3]  # the element names, which `split` returns too
     return "".join(parts)
 
 

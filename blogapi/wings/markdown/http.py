@@ -16,13 +16,13 @@ from blogapi.documents import etags
 from blogapi.wings.markdown.files import ReadOptions, parse, render
 from blogapi.wings.markdown.front_matter import MarkdownError
 
-POST_TYPES = (JSON, MARKDOWN)  # media types of a post
+POST_TYPES = (JSON, MARKDOWN)  # the media types in which a post is available
 NO_BREAK = "body: has no line break: end even a single line with one; curl keeps them with --data-binary, not with -d"
 CHARSET = re.compile(r';[ \t]*charset="?utf-?8"?')  # ignored, because files are always UTF-8
 
 
 def parse_file(request: Request) -> dict[str, Any]:
-    """Return the fields of the Markdown file in the body, not validated yet. Raises BadRequest."""
+    """Return the fields in the Markdown file in the body, without validating them. Raises BadRequest."""
     if lost_line_breaks(request):
         raise BadRequest(NO_BREAK)
     try:
@@ -34,7 +34,10 @@ def parse_file(request: Request) -> dict[str, Any]:
 
 
 def lost_line_breaks(request: Request) -> bool:
-    """Return whether curl has probably removed the line breaks. Other programs may send a single heading."""
+    """Return whether the body has probably lost its line breaks, as after `curl -d`.
+
+    A lone heading is suspicious only if curl sent it.
+    """
     body = request.body.removeprefix(b"\xef\xbb\xbf").lstrip(b" ")
     is_curl = request.environ.get("HTTP_USER_AGENT", "curl").startswith("curl")
     beginnings = (b"---", b"+++", b"# ") if is_curl else (b"---", b"+++")
@@ -42,7 +45,7 @@ def lost_line_breaks(request: Request) -> bool:
 
 
 def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()) -> Response:
-    """Answer with a post as JSON or, if the client prefers it, as a Markdown file with another ETag."""
+    """Return a post as JSON or, if the client prefers it, as a Markdown file with a different ETag."""
     if not prefers_markdown(request):
         return post_response(request, document, headers=headers, vary="Accept")
     fields = json.loads(document)
@@ -54,8 +57,8 @@ def post_or_file_response(request: Request, document: bytes, headers: Pairs = ()
 
 
 def prefers_markdown(request: Request) -> bool:
-    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even alongside `*/*`."""
+    """Return whether the client prefers Markdown to JSON (RFC 9110, section 12.5.1), even if it also accepts `*/*`."""
     header = request.environ.get("HTTP_ACCEPT", "").lower()
-    if "text/" not in header and ";" not in header:  # the common case
+    if "text/" not in header and ";" not in header:  # true for most requests
         return False
     return parse_accept_header(CHARSET.sub("", header), MIMEAccept).best_match([JSON, MARKDOWN]) == MARKDOWN

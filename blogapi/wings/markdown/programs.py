@@ -1,4 +1,4 @@
-"""The programs whose blogs can be imported: how to recognize each, and what its files mean.
+"""The programs whose blogs can be imported: how to recognize their files, and how to read them.
 
 A program's rules apply only to its own files. If no program is recognized, the rules of all programs apply.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from blogapi.documents import FIELDS
 
 DAY = r"(\d{4})-(\d\d?)-(\d\d?)"
-# Extensions of files
+# File extensions
 SCRIPTS = ("js", "mjs", "cjs", "ts")
 DATA = ("yml", "yaml", "json")
 CONFIG = ("toml", "yaml", "yml", "json")
@@ -21,9 +21,9 @@ BEFORE_NAME = re.compile(rf"{DAY}-([^/]+)", re.ASCII | re.DOTALL)  # 2024-03-05-
 BEFORE_NAME_OR_ = re.compile(rf"{DAY}[-_]([^/]+)", re.ASCII | re.DOTALL)
 IN_PATH = re.compile(r"(?:.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-_/]([^/]+)", re.ASCII | re.DOTALL)  # 2024/03/05/name
 
-# Field names in the order in which files contain them
+# Field names in the order in which `render` writes them
 WRITTEN = sorted((name for name in FIELDS if FIELDS[name].place), key=lambda name: FIELDS[name].place)
-# More names for fields, in any program's front matter and, except for IMPORTED, in requests
+# Other names for fields. Any program's front matter may use them; requests may use those that are not in IMPORTED.
 OTHER_NAMES = {
     "status": ("draft", "published"),
     "tags": ("tag", "categories", "category"),
@@ -33,46 +33,49 @@ OTHER_NAMES = {
 }
 NAMES_OF_FIELDS = {name: (name, *OTHER_NAMES.get(name, ())) for name in WRITTEN if name != "id"}
 IMPORTED = ("tag",)
-PERMALINK_NAMES = ("permalink", "path", "url")  # names for the address of a post
-ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for its older addresses
+PERMALINK_NAMES = ("permalink", "path", "url")  # names for a post's address
+ALIAS_NAMES = ("aliases", "alias", "redirect_from")  # names for a post's former addresses
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A program. Names in front matter and configurations are written in lower case.
+    """How to recognize a program, and how to read its files. Names in front matter and settings are lower-case here.
 
-    It is recognized by one of its `config_files`, which must contain one of its `config_names`, if any; otherwise by
-    one of its `post_folders`; otherwise by all of its `own_names` or its `header_form`.
+    These signs of a program are tried in order:
+
+    - one of its `config_files`, which must contain one of its `config_names` if it has any;
+    - one of its `post_folders`;
+    - its `header_form`, or all of its `own_names`.
     """
 
     name: str
     config_files: tuple[str, ...] = ()
     config_names: tuple[str, ...] = ()
-    own_config_files: tuple[str, ...] = ()  # identify the program without `config_names`
+    own_config_files: tuple[str, ...] = ()  # `config_files` that identify the program even without `config_names`
     post_folders: tuple[str, ...] = ()
-    own_names: tuple[str, ...] = ()  # names in front matter
-    header_form: str = ""  # key of HEADER_FORMS
-    field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for each field, best first
-    flattened: tuple[str, ...] = ()  # mappings whose names also count at the top level
-    creation_dates: tuple[str, ...] = ("created",)  # names of dates that do not publish a post without a status
-    date_keywords: re.Pattern[str] = NO_MATCH  # values that may replace a date
-    tag_separator: str = ","  # in a string; " " applies only without commas; "" for one tag
+    own_names: tuple[str, ...] = ()  # names in its front matter
+    header_form: str = ""  # a key of HEADER_FORMS
+    field_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # more names for fields, best first
+    flattened: tuple[str, ...] = ()  # mappings whose fields are read as if they were at the top level
+    creation_dates: tuple[str, ...] = ("created",)  # dates that do not publish a post without a status
+    date_keywords: re.Pattern[str] = NO_MATCH  # words that a file may contain in place of a date
+    tag_separator: str = ","  # in a string; " " splits only a string without commas, "" never splits
     has_linked_tags: bool = False  # whether `#tag` and `[[tag]]` are tags
-    date_and_name: re.Pattern[str] = BEFORE_NAME  # splits a path into the day and the name
-    not_in_names: re.Pattern[str] = NO_MATCH  # removed from file names
-    index_names: tuple[str, ...] = ("index",)  # files that take the name of their folder
-    names_have_tags: bool = False  # whether `[bread] name.md` has the tag bread, as in Blot
-    titles_from_names: bool = False  # whether a file without a title takes its name
-    permalink_pattern: str = ""  # default pattern of the addresses of posts
-    permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns by name
-    data_files: tuple[str, ...] = ()  # files with values for all posts in a folder; {} is its name
-    post_data_files: tuple[str, ...] = ()  # files with values for one post; {} is its name
+    date_and_name: re.Pattern[str] = BEFORE_NAME  # captures the day and the name in a path
+    not_in_names: re.Pattern[str] = NO_MATCH  # matches text to remove from file names
+    index_names: tuple[str, ...] = ("index",)  # files whose posts are named after the folder
+    names_have_tags: bool = False  # whether a file named `[bread] name.md` has the tag bread, as in Blot
+    titles_from_names: bool = False  # whether the file name is the title of a post without one
+    permalink_pattern: str = ""  # default pattern for the addresses of posts
+    permalink_styles: dict[str, str] = field(default_factory=dict)  # patterns that a configuration can refer to by name
+    data_files: tuple[str, ...] = ()  # files with values for all posts in a folder; {} stands for the folder's name
+    post_data_files: tuple[str, ...] = ()  # files with values for one post; {} stands for the post's file name
     has_asset_folders: bool = False  # whether a folder named after a post contains its images
-    hides_underscore_folders: bool = False  # whether other folders named "_…" are not published
-    publishes_by_date: bool = True  # whether a date makes a post public; if not, a site around its folder decides
+    hides_underscore_folders: bool = False  # whether unknown folders named "_…" hide their posts
+    publishes_by_date: bool = True  # whether a date alone makes a post public; if False, only in another program's site
     zone: str = ""  # default time zone for times without an offset
-    languages: tuple[str, ...] = ()  # names in a configuration for the languages in file names (x.fr.md)
-    language_files: tuple[str, ...] = ()  # files that also list these languages
+    languages: tuple[str, ...] = ()  # settings that list the languages in file names (x.fr.md)
+    language_files: tuple[str, ...] = ()  # further files that list these languages
 
     def __reduce__(self) -> tuple[Any, ...]:
         return program_named, (self.name,)
@@ -83,7 +86,7 @@ def program_named(name: str) -> Program:
 
 
 def files(extensions: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """Return each file name with each extension."""
+    """Return every combination of a name and an extension."""
     return tuple(f"{name}.{extension}" for name in names for extension in extensions)
 
 
@@ -96,11 +99,11 @@ JEKYLL_STYLES = {
 }
 BRIDGETOWN_STYLES = {"pretty": "/:categories/:year/:month/:day/:slug/", "simple": "/:categories/:slug/"}
 HUGO_CONFIGS = files(CONFIG, "hugo", "config", "config/_default/hugo", "config/_default/config")
-GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the folder `user`, which is often all that is kept
+GRAV_CONFIGS = ("config/system.yaml", "config/site.yaml")  # in the `user` folder, which authors often import alone
 NUMBERED = re.compile(r"^\d+\.(?=\D)")  # 6.name
 LAST_MODIFIED = re.compile("(?i)(git )?(last modified|created)")
 
-# The first program recognized counts.
+# If several programs are recognized, the first one wins.
 PROGRAMS = (
     Program(
         "Hexo",
@@ -219,7 +222,7 @@ PROGRAMS = (
         has_linked_tags=True,
         titles_from_names=True,
     ),
-    # Programs without a site
+    # Programs recognized only by their front matter or headers, without configuration files or folders
     Program(
         "Notion",
         header_form="#",
@@ -284,7 +287,7 @@ STYLES = JEKYLL_STYLES | {"simple": BRIDGETOWN_STYLES["simple"]}  # a program's 
 
 
 def recognized_by(header_form: str, names: Iterable[str]) -> Program:
-    """Return the program with this form of headers, or whose `own_names` are all among the names, or ANY."""
+    """Return the program with this `header_form`, or else one whose `own_names` all occur in `names`, or else ANY."""
     lower = {name.lower() for name in names}
     has_names = (program for program in PROGRAMS if program.own_names and lower.issuperset(program.own_names))
     return BY_HEADER_FORM.get(header_form) or next(has_names, ANY)
@@ -292,5 +295,5 @@ def recognized_by(header_form: str, names: Iterable[str]) -> Program:
 
 @cache
 def with_date_name(program: Program, name: str) -> Program:
-    """Return the program so that it also reads the date under this name, in files without another date."""
+    """Return a copy of the program that reads the date from this name in files without any other date."""
     return replace(program, field_names={**program.field_names, "published_at": (name.lower(),)}, creation_dates=())

@@ -1,8 +1,8 @@
-"""Decide whether a post in a file of any program was public, and find the passwords in it.
+"""Decide whether a post from any program was public, and find passwords in its values.
 
-One list of names serves all programs. A post is public unless one of these names, at any depth, has a value not known
-to mean public. So a misunderstood name at worst makes a draft, which the report lists, and never publishes a hidden
-post.
+One list of names serves all programs. A post counts as hidden if any of these names, at any depth, has a value that is
+not known to mean public. A misunderstood name can therefore turn a public post into a draft, which the report lists,
+but it does not publish a hidden post.
 """
 
 import re
@@ -31,18 +31,18 @@ HIDING = re.compile(
     "|^((is)?(wip|removed|internal|sent|todo)|(ignored?|skip)(post|page)?|lock(ed)?|(requires?)?auth(entication|required)?)$"
     "|entwurf|brouillon|borrador|bozza|rascunho|szkic|черновик|下書き|草稿"
 )
-# Parts of names that hide only a part of a page: `hide_title`, `cover.hidden`
+# Parts of names that hide only a part of the page, such as `hide_title` and `cover.hidden`
 OF_A_PART = re.compile(
     "toc|title|cover|image|thumb|author|comment|sidebar|nav|footer|header|breadcrumb|date|time|shar|related|ads?$"
     "|summary|excerpt|tags?$|categor|licen[cs]e|copyright|reading|toolbar|banner|hero|avatar|social|pagination|subscribe$"
     "|newsletter$|menu|heading|caption|byline|description|reaction|hashnode|message|notes?$|button|logo|widget|search|meta"
 )
-# Mappings whose names mean the same at the top level, and words in front of names
+# Prefixes that do not change what a name means: mappings such as `params`, and words such as `is`
 NEUTRAL = re.compile(
     "(params|extra|custom|metadata|meta|frontmatter|data|options|access|post|page|article|entry|content|document"
     "|publish(ing)?(?=st)|publication(?=st)|is|as|dg|do|to)(?=.)"
 )
-# Names for the date of publication; a future date hides the post even if its program uses another name
+# Names for the publication date. A future date under any of them hides the post, even if its program uses another name.
 PUBLICATION = re.compile(
     "(publish|publication|post(ed|ing)?|release)(date|time)|date(published|publish|posted|released)"
 )
@@ -50,19 +50,19 @@ PUBLICATION = re.compile(
 DRAFT_TITLE = re.compile(
     r"\s*([\[({<](draft|wip|private|unlisted|hidden)[\])}>].*|(draft|wip) ?:.*|.*[\[(](draft|wip)[\])]\s*)", re.DOTALL
 )
-HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # Nikola, Obsidian
-# Reasons that do not surprise the author of a draft
+HIDING_TAGS = {"draft", "drafts", "private", "unlisted", "hidden"}  # in Nikola and Obsidian
+# Reasons that the author of a draft expects; the report leaves them out
 PLAIN_DRAFTS = {"draft: true", "published: false", "status: draft", "status: pending"}
 LATEST = "~"  # sorts after every time
 
 
 class Inherited(NamedTuple):
-    """Values that a post inherits from its path, a file in its folders or its site, or a reason to hide it."""
+    """Values that a post inherits from a file in its folders or from its site, or a reason to hide the post."""
 
-    source: str  # the name of the file
+    source: str  # the name of the file that contains the values
     values: Mapping[str, Any] = {}
     is_default: bool = True  # whether the post's own value takes precedence
-    why: str = ""  # the reason to hide the post: `exclude in _config.yml`
+    why: str = ""  # the reason to hide the post, such as `exclude in _config.yml`
 
 
 def _hides(value: str, now: str) -> bool:
@@ -78,7 +78,7 @@ def _says_hidden(value: str, now: str) -> bool:
 
 
 def _is_over(value: str, now: str) -> bool:
-    if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # seconds or milliseconds since 1970
+    if re.fullmatch(r"\d{10}(\d{3})?", value, re.ASCII):  # Unix time in seconds or milliseconds
         return rfc3339(int(value[:10])) <= now
     return value not in OFF and rfc3339_or_empty(value) <= now  # An unreadable time counts as past.
 
@@ -89,8 +89,8 @@ def _is_to_come(value: str, now: str) -> bool:
     return rfc3339_or_empty(value) > now or (looks_like_date(value) and not rfc3339_or_empty(value))
 
 
-# Tests of a value at the present time, each with its names, as lower-case letters and digits. Any test can hide a post;
-# names that contain HIDING also have `_hides`.
+# Tests of a value at the present time, and a pattern of the names to which each test applies, in lower-case letters and
+# digits only. A post is hidden if any test is true. `_hides` also applies to names that match HIDING.
 NAMES: dict[Callable[[str, str], bool], str] = {
     _hides: PASSWORD.pattern,
     _limits: (
@@ -103,7 +103,7 @@ NAMES: dict[Callable[[str, str], bool], str] = {
         "visible|active|listed|list|render|output|enabled?|live|online|show|display|ready|approved|released|routable"
         "|show(in|on).*|state|stage|phase|type|kind|audience|jetpacknewsletteraccess"
     ),
-    # In Jekyll, `none` is a permalink style, and means no layout.
+    # In Jekyll, `permalink: none` chooses a style, and `layout: none` means that the post has no layout.
     lambda value, now: value != "none" and _says_hidden(value, now): "permalink|layout",
     _is_over: "(?!no|never).*expir.*|unpublish.+|publish(until|end|down)|(valid|visible)(until|to)",
     _is_to_come: (
@@ -116,8 +116,8 @@ NAMES: dict[Callable[[str, str], bool], str] = {
 def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: str) -> str:
     """Return the reason to hide a post, such as `draft: true in posts.json`; "" if it may be published.
 
-    `values` are those of its file or, in an export, of the post. `inherited` lists its folders, nearest first, and its
-    site. A time without an offset counts as UTC; `now` is in RFC 3339.
+    `values` come from the post's file or, in an export, from the post itself. `inherited` comes from its folders, the
+    nearest first, and then from its site. A time without an offset is in UTC. `now` is in RFC 3339.
     """
     if reason := next(_reasons(values, now), ""):
         return reason
@@ -130,7 +130,7 @@ def why_hidden(values: Mapping[str, Any], inherited: Iterable[Inherited], now: s
 
 
 def publication_to_come(params: Mapping[str, Any], now: str) -> str:
-    """Return a future date of publication in `params`, as `name: value`, or ""."""
+    """Return a future publication date in `params`, as `name: value`, or ""."""
     for name, value in params.items():
         if PUBLICATION.fullmatch(_plain(name)) and _is_to_come(str(value).strip()[:1000], now):
             return shown(f"{name}: {str(value)[:40]}")
@@ -138,12 +138,12 @@ def publication_to_come(params: Mapping[str, Any], now: str) -> str:
 
 
 def hides(name: str, value: Any) -> bool:
-    """Return whether a value under this name hides a post now or later, as an expiry date does."""
+    """Return whether a value under this name hides a post, now or at a later time (such as an expiry date)."""
     return any(_reasons({name: value}, LATEST)) or bool(publication_to_come({name: value}, LATEST))
 
 
 def without_passwords(value: Any) -> Any:
-    """Return a value without the passwords in its mappings."""
+    """Return a value without any passwords in its mappings."""
     if isinstance(value, list):
         return list(map(without_passwords, value))
     if not isinstance(value, dict):
@@ -171,9 +171,12 @@ def _tests(name: str) -> tuple[Callable[[str, str], bool], ...]:
 
 
 def _reasons(values: Mapping[str, Any], now: str, above: str = "") -> Iterator[str]:
-    """Yield reasons to hide a post, as `name: value` without passwords. `above` is the path of the mapping."""
+    """Yield reasons to hide a post, as `name: value`, or only the name if the value may be a password.
+
+    `above` is the path to the mapping, followed by a dot.
+    """
     for name, value in values.items():
-        if len(name) > MAX_PARAM_NAME:  # Params do not keep it.
+        if len(name) > MAX_PARAM_NAME:  # too long for `params`, which do not keep it
             continue
         path = f"{above}{name}"
         for element in value if isinstance(value, list) else [value]:
